@@ -1,4 +1,4 @@
-"""Errors of the ports: stores, summarisers, transcripts. The whole tree is drawn in domain.errors."""
+"""Errors of stores, summarisers, transcripts and addresses. ``domain.errors`` shows the whole tree."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 
 class SummariserError(RefoldError):
-    """A summariser could not answer; ``reason`` is a short constant, the message has the details.
+    """A summariser could not write a summary.
 
-    ``attempts`` counts the calls that were made. ``retry_after`` is how many seconds its other side asks
-    to be left alone, infinity where asking again is no use; None where it says nothing.
+    ``reason`` is a short constant; the message has the details. ``attempts`` is the number of calls that
+    were made. ``retry_after`` is the number of seconds to wait before the next call: infinity if a retry is
+    useless, None if unknown.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class SummariserError(RefoldError):
 
 
 class RaisedOutside(RefoldError):
-    """Code of the user's own raised what would end a program or a task, such as ``SystemExit``."""
+    """User code raised an exception that would end a program or a task, such as ``SystemExit``."""
 
     def __init__(self, raised: BaseException) -> None:
         said = str(raised)
@@ -43,8 +44,9 @@ class EmbedderError(RefoldError):
 
 
 class BackendError(RefoldError):
-    """A search program cannot answer; ``reason`` is a short constant: ``absent``, ``old``, ``timeout``,
-    ``failed``, ``bad_answer``.
+    """A search program cannot answer.
+
+    ``reason`` is a short constant: ``absent``, ``old``, ``timeout``, ``failed`` or ``bad_answer``.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -53,7 +55,9 @@ class BackendError(RefoldError):
 
 
 class TokenCountError(RefoldError):
-    """The endpoint gave no count. ``status`` is the HTTP status, None when there was no answer."""
+    """The endpoint returned no token count. ``status`` is the HTTP status, or None if there was no
+    response.
+    """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(f"{message}. The local estimates of this counter can still be used.")
@@ -61,15 +65,15 @@ class TokenCountError(RefoldError):
 
 
 class TranscriptError(RefoldError, ValueError):
-    """A transcript file cannot be read at all: unknown format, no conversation in it, not text."""
+    """A transcript file cannot be read: its format is unknown, it has no conversation, or it is not text."""
 
 
 class InvalidAddress(RefoldError, ValueError):
-    """This is no address of a message; the message says what one looks like."""
+    """The text is not the address of a message; the error message shows a valid address."""
 
 
 class ForeignAddress(InvalidAddress):
-    """The address is one of another conversation, ``thread_id``: ask that one."""
+    """The address belongs to another conversation, ``thread_id``."""
 
     def __init__(self, address: str, thread_id: str, asked: str) -> None:
         super().__init__(
@@ -82,7 +86,7 @@ class ForeignAddress(InvalidAddress):
 
 
 class AmbiguousId(RefoldError, LookupError):
-    """Several ids begin with what was given; ``candidates`` are all of them."""
+    """Several ids begin with the given text; ``candidates`` lists all of them."""
 
     def __init__(self, what: str, given: str, candidates: Sequence[str]) -> None:
         more = f" and {len(candidates) - 8:,} more" if candidates[8:] else ""
@@ -94,7 +98,7 @@ class AmbiguousId(RefoldError, LookupError):
 
 
 class TargetExists(RefoldError):
-    """There is something at the place where a file is to be written; it was left as it is."""
+    """The target path exists already; it was left unchanged."""
 
     def __init__(self, path: Path, problem: str = "") -> None:
         there = (
@@ -106,9 +110,9 @@ class TargetExists(RefoldError):
 
 
 class TurnTaken(RefoldError):
-    """Somebody else had the turn of a conversation for longer than the time-out; nothing was done.
+    """Another caller held the turn of a conversation until the time-out; nothing was done.
 
-    ``waited`` is how many seconds it was waited for.
+    ``waited`` is the number of seconds spent waiting.
     """
 
     def __init__(self, thread_id: str, waited: float, *, by_itself: bool = False) -> None:
@@ -124,41 +128,41 @@ class TurnTaken(RefoldError):
 
 
 class LogError(RefoldError):
-    """The log could not do what was asked; nothing that was acknowledged is lost."""
+    """The log could not carry out an operation; no acknowledged event is lost."""
 
 
 class LogNotFound(LogError):
-    """There is no log at this place, and creating one was not asked for."""
+    """There is no log at this path, and the caller did not ask to create one."""
 
 
 class LogNotWritable(LogError):
-    """The place of the log cannot be written: permission, read-only disk, missing folder."""
+    """The log cannot be written: missing permission, read-only disk or missing folder."""
 
 
 class LogFull(LogError):
-    """The disk is full; nothing of the refused write was kept."""
+    """The disk is full; nothing of the failed write was stored."""
 
 
 class LogBusy(LogError):
-    """Another process held the log for longer than the time-out."""
+    """Another process held the lock of the log until the time-out."""
 
 
 class NotARefoldLog(LogError):
-    """The file exists and is something else."""
+    """The file exists but is not a refold log."""
 
 
 class NewerLog(LogError):
-    """The log was written by a newer version of refold than this one."""
+    """A newer version of refold wrote the log."""
 
 
 class LogGone(LogError):
-    """The file of an open log was moved, deleted or replaced; what came after that is not stored."""
+    """The file of an open log was moved, deleted or replaced; later events are not stored."""
 
 
 class OpenedBeforeFork(LogError):
-    """The memory was opened before this process was forked, or its log was in use at that moment.
+    """The memory was opened before this process was forked, or its log was in use during the fork.
 
-    ``refused``: whether this process cannot open the log at all.
+    ``refused`` is True if this process cannot open the log at all.
     """
 
     def __init__(self, what: object, *, refused: bool = False) -> None:
@@ -173,9 +177,9 @@ class OpenedBeforeFork(LogError):
 
 
 class LogBehindAnchor(LogError):
-    """The log lacks what its anchor says was stored: it was put back to an earlier day, or cut.
+    """The log lacks events that its anchor records: an older copy was restored, or events were cut off.
 
-    ``stored`` is the version that the anchor knows, ``found`` the one that is there.
+    ``stored`` is the version in the anchor, ``found`` the version in the log.
     """
 
     def __init__(
@@ -188,7 +192,7 @@ class LogBehindAnchor(LogError):
 
 
 class BackupDamaged(LogError):
-    """What was to be kept or restored is damaged; nothing was made. ``damage`` has all findings."""
+    """The log or backup is damaged; no file was written. ``damage`` has all findings."""
 
     def __init__(self, path: Path, damage: Sequence["Damage"]) -> None:
         first = damage[0]
@@ -202,15 +206,15 @@ class BackupDamaged(LogError):
 
 
 class LogLocked(LogError):
-    """The log is encrypted, and the key is missing or another one."""
+    """The log is encrypted, and the key is missing or wrong."""
 
 
 class ThreadExists(LogError, ValueError):
-    """A conversation with this id is there already."""
+    """A conversation with this id exists already."""
 
 
 class LogDamaged(LogError):
-    """An event differs from its digest, is missing, or does not follow from the one before it."""
+    """An event is missing, does not match its digest, or does not follow from the event before it."""
 
     def __init__(self, thread_id: str, version: int, problem: str, *, advice: str = "") -> None:
         place = f"conversation {thread_id!r}, event {version}: " if thread_id else ""
@@ -226,9 +230,9 @@ class LogDamaged(LogError):
 
 
 class WriteAheadDamaged(LogDamaged):
-    """The write-ahead log of a log is damaged, and SQLite would drop what lies behind the damage.
+    """The write-ahead log is damaged, and SQLite would drop everything after the damage.
 
-    ``path`` is the log, ``copy`` the copy of its write-ahead log; None if none could be made.
+    ``path`` is the path of the log. ``copy`` is the copy of its write-ahead log, or None if copying failed.
     """
 
     def __init__(self, path: Path, problem: str, copy: Path | None) -> None:

@@ -1,1 +1,1 @@
-"""The tools that models call: recall, read, query and expand."""
+"""Tools that models call: recall, read, query and expand."""

@@ -1,4 +1,4 @@
-"""Names and arguments of the tools, as models give them, and what is said of wrong ones."""
+"""Names and arguments of the tools, and the errors for invalid arguments."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from refold.domain.value import is_list, is_object
 
 RECALL_MEMORY = "recall_memory"
-"""Finds by words or meaning; a rendered summary's list of topics names it."""
+"""Tool that searches by words or meaning; named in the topic list of a rendered summary."""
 QUERY_HISTORY = "query_history"
 EXPAND_SUMMARY = "expand_summary"
 READ_OFFLOADED = "read_offloaded"
@@ -18,12 +18,12 @@ LIST_CONVERSATIONS = "list_conversations"
 _NAME = re.compile(
     rf"(?:^|[^A-Za-z0-9])({RECALL_MEMORY}|{QUERY_HISTORY}|{EXPAND_SUMMARY}|{READ_OFFLOADED}|{LIST_CONVERSATIONS})$"
 )
-"""Clients of MCP put the server's name before it, with ``__``, ``_``, ``.`` or the like between."""
+"""Pattern for tool names; MCP clients prefix the server's name with ``__``, ``_``, ``.`` or similar."""
 _FIELDS: Mapping[str, frozenset[str]] = {
     QUERY_HISTORY: frozenset(("start", "stop", "text", "ids", "limit", "thread")),
     LIST_CONVERSATIONS: frozenset(("limit",)),
 }
-"""Names that others have as well: with these fields it is ours."""
+"""Fields that identify a call of refold's tools where other tools have the same name."""
 _ANSWERS: Mapping[str, re.Pattern[str]] = {
     QUERY_HISTORY: re.compile(
         r"(?:No message|[\d,]+ messages?)(?: of the [\d,]+ in this conversation| of conversation \".*, which has )"
@@ -32,21 +32,21 @@ _ANSWERS: Mapping[str, re.Pattern[str]] = {
         r"[\d,]+ conversations?, the latest activity first\.|There are no conversations in this memory yet\."
     ),
 }
-"""And with an answer that begins so."""
+"""Beginnings of answers that identify results of these tools."""
 
 
 def asks_memory(tool: str, fields: Collection[str]) -> bool:
-    """Whether a call with these fields asks the memory itself.
+    """Return whether a call with these fields is a call of the memory's own tools.
 
-    What it was asked and what it answered is no new matter: found again, it would stand before the
-    messages that it quotes.
+    Such queries and answers are excluded from search: they would be ranked above the messages that they
+    quote.
     """
     name = _own_name(tool)
     return name is not None and (name not in _FIELDS or _FIELDS[name].issuperset(fields))
 
 
 def is_answer_of_memory(tool: str, words: str) -> bool:
-    """Whether the result of a call is an answer of the memory itself."""
+    """Return whether the result of a call is an answer of the memory's own tools."""
     name = _own_name(tool)
     return name is not None and (name not in _ANSWERS or _ANSWERS[name].match(words) is not None)
 
@@ -61,7 +61,7 @@ LAST_POSITION = 999_999_999
 
 
 class Arguments(BaseModel, frozen=True):
-    """The arguments of a call. What the schema does not allow is refused, never guessed."""
+    """Base of the arguments of a call. Values that the schema does not allow are refused, never guessed."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
@@ -80,7 +80,7 @@ Thread = Annotated[
 
 
 class RecallArguments(Arguments, frozen=True):
-    """Of ``recall_memory``."""
+    """Arguments of ``recall_memory``."""
 
     query: Annotated[
         str,
@@ -130,7 +130,7 @@ class RecallArguments(Arguments, frozen=True):
 
 
 class QueryArguments(Arguments, frozen=True):
-    """Of ``query_history``."""
+    """Arguments of ``query_history``."""
 
     start: Annotated[
         Position | None,
@@ -161,7 +161,7 @@ class QueryArguments(Arguments, frozen=True):
 
 
 class ExpandArguments(Arguments, frozen=True):
-    """Of ``expand_summary``."""
+    """Arguments of ``expand_summary``."""
 
     summary_id: Annotated[
         Name | None,
@@ -177,7 +177,7 @@ class ExpandArguments(Arguments, frozen=True):
 
 
 class ReadArguments(Arguments, frozen=True):
-    """Of ``read_offloaded``."""
+    """Arguments of ``read_offloaded``."""
 
     address: Annotated[
         str,
@@ -195,13 +195,13 @@ class ReadArguments(Arguments, frozen=True):
 
 
 class RecallOfAll(RecallArguments, frozen=True):
-    """Of ``recall_memory`` where no conversation is the usual one."""
+    """Arguments of ``recall_memory`` without a default conversation."""
 
     thread: Thread | None = None
 
 
 class RecallAnywhere(RecallOfAll, frozen=True):
-    """Of ``recall_memory`` where it belongs to a conversation and reaches all."""
+    """Arguments of ``recall_memory`` for a conversation whose tools reach all conversations."""
 
     all_conversations: Annotated[
         bool, Field(description="Whether to search all conversations; leave thread out then.")
@@ -209,19 +209,19 @@ class RecallAnywhere(RecallOfAll, frozen=True):
 
 
 class QueryAnywhere(QueryArguments, frozen=True):
-    """Of ``query_history`` where it reaches all conversations."""
+    """Arguments of ``query_history`` that can name another conversation."""
 
     thread: Thread | None = None
 
 
 class ExpandAnywhere(ExpandArguments, frozen=True):
-    """Of ``expand_summary`` where it reaches all conversations."""
+    """Arguments of ``expand_summary`` that can name another conversation."""
 
     thread: Thread | None = None
 
 
 class ListArguments(Arguments, frozen=True):
-    """Of ``list_conversations``."""
+    """Arguments of ``list_conversations``."""
 
     limit: Annotated[
         int,
@@ -230,7 +230,7 @@ class ListArguments(Arguments, frozen=True):
 
 
 def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of the arguments, as the Messages API and MCP take it."""
+    """Return the JSON schema of the arguments for the Messages API and MCP."""
     made = arguments.model_json_schema()
     properties = {name: _plain(field) for name, field in made.get("properties", {}).items()}
     return {
@@ -242,7 +242,7 @@ def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    """Without what tells a model nothing: titles, empty defaults, null beside a type."""
+    """Return the field without entries useless to a model: titles, empty defaults, null as an extra type."""
     kept = {k: v for k, v in field.items() if k not in ("title", "default", "anyOf")}
     for option in field.get("anyOf", ()):
         if option.get("type") != "null":
@@ -253,24 +253,24 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_arguments(arguments: type[Arguments], given: object) -> Arguments:
-    """What was given, read.
+    """Parse the given arguments.
 
     Raises:
-        ValidationError: it is not as the schema says.
+        ValidationError: they do not match the schema.
     """
     if is_object(given):
-        # A model may write null for an argument that it leaves out.
+        # A model may send null for an argument that it omits.
         given = {name: _whole(value) for name, value in given.items() if value is not None}
     return arguments.model_validate(given)
 
 
 def _whole(value: object) -> object:
-    """In JSON 5.0 is a whole number."""
+    """Return a float without a fraction as an integer, since 5.0 is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def refusal(tool: str, arguments: type[Arguments], error: ValidationError) -> str:
-    """What is wrong with a call, and what it may have."""
+    """Describe the errors of a call and the valid arguments."""
     lines = "\n".join(f"- {problem}" for problem in _problems(error))
     return f"{tool} was not called, its arguments are wrong:\n{lines}\n{_usage(tool, arguments)}"
 

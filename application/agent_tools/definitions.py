@@ -1,4 +1,4 @@
-"""Definitions of tools: those of refold, and checks of those a program gives."""
+"""Tool definitions: those of refold, and checks of those that a program passes."""
 
 import re
 import warnings
@@ -14,13 +14,13 @@ from .tool_scope import Tool
 CUSTOM = "custom"
 _DATED = re.compile(r"[a-z0-9_]+_\d{8}")
 _UNDATED = ("mcp_toolset", "tool_search_tool_regex", "tool_search_tool_bm25")
-"""Types of tools of the provider whose names have no date."""
+"""Types of the provider's tools whose names have no date."""
 
 
 class UnknownToolFieldWarning(UserWarning):
-    """A tool has a field that the Messages API does not take there, as far as is known.
+    """A tool has a field that the Messages API is not known to accept in it.
 
-    It is sent as it came. Told once for each field.
+    The field is sent unchanged. Each field is reported once.
     """
 
 
@@ -28,15 +28,15 @@ _told: set[str] = set()
 
 
 def forget_told() -> None:
-    """Warn once more of each field."""
+    """Forget the reported fields, so that each is reported again."""
     _told.clear()
 
 
 def check_tool(tool: Mapping[str, Any], place: str) -> None:
-    """Refuse a tool that no request could have.
+    """Raise if a tool is invalid in any request.
 
     Raises:
-        InvalidMessage: names the field; of a tool of another API, its converter.
+        InvalidMessage: names the field, and for a tool of another API the converter.
     """
     kind = tool.get("type")
     if kind == "function" or is_object(tool.get("function")):
@@ -160,14 +160,14 @@ _KNOWN = {"name", "input_schema", "type", *_FIELDS}
 
 
 Tools: TypeAlias = Iterable[Mapping[str, Any] | Tool] | None
-"""Definitions as mappings, tools of a ``Toolbox``, or the whole of it."""
+"""Tool definitions as mappings, tools of a ``Toolbox``, or a whole toolbox."""
 
 
 def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
-    """The definition of each tool; what is a mapping is taken as it is.
+    """Return the definition of each tool; mappings are returned unchanged.
 
     Raises:
-        InvalidMessage: names the one that is no tool of the Messages API, and what converts it.
+        InvalidMessage: names the invalid tool of the Messages API, and how to convert it.
     """
     if tools is None:
         return ()
@@ -177,16 +177,16 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
 
 
 def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
-    """Refuse a name that two tools have: the API takes each once.
+    """Raise if two tools have the same name: the API accepts each once.
 
-    ``names``: with the place of each.
+    ``names``: each name with its location.
 
     Raises:
-        InvalidMessage: names the second of the two.
+        InvalidMessage: names the second location.
     """
     known: dict[str, str] = {}
     for name, place in names:
-        if not isinstance(name, str):  # A set of tools on a server has none.
+        if not isinstance(name, str):  # A set of tools on a server has no name.
             continue
         if name in known:
             raise InvalidMessage(

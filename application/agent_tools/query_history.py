@@ -36,7 +36,7 @@ it."""
 
 
 def list_conversations(reach: Reach, arguments: ListArguments) -> str:
-    """The answer to a call.
+    """Return the answer to a call.
 
     Raises:
         LogError: the log cannot be read.
@@ -73,14 +73,14 @@ Comes back: each message word for word with position, role, time, address and id
 the next page. Long messages are cut: {READ_OFFLOADED} reads them whole. It compares letters, not meaning: to \
 find what was said about something use {RECALL_MEMORY}."""
 FRAME = 200
-"""Tokens that stand around the texts."""
+"""Tokens reserved for text around the records."""
 
 
 def query_history(reach: Reach, arguments: QueryArguments) -> str:
-    """The answer to a call.
+    """Return the answer to a call.
 
     Raises:
-        ToolRefusal: the conversation is out of reach, or an address is none.
+        ToolRefusal: the conversation is out of reach, or an address is invalid.
         LogError: the log cannot be read.
     """
     start, stop = arguments.start or 0, arguments.stop
@@ -105,7 +105,7 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
 
 
 def _thread(reach: Reach, arguments: QueryArguments) -> str:
-    """The conversation to read: the one that is named, else the one that all addresses are of."""
+    """Return the conversation to read: the named one, else the one of all addresses."""
     wanted = arguments.thread if isinstance(arguments, QueryAnywhere) else None
     addresses = [one.strip() for one in arguments.ids if one.strip().startswith(SCHEME)]
     threads = dict.fromkeys(reach.thread_of(address) for address in addresses)
@@ -119,7 +119,7 @@ def _thread(reach: Reach, arguments: QueryArguments) -> str:
 def _told(reach: Reach, page: HistoryPage) -> Answer:
     home = page.thread_id == reach.home
     whose = "" if home else f" of conversation {named(page.thread_id, 120)}"
-    # That a message is cut stands with the message itself.
+    # A shortened message says so itself.
     told = page.notice if page.missing or not page.records else None
     notice = f" Note: {one_line(told)}." if told else ""
     seen = reach.sees_context_of(page.thread_id)

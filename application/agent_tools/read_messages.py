@@ -1,4 +1,4 @@
-"""The tools ``expand_summary`` and ``read_offloaded``: the originals behind what a request shows shorter."""
+"""The tools ``expand_summary`` and ``read_offloaded``, which read the originals of shortened content."""
 
 from contextlib import suppress
 
@@ -42,12 +42,12 @@ follow how it came about. Without summary_id it opens the one that stands for th
 Comes back: which positions it covers, the original messages word for word, and the start to ask for the \
 next page. To look for one thing {RECALL_MEMORY} is quicker."""
 EXPANDED_FRAME = 250
-"""Tokens that stand around the texts."""
+"""Tokens reserved for text around the records."""
 MOST_PARTS = 12
 
 
 def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
-    """The answer to a call.
+    """Return the answer to a call.
 
     Raises:
         ToolRefusal: the conversation is out of reach, or has no summary.
@@ -64,7 +64,7 @@ def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSu
     wanted = arguments.thread if isinstance(arguments, ExpandAnywhere) else None
     summary_id, start = arguments.summary_id, arguments.start
     if summary_id is not None and wanted is None and (reach.home is None or reach.everywhere):
-        # One's own first: a copy has summaries with the ids of its source.
+        # The home conversation first: a fork has summaries with the ids of its source.
         if reach.home is not None:
             with suppress(UnknownSummary):
                 return expand(reach.core, reach.home, summary_id, start, room)
@@ -126,7 +126,7 @@ def _head(found: ExpandedSummary, *, home: bool, in_sight: bool) -> str:
 
 
 def _parts(found: ExpandedSummary) -> str:
-    """Where the pieces lie that it was made from: good places to begin at."""
+    """Describe where the parts of the summary begin, as starts for reading."""
     if len(found.leaves) < 2:
         return ""
     starts = [str(leaf.start) for leaf in found.leaves[:MOST_PARTS]]
@@ -151,14 +151,14 @@ images, no thinking. It shows what was recorded then: a file may have changed si
 {RECALL_MEMORY} does, and {QUERY_HISTORY} for an exact text."""
 
 FRAME = 80
-"""Tokens that stand around the text besides its place, at most."""
+"""Maximum tokens reserved around the text, without its address line."""
 
 
 def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
-    """The answer to a call.
+    """Return the answer to a call.
 
     Raises:
-        ToolRefusal: it is no address, one out of reach, or the message has no such character.
+        ToolRefusal: the address is invalid or out of reach, or the message has no such character.
         UnknownMessage: there is no message at this position.
         LogError: the log cannot be read.
     """

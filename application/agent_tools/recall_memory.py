@@ -1,4 +1,4 @@
-"""The tool ``recall_memory``: what was said about something, wherever it has gone since."""
+"""The tool ``recall_memory``, which searches the whole record."""
 
 from refold.application.recall.hits import Neighbour, Recalled, RecallHit
 from refold.application.recall.recall_query import LEAST_TOKENS, inquire
@@ -31,15 +31,15 @@ around a position."""
 
 _MODES = {"keyword": "by words", "vector": "by meaning", "hybrid": "by words and meaning"}
 FRAME = 120
-"""Tokens that stand around one passage, at most, as a rule."""
+"""Typical maximum of tokens around one passage."""
 
 
 def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
-    """The answer to a call.
+    """Return the answer to a call.
 
     Raises:
         ToolRefusal: the conversation is out of reach.
-        InvalidSetting: a time is none.
+        InvalidSetting: a time is invalid.
         LogError: the log cannot be read.
     """
     thread = _thread(reach, arguments)
@@ -48,7 +48,7 @@ def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
 
 
 def _thread(reach: Reach, arguments: RecallArguments) -> str | None:
-    """The conversation to search; None for all."""
+    """Return the conversation to search, or None for all."""
     wanted = arguments.thread if isinstance(arguments, RecallOfAll) else None
     everywhere = isinstance(arguments, RecallAnywhere) and arguments.all_conversations
     if wanted is None and reach.everywhere and (everywhere or reach.home is None):
@@ -69,7 +69,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
         tools=arguments.tools,
         since=arguments.since or None,
         until=arguments.until or None,
-        # What other conversations show now is nothing that this model sees.
+        # This model does not see the contexts of other conversations.
         in_context="leave_out" if thread and reach.sees_context_of(thread) else "mark",
         max_tokens=max(LEAST_TOKENS, reach.room - FRAME * (1 + hits)),
     )
@@ -79,7 +79,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
 
 
 class _Told:
-    """An answer of recall as a model reads it."""
+    """Formats a recall result for a model."""
 
     def __init__(self, reach: Reach, thread: str | None, found: Recalled) -> None:
         self._reach, self._found = reach, found
@@ -88,7 +88,7 @@ class _Told:
         self._left_out = found.left_out + len(hits) - len(self._hits)
 
     def text(self) -> str:
-        """The whole answer, within the room that it has: neighbours go first, then the last passages."""
+        """Return the whole answer within its room; neighbours are dropped first, then the last passages."""
         number = len(self._hits)
         for beside in range(number, 0, -1):
             made = self._answer(beside, least=number)
@@ -97,7 +97,7 @@ class _Told:
         return self._answer(0, least=1).text
 
     def _answer(self, beside: int, *, least: int) -> Answer:
-        """An answer in which the first ``beside`` passages have their neighbours."""
+        """Return an answer with neighbours for the first ``beside`` passages."""
         items = [self._item(n, hit, n < beside) for n, hit in enumerate(self._hits)]
         room, count = self._reach.room, self._reach.count
         return answer(self._head(), items, self._tail, room, count, least=least)

@@ -20,52 +20,52 @@ from .arguments import LIST_CONVERSATIONS, Arguments, read_arguments, refusal, s
 
 
 class ToolRefusal(Exception):
-    """A call that cannot be answered; the message tells a model what to do instead."""
+    """A call that cannot be answered; the message says what the model can do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which conversations may be asked, and which one is asked where none is named."""
+    """The conversations that a tool may read, and the default one."""
 
     core: Core
     home: str | None
-    """The conversation that the tools were made for; None where they were made for all."""
+    """Conversation that the tools were made for, or None for all."""
     scope: OwnerScope
-    """How far they reach."""
+    """Scope of the tools."""
     sees: bool = True
-    """Whether the model that asks sees the context of that conversation: its own agent does."""
+    """Whether the calling model sees the context of that conversation, as its own agent does."""
 
     @property
     def everywhere(self) -> bool:
-        """Whether other conversations can be asked as well."""
+        """Whether other conversations can be read as well."""
         return self.scope.is_wide
 
     @property
     def room(self) -> int:
-        """The tokens that an answer may take."""
+        """Maximum tokens of an answer."""
         return self.core.settings.recall_tokens
 
     @property
     def count(self) -> Callable[[str], int]:
-        """Counts the tokens of a text."""
+        """Function that counts the tokens of a text."""
         return self.core.counter.count_text
 
     def sees_context_of(self, thread: str) -> bool:
-        """Whether the model that asks sees the context of this conversation."""
+        """Return whether the calling model sees the context of this conversation."""
         return self.sees and thread == self.home
 
     def told(self, error: Exception) -> str:
-        """What a model is told of an error: nothing of a conversation that is out of reach."""
+        """Return the text of an error for the model, without details of conversations out of reach."""
         damage = error.thread_id if isinstance(error, LogDamaged) else self.home
         if damage != self.home and not self.everywhere:
             return "another part of the log is damaged. Run `refold verify` to see what; go on without it."
         return str(error)
 
     def thread(self, thread: str | None = None) -> str:
-        """The id of the conversation that is meant.
+        """Return the id of the conversation to read.
 
         Raises:
-            ToolRefusal: none is, it does not exist, or it is out of reach.
+            ToolRefusal: no conversation is named, it does not exist, or it is out of reach.
         """
         wanted = self.home if thread is None else thread
         if wanted is None:
@@ -80,7 +80,7 @@ class Reach:
         return self._existing(wanted)
 
     def conversations(self) -> Sequence[ConversationRow]:
-        """Those within reach, the latest activity first."""
+        """Return the conversations within reach, latest activity first."""
         self.scope.check_owner()
         rows, visible = self.core.views.conversations(), self.scope.visible()
         if visible is None:
@@ -88,14 +88,14 @@ class Reach:
         return [row for row in rows if visible.lets_conversation(row.thread_id)]
 
     def hidden(self, thread: str) -> frozenset[int]:
-        """The positions of its messages that are out of reach."""
+        """Return the positions of its messages that are out of reach."""
         return self.scope.hidden(thread)
 
     def thread_of(self, address: str) -> str:
-        """The id of the conversation that an address is of; the usual one for a bare position.
+        """Return the conversation of an address; the default one for a bare position.
 
         Raises:
-            ToolRefusal: it is no address, or one of a conversation that is out of reach.
+            ToolRefusal: the address is invalid, or its conversation is out of reach.
         """
         text = address.strip()
         if text.isdecimal() and text.isascii():
@@ -131,29 +131,29 @@ class Reach:
         return usable
 
     def _is_within(self, thread: str) -> bool:
-        """Whether a conversation is there and within reach; who may not see it is not told which."""
+        """Return whether a conversation exists within reach; a caller cannot tell which of the two fails."""
         return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. Calling it with keyword arguments gives the text, of an error as well."""
+    """A tool. Calling it with keyword arguments returns text, also for errors."""
 
     name: str
     description: str
-    """When to use it, what comes back, what it cannot do: for the model."""
+    """Description for the model: when to use it, its result, its limits."""
     arguments: type[Arguments]
     answer: Callable[[Reach, Any], str]
     reach: Reach
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
+        """JSON schema of its arguments."""
         return schema_of(self.arguments)
 
     @property
     def definition(self) -> dict[str, Any]:
-        """As ``tools=`` of the Messages API takes it."""
+        """Definition for ``tools=`` of the Messages API."""
         return {
             "name": self.name,
             "description": self.description,
@@ -161,7 +161,7 @@ class Tool:
         }
 
     def call(self, given: object) -> ToolOutput:
-        """The answer to a call with any JSON value; what is wrong with it is an answer as well.
+        """Answer a call with any JSON value; errors are returned as answers too.
 
         Raises:
             OpenedBeforeFork: this process was forked from the one that opened the memory.
@@ -184,5 +184,5 @@ class Tool:
             return ToolOutput(text=text, is_error=True)
 
     def __call__(self, **arguments: Any) -> str:
-        """The text of the answer."""
+        """Call the tool and return the text of the answer."""
         return self.call(arguments).text

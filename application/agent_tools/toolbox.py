@@ -1,4 +1,4 @@
-"""Which tools there are for a reach, with their words for it."""
+"""The set of tools for a reach, with their descriptions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, overload
@@ -49,7 +49,7 @@ _ANY_ADDRESS = "\nAn address names its conversation, so none has to be given bes
 
 
 def tools_of(reach: Reach) -> tuple[Tool, ...]:
-    """The tools of one conversation; of all of them, with one more that lists them."""
+    """Return the tools of a reach; a reach beyond one conversation has an additional tool that lists them."""
     recall_text = RECALL + _SEEN if reach.sees and reach.home is not None else RECALL
     if not reach.everywhere:
         return (
@@ -72,8 +72,9 @@ def tools_of(reach: Reach) -> tuple[Tool, ...]:
 
 
 class Toolbox:
-    """The tools with which a model asks its memory. Iterating gives each of them, and
-    ``toolbox["recall_memory"]`` one by its name.
+    """Tools with which a model searches its memory.
+
+    Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.
     """
 
     def __init__(
@@ -97,16 +98,18 @@ class Toolbox:
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For ``tools=`` of ``messages.create``; ``conversation.context`` takes the toolbox itself as well."""
+        """Tool definitions for ``tools=`` of ``messages.create``. ``conversation.context`` also takes the
+        toolbox itself.
+        """
         return [tool.definition for tool in self._tools]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How models call them."""
+        """Names by which models call the tools."""
         return tuple(self._by_name)
 
     def call(self, name: object, input: object) -> ToolOutput:
-        """The answer to a call, whatever JSON it has: what is wrong with it is an answer as well."""
+        """Answer a call with any JSON input; errors are returned as answers too."""
         tool = self._by_name.get(name) if isinstance(name, str) else None
         if tool is None:
             told = named(name, 80) if isinstance(name, str) else "without a name"
@@ -115,19 +118,21 @@ class Toolbox:
         return tool.call(input)
 
     def result_for(self, call: object) -> dict[str, Any]:
-        """The ``tool_result`` block that answers a ``tool_use`` block: a mapping, or one of the SDK. A call
-        of a tool that is not here is answered with an error: ask ``block.name in tools`` where you have
-        tools of your own, or take ``results_for``.
+        """Return the ``tool_result`` block for a ``tool_use`` block, given as a mapping or an SDK object.
+
+        A call of an unknown tool gets an error result. If you have tools of your own, check ``block.name in
+        tools`` first, or use ``results_for``.
 
         Raises:
-            InvalidMessage: the block has no id that a result could name.
+            InvalidMessage: the block has no id.
         """
         return result_block(call, self.call(_field(call, "name"), _field(call, "input")))
 
     def results_for(self, reply: object) -> list[dict[str, Any]]:
-        """The ``tool_result`` blocks that answer the calls of these tools in a reply: a message of the SDK,
-        a mapping, or its blocks. Calls of your own tools are left to you; a call of a tool that neither
-        of you has is answered by ``result_for`` with an error.
+        """Return the ``tool_result`` blocks for the calls of these tools in a reply.
+
+        The reply is a message of the SDK, a mapping, or a list of blocks. Calls of other tools are skipped;
+        for a call of an unknown tool, ``result_for`` returns an error result.
 
         Raises:
             InvalidMessage: a call has no id.
@@ -135,12 +140,12 @@ class Toolbox:
         return [self.result_for(call) for call in calls_in(reply) if _field(call, "name") in self]
 
     def for_anthropic(self) -> list[Any]:
-        """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        """Return the tools as objects of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
         self._core.process.check()
         return self.sdk.blocking(self)
 
     def __contains__(self, item: object) -> bool:
-        """Whether a tool, or one of this name, is among them."""
+        """Return whether the toolbox has a tool, given as an object or by name."""
         return item in self._by_name if isinstance(item, str) else item in self._tools
 
     def __iter__(self) -> Iterator[Tool]:
@@ -158,7 +163,7 @@ class Toolbox:
 
 
 def calls_in(reply: object) -> Iterator[object]:
-    """The ``tool_use`` blocks of a reply, of a message or of a list of blocks."""
+    """Yield the ``tool_use`` blocks of a reply, a message or a list of blocks."""
     content: object = reply
     if not isinstance(reply, (list, tuple)):
         content = _field(reply, "content")
@@ -167,7 +172,7 @@ def calls_in(reply: object) -> Iterator[object]:
 
 
 def result_block(call: object, output: ToolOutput) -> dict[str, Any]:
-    """The ``tool_result`` block with this output.
+    """Return the ``tool_result`` block with this output.
 
     Raises:
         InvalidMessage: the call has no id.

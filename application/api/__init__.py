@@ -1,1 +1,1 @@
-"""What users hold: the memory, a conversation in it, both for asyncio as well, and their results."""
+"""The public API: the memory, its conversations, their asyncio versions and the results."""

@@ -1,4 +1,4 @@
-"""What callers give to the public methods: checked by the argument's name, at one place for all of them."""
+"""Checks of public method arguments, selected by argument name."""
 
 import difflib
 import functools
@@ -19,9 +19,9 @@ _Check = tuple[Callable[[Any], bool], str]
 
 
 def checked(kind: _Class) -> _Class:
-    """Check what is given to the public methods of a class.
+    """Check the arguments of all public methods of a class.
 
-    Each refuses with an ``InvalidSetting`` that names the argument, before anything is done.
+    An invalid argument raises an ``InvalidSetting`` that names it, before the method runs.
     """
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and inspect.isfunction(method):
@@ -30,7 +30,7 @@ def checked(kind: _Class) -> _Class:
 
 
 def check(name: str, value: object) -> None:
-    """Refuse what cannot be given for the argument of this name.
+    """Raise if a value is not valid for the argument of this name.
 
     Raises:
         InvalidSetting: names the argument and says what it must be.
@@ -41,14 +41,14 @@ def check(name: str, value: object) -> None:
 
 
 def refused(name: str, value: object, wanted: str) -> InvalidSetting:
-    """The error for an argument that cannot be."""
+    """Return the error for an invalid argument."""
     shown = repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
     kind = "" if isinstance(value, str | int | float) else "a value of type "
     return InvalidSetting(f"{name}: must be {wanted}, not {kind}{shown}", setting=name, value=value)
 
 
 def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError:
-    """The error for an argument that there is not."""
+    """Return the error for an unknown argument."""
     alike = difflib.get_close_matches(given, list(known), n=1)
     hint = f" (did you mean {alike[0]}?)" if alike else ""
     return TypeError(f"{method}() has no argument {given!r}{hint}")
@@ -62,7 +62,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     known = {*names, *RecallOptions.__annotations__} - {"self", "how"}
 
     def look(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        # Names of positional arguments first; there are few, and most calls have one or none.
+        # Positional arguments first: most calls have none or one.
         for name, value in (*zip(names[1:], given[1:], strict=False), *named.items()):
             if options and name not in known:
                 raise unknown_argument(method.__name__, name, known)
@@ -100,14 +100,14 @@ def _is_path(value: object) -> bool:
 
 
 def is_path(value: object) -> bool:
-    """Whether a value names a file."""
+    """Return whether a value is a file path."""
     if isinstance(value, PathLike):
         value = cast("PathLike[str]", value).__fspath__()
     return isinstance(value, str) and is_utf8(value) and "\0" not in value and bool(value)
 
 
 def _is_question(value: object) -> bool:
-    # Half of a character is looked for as well: a model may have sent it.
+    # Half of a surrogate pair is searched for as well: a model may have sent it.
     return isinstance(value, str)
 
 
@@ -181,4 +181,4 @@ _CHECKS: Mapping[str, _Check] = {
     "system": (_is_system, "text, or a list of text blocks as the Messages API takes them"),
     "where": (_is_where, "a position, an address, or several of them"),
 }
-"""By argument: whether a value can be, and what it must be. None is taken where it is the default."""
+"""Check and description of the valid values, by argument name. None is valid if it is the default."""

@@ -1,4 +1,4 @@
-"""The same memory for asyncio: what touches the disk runs in a thread, what a model writes is awaited."""
+"""The memory for asyncio: disk work runs in a thread, and model calls are awaited."""
 
 import asyncio
 from collections.abc import Generator, Iterator
@@ -28,8 +28,9 @@ from .results import CompactionResult
 
 @forwarding
 class AsyncToolbox(Forwarding[Toolbox]):
-    """The tools with which a model asks its memory, for asyncio: each call is answered in a thread.
-    Iterating gives each of them, and ``toolbox["recall_memory"]`` one by its name.
+    """Tools with which a model searches its memory, for asyncio. Each call runs in a thread.
+
+    Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.
     """
 
     call = reads(Toolbox.call)
@@ -38,20 +39,22 @@ class AsyncToolbox(Forwarding[Toolbox]):
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For ``tools=`` of ``messages.create``; ``conversation.context`` takes the toolbox itself as well."""
+        """Tool definitions for ``tools=`` of ``messages.create``. ``conversation.context`` also takes the
+        toolbox itself.
+        """
         return self._blocking.definitions
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How models call them."""
+        """Names by which models call the tools."""
         return self._blocking.names
 
     def for_anthropic(self) -> list[Any]:
-        """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        """Return the tools as objects of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
         return self._blocking.sdk.awaited(self)
 
     def __contains__(self, item: object) -> bool:
-        """Whether a tool, or one of this name, is among them."""
+        """Return whether the toolbox has a tool, given as an object or by name."""
         return item in self._blocking
 
     def __iter__(self) -> Iterator[Tool]:
@@ -70,7 +73,7 @@ class AsyncToolbox(Forwarding[Toolbox]):
 
 @forwarding
 class AsyncConversationMemory(Forwarding[ConversationMemory]):
-    """A conversation by its thread id, for asyncio. Cheap to make; holds no state of its own."""
+    """A conversation, identified by its thread id, for asyncio. Cheap to create; has no state of its own."""
 
     def __init__(
         self, core: Core, conversation: ConversationMemory, background: Background
@@ -115,9 +118,10 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         at: At | None = None,
         position: int | None = None,
     ) -> Context:
-        """The request to send next; compacts first when that is due.
+        """Return the request to send next; compact first if a compaction is due.
 
-        Arguments and errors are those of ``ConversationMemory.context``. The loop goes on while a summary is written.
+        Arguments and errors are those of ``ConversationMemory.context``. The event loop stays free while a
+        summary is written.
         """
         conversation, extras = self._blocking, Extras(system, definitions_of(tools), model)
         if at is None and position is None:
@@ -142,10 +146,13 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
-        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing. What does
-        not fit all the same is shown shorter, as ``context`` would show it.
+        """Compact now.
 
-        Arguments and errors are those of ``ConversationMemory.compact``. The loop goes on while a summary is written.
+        If there is nothing to do, the call succeeds. A failure is reported in the result and changes
+        nothing. Content that still does not fit is shortened, as in ``context``.
+
+        Arguments and errors are those of ``ConversationMemory.compact``. The event loop stays free while a
+        summary is written.
         """
         await asyncio.to_thread(self._blocking.check_owner)
         demand = Demand(focus, force, target, keep_last, model, all)
@@ -155,8 +162,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     async def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
     ) -> "AsyncConversationMemory":
-        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
-        time, or right after the message at ``position``.
+        """Create a conversation as a copy of this one: now, at a version or time, or after a message.
 
         Arguments and errors are those of ``ConversationMemory.fork``.
         """
@@ -166,9 +172,10 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
     ) -> list[dict[str, Any]]:
-        """The original messages, or everything that happened, as JSON objects.
+        """Return the original messages, or all events, as JSON objects.
 
-        Arguments and errors are those of ``ConversationMemory.export``; here all of them are read before it returns.
+        Arguments and errors are those of ``ConversationMemory.export``. All objects are read before this
+        returns.
         """
         conversation = self._blocking
         return await asyncio.to_thread(lambda: list(conversation.export(format, at=at)))
@@ -176,39 +183,41 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     def tools(
         self, *, scope: Scope = "conversation", all_conversations: bool = False
     ) -> AsyncToolbox:
-        """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
-        ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
-        ``await .result_for(block)`` for each of its calls.
+        """Return the tools with which a model searches this conversation.
 
-        Arguments are those of ``ConversationMemory.tools``. Where the conversation is somebody else's, each call is
-        refused: finding out reads the log, and this does not wait.
+        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
+        ``.definitions`` as ``tools=`` of a request, and answer each call with ``await .result_for(block)``.
+
+        Arguments are those of ``ConversationMemory.tools``. If the conversation has another owner, each
+        call is refused; this method itself does not check the owner, because that reads the log.
         """
         tools = self._blocking.toolbox("all" if all_conversations else scope)
         return AsyncToolbox(self._core, tools)
 
     def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
-        """Be the only one who works on this conversation: ``async with conversation.turn():`` around everything
-        from ``append`` of what the user said to ``append`` of the answer.
+        """Return a lock that gives one caller at a time the turn in this conversation.
 
-        Arguments and errors are those of ``ConversationMemory.turn``. The loop goes on while it waits.
+        Use ``async with conversation.turn():`` around everything from ``append`` of the user's message to
+        ``append`` of the answer. Arguments and errors are those of ``ConversationMemory.turn``. The event
+        loop stays free while the turn is awaited.
         """
         return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
 
     async def owner(self) -> str | None:
-        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        """Return the owner from the log, else the given owner, or None if there is no owner."""
         conversation = self._blocking
         return await asyncio.to_thread(lambda: conversation.owner)
 
     async def version(self) -> int:
-        """How many events the conversation has; 0 before the first."""
+        """Return the number of events in the conversation; 0 before the first."""
         conversation = self._blocking
         return await asyncio.to_thread(lambda: conversation.version)
 
 
 @forwarding
 class AsyncMemory(Forwarding[Memory]):
-    """The conversations of one log, for asyncio. An async context manager; ``close`` releases files
-    and threads.
+    """The conversations of one log, for asyncio. An async context manager; ``close`` releases files and
+    threads.
     """
 
     def __init__(self, core: Core) -> None:
@@ -239,7 +248,7 @@ class AsyncMemory(Forwarding[Memory]):
     stats = reads(Memory.stats)
 
     def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncConversationMemory:
-        """The conversation with this id, new or not.
+        """Return the conversation with this id; it need not exist yet.
 
         Arguments and errors are those of ``Memory.conversation``.
         """
@@ -253,26 +262,28 @@ class AsyncMemory(Forwarding[Memory]):
         owner: str | None = None,
         scope: Scope | None = None,
     ) -> AsyncToolbox:
-        """The tools for a model that is not the agent of any conversation here, such as one that asks
-        over MCP: with an id they reach this conversation alone, with an owner what is theirs. With neither
-        they reach what is nobody's; with both, calls are refused where the conversation is another's.
+        """Return tools for a model that is not the agent of a conversation, such as an MCP client.
 
-        Arguments and errors are those of ``Memory.tools``; calls of these are awaited.
+        With ``thread_id`` the tools reach that conversation only, with ``owner`` the content of that owner,
+        and with neither the content that has no owner. With both, calls are refused if the conversation has
+        another owner.
+
+        Arguments and errors are those of ``Memory.tools``; calls of these tools are awaited.
         """
         tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
         return AsyncToolbox(self._core, tools)
 
     async def drain(self, wait: float | None = None) -> bool:
-        """Wait until no compaction runs in the background; whether none does.
+        """Wait until no compaction runs in the background. Return False if one still runs.
 
-        ``wait``: at most so many seconds; None: as long as it takes.
+        ``wait``: maximum number of seconds, or None to wait as long as necessary.
         """
         return await self._background.drained(wait)
 
     async def close(self, wait: float | None = None) -> None:
-        """Release files and threads; closing twice is fine.
+        """Release files and threads; closing twice is safe.
 
-        ``wait`` is that of ``Memory.close``. In a process that is forked from the one that opened it,
+        ``wait`` is that of ``Memory.close``. In a process forked from the one that opened the memory,
         nothing happens.
         """
         if not self._opened.process.is_this:

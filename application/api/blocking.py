@@ -1,4 +1,4 @@
-"""The bridges between code that blocks and the one asynchronous seam: a loop in a thread, and back."""
+"""Bridges between blocking code and coroutines: an event loop in a thread, and threads for coroutines."""
 
 import asyncio
 import atexit
@@ -16,19 +16,19 @@ from refold.application.runtime.opening_process import OpeningProcess, keep_in_c
 from refold.domain.errors import RefoldError
 
 _LOOK = 0.002
-"""Seconds between two looks at what is about to end."""
+"""Seconds between two checks for the end of the work."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 GRACE = 2.0
-"""Seconds that what was cancelled gets to record its end; what does not end by then is left alone."""
+"""Seconds that cancelled work has to record its end; work that takes longer is abandoned."""
 
 
 async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run what writes, in a thread. A cancellation takes effect when it is known what became of it.
+    """Run a function that writes in a thread. A cancellation takes effect after its outcome is known.
 
-    What has not begun to write by then never does; what has is waited for. So whoever is told of the
-    cancellation can look: what is not stored by then will never be.
+    A write that has not begun at that point never begins; a write that has begun is awaited. So the caller
+    that receives the cancellation can check the log: a write that is not stored then will never be.
     """
     loop = asyncio.get_running_loop()
     withdrawal, context = Withdrawal(loop), copy_context()
@@ -49,16 +49,16 @@ async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({future})
         if not future.cancelled():
-            future.exception()  # There is no caller left to raise it to.
+            future.exception()  # No caller is left to receive the exception.
         raise
 
 
 class Runner:
-    """Runs coroutines for callers without an event loop; starts its loop when first needed.
+    """Runs coroutines for callers without an event loop; starts its own loop when first needed.
 
-    One loop for all of them, so that a client's connections outlive a single call. It runs in a
-    thread of its own: that works inside a running loop as well (a notebook, a web server). A process
-    that ends without closing cancels what runs. A forked process has no such thread, and is refused.
+    All calls share one loop, so that connections of a client outlive a single call. The loop has its own
+    thread, so that it also works inside a running loop (a notebook, a web server). A process that ends
+    without closing cancels the running work. A forked process does not have the thread and is refused.
     """
 
     def __init__(self) -> None:
@@ -71,12 +71,13 @@ class Runner:
         self._waiting: set[Future[Any]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; Ctrl-C cancels the coroutine, and waits for what it
-        was writing, so that nothing is stored behind the caller's back.
+        """Run a coroutine to its end and return its result.
+
+        Ctrl-C cancels the coroutine and waits for a write that has begun.
 
         Raises:
-            RefoldError: called by what runs in the loop itself, which would wait for itself; or the loop
-                has ended before the coroutine.
+            RefoldError: the caller runs in this loop and would wait for itself, or the loop ended before
+                the coroutine.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -88,11 +89,11 @@ class Runner:
         try:
             future = asyncio.run_coroutine_threadsafe(coroutine, loop)
             self._waiting.add(future)
-            if loop.is_closed():  # It may have ended before anybody knew that somebody waits.
+            if loop.is_closed():  # The loop may have closed before the coroutine was registered.
                 _end(future)
             return future.result()
         except BaseException:
-            # Ctrl-C may come before the future has its name; then what was begun goes on to its end.
+            # Ctrl-C may arrive before the assignment to future; the work then continues to its end.
             if future is None or future.cancel():
                 _await_end(coroutine)
             raise
@@ -101,13 +102,13 @@ class Runner:
                 self._waiting.discard(future)
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what writes; Ctrl-C takes effect when it is known what became of it."""
+        """Run a function that writes; Ctrl-C takes effect after its outcome is known."""
         return self.run(to_the_end(function, *args, **kwargs))
 
     def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call a function in the loop soon, unless the work that asks for it is given up by then."""
+        """Schedule a function in the loop, unless the requesting work is cancelled first."""
         withdrawal, context = CURRENT.get(), copy_context()
-        context.run(CURRENT.set, None)  # What begins here is work of its own.
+        context.run(CURRENT.set, None)  # The new work is independent of the work that requested it.
 
         def begin() -> None:
             if withdrawal is None or not withdrawal.is_withdrawn:
@@ -116,7 +117,7 @@ class Runner:
         self.loop.call_soon_threadsafe(begin, context=context)
 
     def close(self) -> None:
-        """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
+        """Cancel running work and stop the loop if it was started; closing twice is safe."""
         if not self._process.is_this:
             return
         with self._lock:
@@ -125,35 +126,37 @@ class Runner:
         atexit.unregister(self.close)
         if loop is None or thread is None or workers is None or loop.is_closed():
             return
-        # A loop that is blocked by a summariser is not waited for either.
+        # Do not wait for a loop that a summariser blocks.
         with suppress(TimeoutError):
             if asyncio.run_coroutine_threadsafe(_ended(), loop).result(2 * GRACE):
                 thread.join()
-        # A summariser that blocks a worker thread cannot be cancelled: it is not waited for.
+        # A summariser that blocks a worker thread cannot be cancelled: do not wait for it.
         ending = threading.Thread(target=workers.shutdown, daemon=True)
         try:
             ending.start()
-        except RuntimeError:  # No thread can begin while Python takes itself down.
+        except RuntimeError:  # No thread can start while the interpreter shuts down.
             workers.shutdown(wait=False, cancel_futures=True)
         else:
             ending.join(GRACE)
 
     @property
     def started(self) -> bool:
-        """Whether anything ever ran here, in this process."""
+        """Whether the loop was started in this process."""
         return self._loop is not None and self._process.is_this
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop, which runs."""
-        self._process.check()  # Whoever held the lock may not live in this process.
+        """The running event loop."""
+        self._process.check()  # The thread that held the lock may not exist in this process.
         with self._lock:
             if self._loop is None or self._loop.is_closed():
                 self._loop = self._started_loop()
             return self._loop
 
     def _started_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop whose thread runs. Where it cannot start, nothing is kept that others would wait for."""
+        """Return a loop whose thread runs. If it cannot start, keep nothing that other callers would wait
+        for.
+        """
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
         try:
@@ -171,36 +174,36 @@ class Runner:
         try:
             loop.run_forever()
         finally:
-            # Without memory a loop can end in the middle of its work.
+            # A loop can end in the middle of its work when memory runs out.
             loop.close()
             for future in tuple(self._waiting):
                 _end(future)
 
 
 class CallersLoop(Runner):
-    """For asyncio: the loop in which the coroutine waits for which a thread works. It starts no thread."""
+    """A runner for asyncio: uses the loop of the coroutine that waits for this thread. Starts no thread."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop in which the caller waits."""
+        """The event loop of the caller."""
         work = CURRENT.get()
         assert work is not None, "only work for a coroutine asks for its loop"
         assert work.loop is not None
         return work.loop
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what writes, here: the caller's coroutine waits for its end already."""
+        """Run a function that writes in this thread; the caller's coroutine already waits for its end."""
         return function(*args, **kwargs)
 
 
 def _end(future: Future[Any]) -> None:
-    """Tell who waits that no answer comes."""
+    """Notify the waiting caller that no result will come."""
     with suppress(InvalidStateError):
         future.set_exception(RefoldError("the work ended before its answer; ask again"))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Wait until a coroutine that was cancelled in another thread has ended, but not for ever."""
+    """Wait for the end of a coroutine that another thread cancelled, up to a time limit."""
     deadline = time.monotonic() + GRACE
     while inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
         if time.monotonic() > deadline:
@@ -209,7 +212,7 @@ def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _ended() -> bool:
-    """Cancel everything and stop the loop when all has ended; whether that is now."""
+    """Cancel all tasks, and stop the loop once they have ended. Return whether it was stopped."""
     loop, current = asyncio.get_running_loop(), asyncio.current_task()
     tasks = {task for task in asyncio.all_tasks() if task is not current}
     for task in tasks:

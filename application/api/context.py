@@ -17,31 +17,31 @@ from .results import CompactionResult
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Context:
-    """What the model is to see now. The lists are the caller's own: changing them harms nothing."""
+    """The request for the model. Its lists are copies: changing them has no effect on the memory."""
 
     thread_id: str
     version: int
-    """The version of the conversation that it shows; ``conversation.context(at=version)`` gives it again."""
+    """Version of the conversation that it shows; ``conversation.context(at=version)`` returns it again."""
     model: str | None
     system: str | list[Block]
-    """The system prompt; an empty string where there is none."""
+    """System prompt; an empty string if there is none."""
     messages: list[dict[str, Any]]
-    """Empty where nothing was appended yet: the API takes no such request."""
+    """Messages to send. Empty if the conversation has no messages; the API refuses such a request."""
     tools: list[dict[str, Any]]
     tokens: int
-    """The estimated size of the whole request, system and tools included."""
+    """Estimated tokens of the whole request, including system text and tools."""
     budget: Budget
-    """What may be sent, in tokens and in bytes."""
+    """Limits of the request in tokens and bytes."""
     summary: CompactionPerformed | None
-    """The active summary, which stands for everything that it covers."""
+    """Active summary, or None if there is none."""
     memory: tuple[str, ...] = ()
-    """What stands for older messages, as texts: the summary, then the ledger; each where there is one."""
+    """Texts that replace older messages: the summary, then the ledger, if they exist."""
     opening: int = 0
-    """With how many blocks of that the first message opens; 0 where it stands in the system text."""
+    """Number of ``memory`` blocks at the start of the first message; 0 if they are in the system text."""
     bytes: int = 0
-    """The size of the whole request as JSON; at most a little too large."""
+    """Size of the whole request as JSON in bytes; at most slightly overestimated."""
     compactions: tuple[CompactionResult, ...] = ()
-    """What was compacted to make this context, with every failure on the way."""
+    """Compactions that were run for this context, including failures."""
 
     def __repr__(self) -> str:
         held = f"{len(self.messages)} messages, {self.tokens:,} of {self.budget.limit:,} tokens"
@@ -51,22 +51,22 @@ class Context:
     def settled(
         self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget
     ) -> "Context":
-        """This context, saying what was compacted for it, and its size as counted then."""
+        """Return this context with the compactions that were run for it and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
     def showing(self, version: int) -> "Context":
-        """This context as the one of ``version``."""
+        """Return this context with another version number."""
         return self if version == self.version else replace(self, version=version)
 
     def as_text(self, limit: int | None = None) -> str:
-        """The conversation as one string, for agents that take no messages.
+        """Return the conversation as one string, for agents that do not take messages.
 
-        Under ``## PREVIOUS CONTEXT SUMMARY`` what stands for older messages, under ``## RECENT
-        MESSAGES`` the others: ``limit`` of them at most, the newest. What refold adds to keep a request
-        legal is left out. The system prompt is apart: ``system`` says what the summary is.
+        Texts that replace older messages are under ``## PREVIOUS CONTEXT SUMMARY``, the newest ``limit``
+        messages under ``## RECENT MESSAGES``. Content that refold adds only to keep a request valid is
+        omitted. The system prompt is not included: read ``system``.
 
         Raises:
-            InvalidSetting: the limit is no whole number, or below 0.
+            InvalidSetting: ``limit`` is not an integer, or is negative.
         """
         # A caller without a type checker may pass anything.
         given = cast("object", limit)
@@ -80,17 +80,19 @@ class Context:
 
     @property
     def betas(self) -> tuple[str, ...]:
-        """The betas of the Messages API that the request cannot do without."""
+        """Betas of the Messages API that the request requires."""
         return (COMPACTION_BETA,) if opens_with_signed_summary(self.messages) else ()
 
     def for_anthropic(self, *, betas: str | Sequence[str] = ()) -> dict[str, Any]:
-        """Keyword arguments for ``client.messages.create``: messages, and system and tools if any.
+        """Return the keyword arguments for ``client.messages.create``: messages, and system and tools if
+        any.
 
-        ``betas``: further ones that you use, or a single one. They go into ``extra_headers`` with those of the request:
-        a provider's own compaction block is refused without its beta.
+        ``betas``: additional betas to use, as one string or several. They are sent in ``extra_headers``
+        together with those that the request requires, such as the beta of a provider's own compaction
+        block.
 
         Raises:
-            EmptyConversation: there is no message in it.
+            EmptyConversation: there are no messages.
         """
         if not self.messages:
             raise EmptyConversation(self.thread_id)
@@ -105,16 +107,15 @@ class Context:
         return request
 
     def for_openai(self) -> dict[str, Any]:
-        """Keyword arguments for ``client.chat.completions.create`` of the OpenAI API: messages, and tools if any.
+        """Return the keyword arguments for ``client.chat.completions.create`` of the OpenAI API.
 
-        What ``refold.from_openai`` made of such messages comes out as it went in, in the request's order;
-        summary and ledger are part of the messages. Thinking and the calls of Anthropic's own tools are
-        left out.
+        The arguments are the messages, and tools if any. Messages converted by ``refold.from_openai`` are
+        returned as they were, in the order of the request; summary and ledger are part of the messages.
+        Thinking and calls of Anthropic's server tools are omitted.
 
         Raises:
-            EmptyConversation: there is no message in it.
-            InvalidMessage: one of the tools runs on Anthropic's servers, or its name has more than 64
-                characters.
+            EmptyConversation: there are no messages.
+            InvalidMessage: a tool runs on Anthropic's servers, or its name has more than 64 characters.
         """
         if not self.messages:
             raise EmptyConversation(self.thread_id)

@@ -1,4 +1,4 @@
-"""What the read model of compactions cannot know: which of them wait to be written."""
+"""Read-only methods of a conversation: history, recall, summaries, notes and tools."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
@@ -34,7 +34,7 @@ from .results import StoredMessage
 
 
 def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[CompactionRow]:
-    """Say of an attempt whose summary could not be written yet that it waits."""
+    """Mark the attempts whose summary could not be written yet as ``waiting``."""
     if not rows:
         return rows
     kept = core.unwritten.of(rows[-1].thread_id)
@@ -51,13 +51,13 @@ def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[Compacti
 
 @checked
 class ConversationHistory:
-    """Everything that can be asked of a conversation without changing it."""
+    """Methods that read a conversation without changing it."""
 
     def __init__(self, core: Core, thread_id: str, owner: str | None = None) -> None:
         self._opened = core
         self.thread_id = thread_id
         self._owner = owner
-        """Whose the conversation is said to be."""
+        """Owner that the caller gave, or None."""
 
     @property
     def _core(self) -> Core:
@@ -67,15 +67,15 @@ class ConversationHistory:
         return core
 
     def check_owner(self) -> None:
-        """Check that the conversation is not somebody else's.
+        """Raise if the conversation belongs to another owner.
 
         Raises:
-            OwnerConflict: it has another owner than the one that was given.
+            OwnerConflict: the conversation has another owner than the given one.
         """
         self._core  # noqa: B018
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
-        """What became of the request between two versions or times, in whichever order.
+        """Compare the requests at two versions or times, in either order.
 
         Raises:
             InvalidSetting: there is no such version, or a time has no time zone.
@@ -85,56 +85,62 @@ class ConversationHistory:
     def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The original messages, or everything that happened, as JSON objects.
+        """Return the original messages, or all events, as JSON objects.
 
-        ``jsonl``: one for each message, with position, time and id. ``anthropic``: a single one with
-        ``messages`` and, where one leads them, ``system``. ``events``: one for each event of the log.
-        ``at``: as it was at this version or time. `refold import` reads the first two.
+        ``format``: ``jsonl`` gives one object for each message, with position, time and id. ``anthropic``
+        gives a single object with ``messages`` and, if the conversation begins with one, ``system``.
+        ``events`` gives one object for each event of the log. `refold import` reads the first two. ``at``:
+        export the state at this version or time.
 
         Raises:
-            ConversationGone: it was erased; only its ``events`` can be exported.
+            ConversationGone: the conversation was erased; only its ``events`` can be exported.
             InvalidSetting: there is no such version, or the time has no time zone.
         """
         return export(self._core, self.thread_id, format, at)
 
     def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
-        """The other conversations that erasing these messages reaches, by fork; None: all of this one.
+        """Return the ids of forked conversations that erasing these messages would also change.
+
+        ``where``: positions or addresses, or None for the whole conversation.
 
         Raises:
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
-            ConversationGone: the conversation was erased as a whole.
+            ConversationGone: the whole conversation was erased.
         """
         return shared_with(self._core, self.thread_id, where)
 
     def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
-        """The original messages at positions ``start`` up to but not including ``stop``.
+        """Return the original messages from position ``start`` up to, but not including, ``stop``.
 
-        What was lost with a damaged log is left out: the positions tell.
+        Messages that were lost in a damaged log are omitted; gaps in the positions show them.
         """
         return stored_messages(self._core, self.thread_id, start, stop)
 
     def read(self, where: str | int) -> StoredMessage:
-        """The message at an address that a context shows, or at a position, word for word.
+        """Return the message at a position, or at an address shown in a context, word for word.
 
         Raises:
-            ForeignAddress: the address is one of another conversation, which it names.
-            InvalidAddress: it is no address at all.
+            ForeignAddress: the address belongs to another conversation, which the error names.
+            InvalidAddress: the text is not an address.
             UnknownMessage: there is no such message.
         """
         return read_back(self._core, self.thread_id, where)
 
     def recall(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
-        """What was said about something, best first: passages read from the log, each with where it stands,
-        what became of its message, its neighbours, and why it was found. Every option is described in
-        ``RecallOptions``. With ``topic=`` the question can be left out: the messages of that topic.
-        ``scope="owner"`` looks into the owner's other conversations as well.
+        """Search the conversation and return the best passages first.
 
-        What cannot be searched as asked (no embedder, a search program that hangs) is searched by
-        words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
+        Each hit has its text from the log, its address, the state of its message, its neighbours and the
+        reason for the match. ``RecallOptions`` describes every option. With ``topic=`` the query may be
+        empty: the result is the messages of that topic. ``scope="owner"`` also searches the owner's other
+        conversations.
+
+        If the requested search is unavailable (no embedder, a search program that hangs), words are
+        searched and ``notice`` says so. An unknown conversation or a query without matches returns a result
+        without hits.
 
         Raises:
-            InvalidSetting: an option cannot be; says what is allowed.
-            ConversationGone: the conversation was erased as a whole.
+            InvalidSetting: an option is invalid; the message says what is allowed.
+            ConversationGone: the whole conversation was erased.
         """
         inquiry = inquiry_of(self._core, query, how, self.thread_id)
         return recall(self._core, self.thread_id, inquiry)
@@ -149,16 +155,18 @@ class ConversationHistory:
         limit: int = 20,
         max_tokens: int | None = None,
     ) -> HistoryPage:
-        """The original records with these ids, at positions ``start`` up to but not including ``stop``,
-        that contain ``text``: in their order, page by page, each with what became of it.
+        """Return original records in order, page by page, each with the state of its message.
 
-        ``ids``: of messages; addresses and positions are understood too. ``limit``: 1 to 200.
-        ``max_tokens``: of all texts, from 50; else as long as the settings say.
+        A record must match all given filters: ``ids``, positions from ``start`` up to but not including
+        ``stop``, and ``text`` contained in it. ``ids`` are message ids, addresses or positions. ``limit``:
+        records of a page, 1 to 200. ``max_tokens``: tokens of all texts of a page, at least 50; the default
+        is in the settings.
 
         Raises:
-            InvalidSetting: names what cannot be, such as a ``stop`` that is not after ``start``.
-            ForeignAddress, InvalidAddress: an id is an address of another conversation, or of none.
-            ConversationGone: the conversation was erased as a whole.
+            InvalidSetting: an argument is invalid, such as a ``stop`` that is not after ``start``.
+            ForeignAddress, InvalidAddress: an id is the address of another conversation, or not a valid
+                address.
+            ConversationGone: the whole conversation was erased.
         """
         wanted = HistoryQuery(ids, start, stop, text, limit, max_tokens)
         return query_history(self._core, self.thread_id, wanted)
@@ -166,36 +174,40 @@ class ConversationHistory:
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
     ) -> ExpandedSummary:
-        """What a summary stands for: its text, its leaf summaries, and the original messages from
-        position ``start`` on, page by page.
+        """Return a summary with its leaf summaries and the original messages that it covers.
+
+        The messages begin at position ``start`` and are returned page by page.
 
         Raises:
-            UnknownSummary: names the newest ones that there are.
-            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
-            ConversationGone: the conversation was erased as a whole.
+            UnknownSummary: there is no such summary; the error names the newest ones.
+            InvalidSetting: ``limit`` or ``max_tokens`` is invalid.
+            ConversationGone: the whole conversation was erased.
         """
         return expand(self._core, self.thread_id, summary_id, start, max_tokens, limit)
 
     def read_part(
         self, where: str | int, start: int = 0, max_characters: int = USUAL_CHARACTERS
     ) -> TextPart:
-        """What the message at an address or position says, from character ``start`` on, at most
-        ``max_characters`` of it: for long ones, such as a tool's output that was offloaded.
+        """Return part of the text of a message, for long ones such as an offloaded tool output.
+
+        ``where``: address or position. ``start``: first character. ``max_characters``: maximum length of
+        the part.
 
         Raises:
-            ForeignAddress, InvalidAddress, UnknownMessage: there is no such message here.
-            InvalidSetting: ``start`` or ``max_characters`` cannot be.
+            ForeignAddress, InvalidAddress, UnknownMessage: there is no such message in this conversation.
+            InvalidSetting: ``start`` or ``max_characters`` is invalid.
         """
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
     def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
-        """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
-        ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
-        ``.result_for(block)`` for each of its calls.
+        """Return the tools with which a model searches this conversation.
 
-        ``scope``: how far they reach: this conversation alone; with ``owner``, what is of the same owner in
-        all conversations; with ``all``, everything in the log, whoever it is of. ``all_conversations`` is
-        another word for ``scope="all"``.
+        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
+        ``.definitions`` as ``tools=`` of a request, and answer each call with ``.result_for(block)``.
+
+        ``scope``: ``conversation`` reaches this conversation only, ``owner`` the content of the same owner
+        in all conversations, ``all`` the whole log regardless of owner. ``all_conversations=True`` is the
+        same as ``scope="all"``.
 
         Raises:
             InvalidSetting: there is no such scope.
@@ -204,7 +216,7 @@ class ConversationHistory:
         return self.toolbox("all" if all_conversations else scope)
 
     def toolbox(self, scope: Scope) -> Toolbox:
-        """The tools; whose the conversation is, is checked with each call alone, for that reads the log.
+        """Return the tools without reading the log; each call checks the owner itself.
 
         Raises:
             InvalidSetting: there is no such scope.
@@ -216,9 +228,11 @@ class ConversationHistory:
     def explain(
         self, start: int = 0, stop: int | None = None, *, at: At | None = None
     ) -> tuple[MessageFate, ...]:
-        """Why the model sees each message as it does, for positions ``start`` up to but not
-        including ``stop``: full, condensed, offloaded, summarised, pinned … ``at``: as it was at this
-        version, or at this time (with a time zone).
+        """Explain how the model sees each message from position ``start`` up to, but not including,
+        ``stop``.
+
+        A message is full, condensed, offloaded, summarised, pinned and so on. ``at``: explain the state at
+        this version, or at this time (with a time zone).
 
         Raises:
             InvalidSetting: there is no such version, or the time has no time zone.
@@ -228,38 +242,41 @@ class ConversationHistory:
         return explain(core, self.thread_id, start, stop, version=version)
 
     def request_parts(self, context: Context) -> tuple[RequestPart, ...]:
-        """Where the tokens of a context of this conversation go: system text, tools, summary, ledger, words,
-        thinking, tool calls, tool results; the largest first.
+        """Return the tokens of a context by part, the largest first.
+
+        The parts are system text, tools, summary, ledger, words, thinking, tool calls and tool results.
         """
         return request_parts(self._core, context)
 
     def summaries(self) -> Sequence[SummaryRow]:
-        """All summaries ever made, oldest first; at most one is active."""
+        """Return all summaries ever made, oldest first; at most one is active."""
         return self._core.views.summaries(self.thread_id)
 
     def compactions(self) -> Sequence[CompactionRow]:
-        """All compaction attempts and how they ended, oldest first.
+        """Return all compaction attempts with their outcomes, oldest first.
 
-        ``waiting``: its summary is made, and the log could not be written; ``reason`` says why.
+        Outcome ``waiting``: the summary is ready, but the log could not be written; ``reason`` says why.
         """
         return with_waiting(self._core, self._core.views.compactions(self.thread_id))
 
     def topics(self) -> Sequence[TopicSeen]:
-        """What the messages that the active summary stands for are about, the most important first, with
-        how often and when each came up last. Labels: ``recall(topic=…)`` finds what was said.
+        """Return the topics of the messages that the active summary covers, the most important first.
+
+        Each has its number of messages and the newest of them. Topics are labels: ``recall(topic=…)`` finds
+        their messages.
         """
         return self._core.views.topics(self.thread_id)
 
     def notes(self) -> Sequence[NoteRow]:
-        """The durable notes that were taken before messages left the context, oldest first."""
+        """Return the durable notes that were taken before messages left the context, oldest first."""
         return self._core.views.notes(self.thread_id)
 
     @property
     def owner(self) -> str | None:
-        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        """Owner from the log, else the given owner, or None if there is no owner."""
         return self._core.log.load(self.thread_id).state.owner or self._owner
 
     @property
     def version(self) -> int:
-        """How many events the conversation has; 0 before the first."""
+        """Number of events in the conversation; 0 before the first."""
         return self._core.log.load(self.thread_id).state.version

@@ -1,4 +1,4 @@
-"""One conversation, as agents use it: append, context, compact, and looking back."""
+"""The handle of one conversation: append, context, compact, pin, fork and erase."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ from .results import Appended, CompactionResult
 
 @checked
 class ConversationMemory(ConversationHistory):
-    """A conversation by its thread id. Cheap to make; holds no state of its own."""
+    """A conversation, identified by its thread id. Cheap to create; has no state of its own."""
 
     def __init__(
         self,
@@ -58,23 +58,26 @@ class ConversationMemory(ConversationHistory):
         expected_version: int | None = None,
         owner: str | None = None,
     ) -> Appended:
-        """Append a message, a list of them, or a message object of the SDK; durable on return.
+        """Append a message, a list of messages, or a message object of the SDK. It is durable on return.
 
-        ``key``: an idempotency key (one for each message of a list): the same key is stored once, if role,
-        content, author and ``name`` are the same; other fields are not compared, the first ones stay.
-        ``expected_version``: of a context or an append: refused if somebody else has appended since.
-        ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
-        ``author``: who wrote the messages of the role user (without any, it is refused): "person", "program"
-        (a loaded skill, a reminder) or "tool". Requests and rules are taken from a person's words only; of
-        messages whose author is unknown they say so. ``owner``: whose the messages are, if not the
-        conversation's owner's: they stay in this conversation, and are erased with the owner named here.
+        ``key``: idempotency key, one for each message of a list. A message with a known key is not stored
+        again if role, content, author and ``name`` are the same; other fields are not compared, and the
+        stored ones stay.
+        ``expected_version``: version of a context or an append; the append is refused if the conversation
+        has changed since.
+        ``recorded``: accept history from elsewhere unchanged where a live message would be refused.
+        ``author``: writer of user messages: "person", "program" (a loaded skill, a reminder) or "tool". It
+        is refused if there is no user message. Requests and rules are extracted from a person's words only;
+        those from messages without an author are marked.
+        ``owner``: owner of the messages if it is not the owner of the conversation. They stay in this
+        conversation and are erased with the owner named here.
 
         Raises:
-            InvalidMessage, UnknownToolCall: names the field; nothing is stored.
-            KeyReused: the key stands for another message already; nothing is stored.
-            VersionConflict: somebody else has appended; nothing is stored. A known key is no conflict.
-            InvalidOwner, OwnerConflict: the owner cannot be, or is not that of the conversation.
-            LogError: nothing is stored.
+            InvalidMessage, UnknownToolCall: a message is invalid; names the field. Nothing is stored.
+            KeyReused: the key belongs to a different message. Nothing is stored.
+            VersionConflict: the conversation has changed. Nothing is stored. A known key never conflicts.
+            InvalidOwner, OwnerConflict: the owner is invalid or not that of the conversation.
+            LogError: the log cannot be written. Nothing is stored.
         """
         stored = appending.append(
             self._opened.here(),
@@ -90,14 +93,14 @@ class ConversationMemory(ConversationHistory):
         return stored
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
-        """Append messages of a transcript; each is stored once, however often it is appended."""
+        """Append messages of a transcript; messages that are stored already are skipped."""
         core = self._opened.here()
         stored = appending.append_recorded(core, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
         return stored
 
     def knows(self, message: RecordedMessage) -> bool:
-        """Whether this message of a transcript is stored already."""
+        """Return whether this message of a transcript is stored already."""
         key = appending.recorded_key(message)
         return key in self._core.log.versions_of_keys(self.thread_id, [key])
 
@@ -110,16 +113,17 @@ class ConversationMemory(ConversationHistory):
         at: At | None = None,
         position: int | None = None,
     ) -> Context:
-        """The request to send next; compacts first when that is due.
+        """Return the request to send next; compact first if a compaction is due.
 
-        ``tools``: their definitions, or ``conversation.tools()`` as it is. ``at``: as it was sent at this version of
-        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted. System
-        text, tools and model are then the recorded ones, where they are not given. ``position``: the same,
-        right after the message at this position was appended.
+        ``tools``: tool definitions, or the result of ``conversation.tools()``.
+        ``at``: return the request as it was sent at this version of the conversation, or at this time (with
+        a time zone), byte for byte. Nothing is compacted. System text, tools and model default to the
+        recorded ones.
+        ``position``: like ``at``, right after the message at this position was appended.
 
         Raises:
-            ContextWindowExceeded: what must be in it word for word does not fit.
-            InvalidMessage: one of the ``tools`` is none; names it.
+            ContextWindowExceeded: content that must be included word for word does not fit.
+            InvalidMessage: a tool definition is invalid; names it.
             InvalidSetting: there is no such version, or the time has no time zone.
             UnknownMessage: there is no message at this position.
             LogError: the log cannot be read.
@@ -133,7 +137,7 @@ class ConversationMemory(ConversationHistory):
     def context_without_model(
         self, extras: Extras, at: At | None = None, position: int | None = None
     ) -> Context | None:
-        """Return the context for ``context``, or None if a compaction must come first."""
+        """Return the context for ``context``, or None if a compaction must run first."""
         core = self._core
         moment = one_moment(core, self.thread_id, at, position)
         if moment is not None:
@@ -155,18 +159,24 @@ class ConversationMemory(ConversationHistory):
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
-        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing. What does
-        not fit all the same is shown shorter, as ``context`` would show it.
+        """Compact now.
 
-        ``focus``: what the summary should keep above all; a new one summarises the same part again where
-        nothing else is to do. ``force``: try once more although several attempts in a row have failed,
-        before the conversation has grown. ``target``: tokens of the whole request to aim at, without it
-        the size that an automatic compaction aims at. ``keep_last``: messages that stay in any case.
-        ``model``: the model to ask for this summary, where a model writes it. ``all``: cover all but the
-        ``keep_last`` messages, as is done in any case where the request is below the target already.
+        If there is nothing to do, the call succeeds. A failure is reported in the result and changes
+        nothing. Content that still does not fit is shortened, as in ``context``.
+
+        ``focus``: subject that the summary should preserve above all. A new focus summarises the same
+        messages again if there is nothing else to do.
+        ``force``: try again although several attempts in a row have failed and the conversation has not
+        grown since.
+        ``target``: tokens of the whole request to aim at. The default is the target of automatic
+        compactions.
+        ``keep_last``: number of newest messages that are never covered.
+        ``model``: model to use for this summary, if a model writes it.
+        ``all``: cover all messages but the last ``keep_last``. This is the default if the request is
+        already below the target.
 
         Raises:
-            InvalidSetting: an option cannot be; names it.
+            InvalidSetting: an option is invalid; names it.
         """
         demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
@@ -176,60 +186,64 @@ class ConversationMemory(ConversationHistory):
     def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
-        """Undo the newest compaction: what it covered is in the context again, the summary before it
-        is active again. Nothing to undo is success. A request that does not fit then is made smaller
-        again by the next ``context``.
+        """Undo the newest compaction: its messages return to the context, and the summary before it becomes
+        active again.
+
+        If there is nothing to undo, the call succeeds. If the request no longer fits, the next ``context``
+        shortens it.
         """
         return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
 
     def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
-        """Be the only one who works on this conversation: ``with conversation.turn():`` around everything from
-        ``append`` of what the user said to ``append`` of the answer.
+        """Return a lock that gives one caller at a time the turn in this conversation.
 
-        Who comes later waits until it is their turn, in other processes of this machine as well; of those,
-        whoever came first is next. A turn ends with its block, or with its process. It is a promise
-        between those who take turns: an append outside of one is not refused, and nobody who reads waits.
-        ``wait``: seconds.
+        Use ``with conversation.turn():`` around everything from ``append`` of the user's message to
+        ``append`` of the answer. Other callers wait, also in other processes of this machine; processes get
+        the turn in the order of their requests. A turn ends with its block, or with its process. It is
+        advisory: an append outside of a turn is not refused, and readers never wait.
+
+        ``wait``: seconds to wait for the turn.
 
         Raises:
-            TurnTaken: on entering; others had it for longer than that.
-            InvalidSetting: ``wait`` is no number of seconds.
+            TurnTaken: other callers held the turn longer than ``wait``; raised on entering.
+            InvalidSetting: ``wait`` is not a number of seconds.
         """
         return ConversationTurn(self._core.turns, self.thread_id, wait)
 
     def pin(self, what: int | str) -> str:
-        """Keep the message at a position or address, or a text, word for word; returns the pin's id.
+        """Pin a text, or the message at a position or address, word for word. Return the id of the pin.
 
-        A message in the context stays there; of a covered one, and of a text, the words stand in the
-        ledger. Pinning the same twice changes nothing.
+        A message in the context stays there. A covered message or a text is kept in the ledger. Pinning the
+        same content twice changes nothing.
 
         Raises:
             UnknownMessage: there is no message at this position.
-            InvalidMessage: there are no words to keep, or there are too many pins already.
+            InvalidMessage: there is no text to keep, or there are too many pins.
         """
         return pin_down(self._core, self.thread_id, what)
 
     def unpin(self, pin_id: str) -> bool:
-        """Take a pin back; False if there is no such pin."""
+        """Remove a pin. Return False if there is no such pin."""
         return take_back(self._core, self.thread_id, pin_id)
 
     def pins(self) -> tuple[PinnedItem, ...]:
-        """What is pinned, oldest first."""
+        """Return all pins, oldest first."""
         return pinned_items(self._core, self.thread_id)
 
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
     ) -> "ConversationMemory":
-        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
-        time, or right after the message at ``position``.
+        """Create a conversation as a copy of this one: now, at a version or time, or after a message.
 
-        The two share nothing that changes: what is appended to, compacted in or erased from one does
-        not touch the other; only erasing a copied message erases its copies as well. ``thread_id``:
-        of the new conversation; a new one where none is given.
+        Later changes to one do not affect the other, except that erasing a copied message also erases its
+        copies.
+
+        ``at``: version or time to copy. ``position``: copy up to and including the message at this
+        position. ``thread_id``: id of the new conversation; by default a generated one.
 
         Raises:
-            ThreadExists: there is a conversation with this id already.
-            InvalidSetting: there is no such version, or nothing had been said by then.
+            ThreadExists: a conversation with this id exists already.
+            InvalidSetting: there is no such version, or the conversation had no messages at that time.
             UnknownMessage: there is no message at this position.
             ConversationGone: this conversation was erased.
         """
@@ -239,25 +253,27 @@ class ConversationMemory(ConversationHistory):
         return ConversationMemory(core, forked, self._runner, self._background)
 
     def erase(self, where: Where, reason: str = "") -> ErasureReport:
-        """Erase the message at a position or address, or several, for good, with everything that was
-        copied or made from it: summaries, leaves, the ledger, pins, read models, forks.
+        """Erase one or several messages for good, with everything that was copied or derived from them.
 
-        A marker stands in its place, so that tool rounds stay whole; the active summary is made anew
-        from what remains. What is erased already stays so. ``reason`` is kept in the log. A label, a
-        compaction's focus or a pinned text of your own goes with it if it quotes 12 characters or more
-        of the message; keys and reasons stay. In all conversations that have it, or in none.
+        This includes summaries, leaf summaries, the ledger, pins, read models and forks; all conversations
+        that have the message are changed, or none. A marker replaces each message, so that tool rounds stay
+        complete, and the active summary is rebuilt from the remaining messages. Erasing twice changes
+        nothing. A label, a compaction's focus or a pinned text is erased as well if it quotes 12 characters
+        or more of the message; keys and reasons stay.
+
+        ``where``: position or address, or several of them. ``reason``: text to store in the log.
 
         Raises:
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing is erased.
-            ConversationGone: the conversation was erased as a whole.
+            ConversationGone: the whole conversation was erased.
         """
         return self._runner.finish(erase, self._core, self.thread_id, where, reason)
 
     def label(self, label: str, *, recorded: bool = False) -> None:
-        """Give the conversation a name for people.
+        """Give the conversation a label for people.
 
-        ``recorded``: of a recording, which may be imported again: a label that an erasure withdrew, for
-        it quoted a message, stays withdrawn, and a blank one is none.
+        ``recorded``: the label comes from a recording, which may be imported again. A blank label is then
+        ignored, and a label that was erased because it quoted a message stays erased.
 
         Raises:
             InvalidSetting: the label is blank.

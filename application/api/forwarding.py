@@ -1,4 +1,4 @@
-"""Forwarding from asyncio to an object that blocks: each method has the parameters and the answer of the other."""
+"""Forwarding from asyncio to a blocking object, method by method, with the same parameters and results."""
 
 import asyncio
 import functools
@@ -19,7 +19,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class Forwarding(Generic[Blocking_co]):
-    """Stands in front of an object that blocks, and asks it in a thread."""
+    """An asyncio wrapper that calls a blocking object in a thread."""
 
     def __init__(self, core: Core, blocking: Blocking_co) -> None:
         self._opened = core
@@ -31,7 +31,7 @@ class Forwarding(Generic[Blocking_co]):
 
     @property
     def _blocking(self) -> Blocking_co:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
+        # Check before using a thread: the loop of the parent does not run in a forked process.
         self._opened.process.check()
         return self._opened_blocking
 
@@ -39,14 +39,14 @@ class Forwarding(Generic[Blocking_co]):
 def reads(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
-    """Forward to a method that reads: a cancellation does not wait for it."""
+    """Forward to a method that reads; a cancellation does not wait for it."""
     return _forwarded(method, asyncio.to_thread)
 
 
 def writes(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
-    """Forward to a method that writes: a cancellation takes effect when it is known what became of it."""
+    """Forward to a method that writes; a cancellation takes effect after its outcome is known."""
     return _forwarded(method, to_the_end)
 
 
@@ -63,7 +63,7 @@ def _forwarded(
 
 
 def forwarding(kind: _Class) -> _Class:
-    """Name the forwarding methods of a class after it, and check what all of them are given."""
+    """Set the qualified names of the forwarding methods of a class, and check their arguments."""
     for name, method in vars(kind).items():
         if inspect.isfunction(method) and hasattr(method, "__wrapped__"):
             method.__module__ = kind.__module__

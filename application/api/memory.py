@@ -1,4 +1,4 @@
-"""What a memory lists of all conversations: which there are, what was noted of them, and files of notes."""
+"""The memory of one log: its conversations, notes, search, erasure and maintenance."""
 
 import asyncio
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ from .conversation_memory import ConversationMemory
 
 @checked
 class MemoryLists:
-    """The lists of a memory, which need no conversation."""
+    """Lists and notes over all conversations of a memory."""
 
     def __init__(self, core: Core) -> None:
         self._opened = core
@@ -64,20 +64,22 @@ class MemoryLists:
         return self._opened.here()
 
     def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
-        """All conversations, the latest activity first; with an owner only theirs.
+        """Return all conversations, latest activity first; with ``owner`` only those of that owner.
 
         Raises:
-            InvalidOwner: the owner is blank or unusable.
+            InvalidOwner: the owner is blank or invalid.
         """
         rows, owner = self._core.views.conversations(), read_owner(owner)
         return rows if owner is None else [row for row in rows if row.owner == owner]
 
     def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
-        """The durable notes of all conversations, in the order in which they were taken; with an owner
-        those of their conversations alone, without what was noted of somebody else's messages there.
+        """Return the durable notes of all conversations, in the order in which they were taken.
+
+        ``owner``: return only notes from conversations of this owner, without notes about other owners'
+        messages.
 
         Raises:
-            InvalidOwner: the owner is blank or unusable.
+            InvalidOwner: the owner is blank or invalid.
         """
         views, owner = self._core.views, read_owner(owner)
         if owner is None:
@@ -94,31 +96,33 @@ class MemoryLists:
         min_score: float = 0.0,
         mode: RecallMode | None = None,
     ) -> NotesFound:
-        """Search the Markdown notes of the workspace, hand edits included: ``MEMORY.md`` and ``memory/*.md``
-        in ``markdown_folder``, or else in ``notes_folder``. Nothing of them is stored.
+        """Search the Markdown notes of the workspace, including manual edits.
 
-        ``owner``: those of this owner alone, which lie in a folder of their own; without one those that
-        are nobody's. ``min_score``: relative to the best hit. ``mode``: as for ``search``.
+        The files are ``MEMORY.md`` and ``memory/*.md`` in ``markdown_folder``, or else in ``notes_folder``.
+        Their content is not stored.
+
+        ``owner``: search only the folder of this owner; by default the notes without an owner.
+        ``min_score``: minimum score relative to the best hit. ``mode``: as for ``search``.
 
         Raises:
-            InvalidSetting: an option cannot be; says what is allowed.
-            InvalidOwner: the owner is blank or unusable.
+            InvalidSetting: an option is invalid; the message says what is allowed.
+            InvalidOwner: the owner is blank or invalid.
         """
         whose = read_owner(owner)
         return search_notes(self._core, query, whose, limit=limit, min_score=min_score, mode=mode)
 
     def notes_status(self, *, owner: str | None = None) -> NotesStatus:
-        """Say which files ``search_notes`` searches, and which it leaves out.
+        """Return which files ``search_notes`` searches and which it skips.
 
         Raises:
-            InvalidOwner: the owner is blank or unusable.
+            InvalidOwner: the owner is blank or invalid.
         """
         return notes_status(self._core, read_owner(owner))
 
     def write_notes(self) -> bool:
-        """Bring ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings up to date.
+        """Update ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings.
 
-        That is done by itself after every change. Whether it worked; True where no folder is set.
+        This happens automatically after every change. Return whether it worked; True if no folder is set.
         """
         return write_notes(self._core)
 
@@ -138,16 +142,16 @@ class Memory(MemoryLists):
         return f"<Memory {self._opened.process.what}>"
 
     def conversation(self, thread_id: str, *, owner: str | None = None) -> ConversationMemory:
-        """The conversation with this id, new or not.
+        """Return the conversation with this id; it need not exist yet.
 
-        ``owner``: whose it is, such as the id of a user. The log keeps it with the next message; it never
-        changes. What was said in other conversations of the same owner can be used here (``memories``,
-        ``recall(scope="owner")``); without an owner a conversation sees itself alone. Where it is
-        somebody else's, whatever is done with it is refused with ``OwnerConflict``.
+        ``owner``: owner of the conversation, such as the id of a user. The next message stores it in the
+        log; it never changes. Content of the owner's other conversations can be used here (``memories``,
+        ``recall(scope="owner")``). A conversation without an owner sees only itself. If the conversation
+        has another owner, every operation raises ``OwnerConflict``.
 
         Raises:
             InvalidThreadId: the id is missing or blank.
-            InvalidOwner: the owner is blank or unusable.
+            InvalidOwner: the owner is blank or invalid.
         """
         thread_id, owner = read_thread_id(thread_id), read_owner(owner)
         return ConversationMemory(self._core, thread_id, self._runner, self._background, owner)
@@ -155,24 +159,24 @@ class Memory(MemoryLists):
     def search(
         self, query: str = "", *, owner: str | None = None, **how: Unpack[RecallOptions]
     ) -> Recalled:
-        """What was said about something in any conversation, best first; each hit names its own.
+        """Search all conversations and return the best passages first; each hit names its conversation.
 
-        Like ``ConversationMemory.recall``; whether a hit is in context is told of its own conversation's. ``owner``:
-        what is theirs is searched. Without one it is what is nobody's, unless ``scope="all"`` says that
-        everything may be seen, whoever it is of.
+        Works like ``ConversationMemory.recall``. ``in_context`` of a hit refers to its own conversation.
+        ``owner``: search the content of this owner. By default only content without an owner is searched;
+        ``scope="all"`` searches everything regardless of owner.
 
         Raises:
-            InvalidSetting: an option cannot be; says what is allowed.
-            InvalidOwner: the owner is blank or unusable.
+            InvalidSetting: an option is invalid; the message says what is allowed.
+            InvalidOwner: the owner is blank or invalid.
         """
         inquiry, owner = inquiry_of(self._core, query, how), read_owner(owner)
         return search(self._core, inquiry, self._scope(inquiry.scope, owner).visible())
 
     def _scope(self, scope: Scope | None, owner: str | None) -> OwnerScope:
-        """How far somebody looks who belongs to no conversation.
+        """Return the scope of a caller that belongs to no conversation.
 
         Raises:
-            InvalidSetting: the scope needs a conversation or an owner, and there is none.
+            InvalidSetting: the scope needs a conversation or an owner that was not given.
         """
         if scope == "conversation" or (scope == "owner" and owner is None):
             raise InvalidSetting(
@@ -188,12 +192,14 @@ class Memory(MemoryLists):
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
     ) -> ExpandedSummary:
-        """What a summary of any conversation stands for; see ``ConversationMemory.expand``. A fork has the summaries of
-        its source as well: then it is that of the source.
+        """Return a summary of any conversation with its leaf summaries and original messages.
+
+        Works like ``ConversationMemory.expand``. If forks share the summary, the result is that of their
+        source.
 
         Raises:
-            UnknownSummary: names the newest ones that there are.
-            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+            UnknownSummary: there is no such summary; the error names the newest ones.
+            InvalidSetting: ``limit`` or ``max_tokens`` is invalid.
         """
         return expand_anywhere(self._core, summary_id, start, max_tokens, limit)
 
@@ -204,15 +210,17 @@ class Memory(MemoryLists):
         owner: str | None = None,
         scope: Scope | None = None,
     ) -> Toolbox:
-        """The tools for a model that is not the agent of any conversation here, such as one that asks
-        over MCP: with an id they reach this conversation alone, with an owner what is theirs. With neither
-        they reach what is nobody's; with both, calls are refused where the conversation is another's.
-        ``scope="all"``: everything in the log, whoever it is of.
+        """Return tools for a model that is not the agent of a conversation, such as an MCP client.
 
-        For the agent of a conversation itself: ``ConversationMemory.tools``, which leave out what its context has.
+        With ``thread_id`` the tools reach that conversation only, with ``owner`` the content of that owner,
+        and with neither the content that has no owner. With both, calls are refused if the conversation has
+        another owner. ``scope="all"`` reaches the whole log regardless of owner.
+
+        The agent of a conversation should use ``ConversationMemory.tools``, which omits what its context
+        already has.
 
         Raises:
-            InvalidThreadId, InvalidOwner: the id is blank.
+            InvalidThreadId, InvalidOwner: the id or owner is blank.
             InvalidSetting: there is no such scope, or it needs an owner.
         """
         scope, owner = None if scope is None else read_scope(scope), read_owner(owner)
@@ -223,33 +231,32 @@ class Memory(MemoryLists):
         return Toolbox(self._core, home, reach, sees=False)
 
     def index(self) -> int:
-        """Bring the index of recall up to date; how many passages it has.
+        """Update the recall index and return its number of passages.
 
-        Nobody needs to: each question catches up with what was appended since the one before.
+        Calling this is optional: each search first indexes new messages.
         """
         return self._core.recall.index.find(()).total
 
     def embed(self, wait: float | None = None) -> EmbeddingProgress | None:
-        """Make every vector that is missing, and wait for it; None where no embedder is configured.
+        """Compute all missing vectors and wait for them. Return None if no embedder is configured.
 
-        Nobody needs to: it is done in the background since the first search. ``wait``: at most so many
-        seconds; None: as long as it takes. What could not be made is told by the answer, not raised.
+        Calling this is optional: it runs in the background after the first search. ``wait``: maximum number
+        of seconds, or None to wait as long as necessary. A failure is reported in the result, not raised.
         """
         embedding = self._core.recall.embedding
         return None if embedding is None else embedding.finish(wait)
 
     def embedding(self) -> EmbeddingProgress | None:
-        """How far the vectors are; None where no embedder is configured."""
+        """Return the progress of the vectors, or None if no embedder is configured."""
         embedding = self._core.recall.embedding
         return None if embedding is None else embedding.progress()
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
-        """Erase all of a conversation for good: nothing is left of it but how many events there were,
-        when. Nothing can be read from it any more. The id is free: the first message that is appended to
-        it begins a new conversation, at position 0.
+        """Erase a whole conversation for good; only the number and times of its events remain.
 
-        Its messages are erased in the conversations that were forked from it as well; what was said
-        there since stays, and so does what it was itself forked from.
+        The conversation can no longer be read. Its id is free: the next message appended to it begins a new
+        conversation at position 0. Its messages are also erased in forks of it. Messages added later to
+        those forks stay, and so does the conversation that it was forked from.
 
         Raises:
             InvalidThreadId: the id is missing or blank, or there is no such conversation.
@@ -258,98 +265,100 @@ class Memory(MemoryLists):
         return self._runner.finish(erase_all, self._core, thread_id, reason)
 
     def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
-        """Erase everything that is an owner's for good: their messages in every conversation and fork, and
-        all that was copied or made from them: summaries, ledgers, notes, quoted memories, read models and
-        indexes. Labels, pins and focuses of their conversations go as well.
+        """Erase all content of an owner for good, in every conversation and fork.
 
-        What is somebody else's stays, in their conversations as well. All of it is erased or, where the
-        process dies before, nothing; what is left in files then is removed by the next opening, or by the
-        same call once more. Ids stay: of owners, threads and messages. Erasing twice is fine.
-        Where nothing in the log is of that owner, the report says so (``known``): look for a typo.
+        This includes everything copied or derived from their messages: summaries, ledgers, notes, quoted
+        memories, read models and indexes, and the labels, pins and focuses of their conversations. Content
+        of other owners stays, in the owner's conversations too. Ids of owners, threads and messages stay.
+
+        All of it is erased, or nothing if the process dies first. Leftovers in files are removed by the
+        next opening or by the same call again. Erasing twice is safe. ``known`` in the report is False if
+        the log has nothing of that owner: check the spelling.
 
         Raises:
-            InvalidOwner: the owner is missing, blank or unusable.
+            InvalidOwner: the owner is missing, blank or invalid.
         """
         whose = require_owner(owner)
         return self._runner.finish(erase_owner, self._core, whose, reason)
 
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
-        """Check the log, and compare every read model with a fresh fold.
+        """Check the log and compare every read model with a new fold.
 
-        ``repair``: read models, snapshots and the anchor are made anew where they are damaged; else
-        nothing is changed, and the events never are. ``anchor``: an exported one to compare with.
+        ``repair``: rebuild damaged read models, snapshots and anchors. Events are never changed. By default
+        nothing is changed. ``anchor``: exported anchor to compare with.
         """
         return verify(self._core, repair=repair, anchor=None if anchor is None else Path(anchor))
 
     def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
-        """What the anchor knows: the newest event of each conversation, kept outside of the log.
+        """Return the anchor: the newest event of each conversation, stored outside of the log.
 
-        ``out``: a new file that it is written into, to be kept elsewhere. ``accept``: make it anew from
-        the log as it is, which may lack what was stored.
+        ``out``: path of a new file to write the anchor to, for safekeeping elsewhere. ``accept``: rebuild
+        the anchor from the log as it is, even if the log lacks events.
 
         Raises:
-            LogBehindAnchor: the log lacks what was stored, and that is not accepted.
+            LogBehindAnchor: the log lacks stored events, and ``accept`` is False.
             TargetExists: there is a file at ``out``.
         """
         return self._core.keeper.anchor(out=None if out is None else Path(out), accept=accept)
 
     def salvage(self, to: str | Path) -> Salvaged:
-        """Copy every intact event into a new log, and say what was lost; this one is only read.
+        """Copy every intact event into a new log and report the losses. This log is only read.
 
         Raises:
-            TargetExists: there is something at ``to``.
+            TargetExists: there is a file at ``to``.
         """
         return self._core.keeper.salvage(Path(to))
 
     def replay(self) -> Replayed:
-        """Rebuild every read model from the log; calls no model."""
+        """Rebuild every read model from the log without calling a model."""
         return replay(self._core)
 
     def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
-        """Copy the log as it is now into a file, and check every event of the copy.
+        """Copy the log into a file and check every event of the copy.
 
-        Appends of this and other processes go on meanwhile. ``replace``: whether a file that is there
-        may be replaced; it is so only by a whole and checked copy.
+        Appends of this and other processes continue meanwhile. ``replace``: allow replacing an existing
+        file; it is replaced only by a complete and checked copy.
 
         Raises:
             TargetExists: there is a file already.
-            BackupDamaged: the log is damaged; no file was made.
-            LogError: the copy cannot be written; no file was made.
+            BackupDamaged: the log is damaged; no file was written.
+            LogError: the copy cannot be written; no file was written.
         """
         return self._core.keeper.backup(Path(to), replace=replace)
 
     def compress(self, *, keep: int = 0) -> Compressed:
-        """Compress what lies before the live part of each conversation; nothing of it reads otherwise.
+        """Compress the events before the live part of each conversation; every read returns the same as
+        before.
 
-        ``keep``: how many of the newest events of each conversation stay as they are in any case.
-        What is appended afterwards is stored as always: compress again some day. Other processes go
-        on meanwhile; stopped at any point, it goes on where it was the next time.
+        ``keep``: number of newest events of each conversation that are never compressed. Later events are
+        stored uncompressed: compress again from time to time. Other processes continue meanwhile. An
+        interrupted run continues where it stopped.
 
         Raises:
             InvalidSetting: zstandard is not installed.
-            LogError: the log cannot be written; what was compressed so far stays so.
+            LogError: the log cannot be written; events that were compressed stay compressed.
         """
         return self._core.keeper.compress(keep=keep)
 
     def stats(self) -> Sizes:
-        """How large the log is: by conversation, by kind of event, and by file."""
+        """Return the size of the log by conversation, by kind of event and by file."""
         sizes = self._core.keeper.sizes()
         named = (replace(one, thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
         return replace(sizes, conversations=tuple(named))
 
     def drain(self, wait: float | None = None) -> bool:
-        """Wait until no compaction runs in the background; whether none does.
+        """Wait until no compaction runs in the background. Return False if one still runs.
 
-        ``wait``: at most so many seconds; None: as long as it takes.
+        ``wait``: maximum number of seconds, or None to wait as long as necessary.
         """
         return not self._runner.started or self._runner.run(self._background.drained(wait))
 
     def close(self, wait: float | None = None) -> None:
-        """Release files and threads; closing twice is fine.
+        """Release files and threads; closing twice is safe.
 
-        Compactions that run are waited for, then given up: an attempt that did not end is recorded
-        as abandoned. ``wait``: at most so many seconds; None: as long as the settings say. In a process
-        that is forked from the one that opened it, nothing happens.
+        Running compactions are awaited, then cancelled; an attempt that did not end is recorded as
+        abandoned. ``wait``: maximum number of seconds, or None to use the setting. In a process forked from
+        the one that opened the memory, nothing happens.
         """
         if not self._opened.process.is_this:
             return
@@ -379,5 +388,5 @@ class Memory(MemoryLists):
 
 
 def patience(kind: type[BaseException] | None) -> float | None:
-    """How long closing waits: not at all for somebody who has just interrupted the work."""
+    """Return the seconds that closing may wait: 0 after an interruption, or None to use the setting."""
     return 0 if kind in (KeyboardInterrupt, asyncio.CancelledError) else None

@@ -1,4 +1,4 @@
-"""One attempt to compact a conversation: the lease that lets it, the summary, and its end."""
+"""One attempt to compact a conversation: its lease, its summary and its end."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -53,9 +53,9 @@ from .unwritten import KeptSummary, is_live, reason_of
 
 
 def is_left_behind(owner: Owner, state: Conversation) -> bool:
-    """Whether the compaction that is under way will never end: nobody works on it any more.
+    """Return whether the running compaction will never end because its process no longer works on it.
 
-    Its process certainly runs no more, or is this one, which has ended it and could not say so.
+    The process is certainly dead, or is this one, which finished the attempt but could not record its end.
     """
     if state.attempt is None:
         return False
@@ -65,18 +65,21 @@ def is_left_behind(owner: Owner, state: Conversation) -> bool:
 
 
 def settle_left_behind(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
-    """What happens to a compaction that was left behind; nothing to one that somebody works on."""
+    """Return the events that end an abandoned compaction; empty if a process still works on it."""
     if not is_left_behind(core.owner, loaded.state):
         return ()
     return abandon_compaction(loaded.state, "the process that worked on it ended before it did")
 
 
 def load_settled(core: Core, thread_id: str) -> LoadedConversation:
-    """The conversation now, after a compaction that was left behind is settled."""
+    """Return the conversation after ending an abandoned compaction."""
     loaded = core.log.load(thread_id)
     if not is_left_behind(core.owner, loaded.state):
         return loaded
-    with suppress(LogError), waiting_at_most(BRIEFLY):  # It can be read as it is.
+    with (
+        suppress(LogError),
+        waiting_at_most(BRIEFLY),
+    ):  # Without it, the conversation is still readable.
         loaded, _ = core.log.transact(
             thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
         )
@@ -85,13 +88,13 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
 
 OVERTAKEN = "overtaken"
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
-"""Seconds between two looks."""
+"""Shortest and longest seconds between two checks."""
 
 
 class Turn:
-    """Where one request stands that needs a smaller context: behind whoever is making it smaller already.
+    """The wait of one request for compactions of other callers.
 
-    In all it waits for others at most so long as the settings say.
+    The total wait is limited by the settings.
     """
 
     def __init__(self, core: Core, thread_id: str) -> None:
@@ -100,7 +103,7 @@ class Turn:
         self._until: float | None = None
 
     async def measured(self, budget: Budget) -> Measured:
-        """The newest version; where that does not fit, after what others are making has ended."""
+        """Measure the newest version; if it does not fit, first wait for compactions of other callers."""
         now = await to_the_end(measured, self._core, self._thread_id, budget)
         if now.size <= budget.limit or now.loaded.state.attempt is None:
             return now
@@ -108,7 +111,7 @@ class Turn:
         return await to_the_end(measured, self._core, self._thread_id, budget)
 
     async def comes(self) -> bool:
-        """Wait until no living process works on a compaction; whether that came in time."""
+        """Wait until no living process works on a compaction. Return False if the time is up first."""
         self._until = self._until or monotonic() + self._core.settings.compaction_wait
         pause = FIRST_PAUSE
         while await asyncio.to_thread(self._is_anothers):
@@ -128,7 +131,7 @@ class Turn:
 
 
 def overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
-    """Say why nothing is to be done, where somebody else made the summary that was due after ``before``."""
+    """Return the reason to do nothing if another caller has made the summary that was due, or None."""
     state, beside = before.loaded.state, before.size - before.loaded.state.tokens
     if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
         return None
@@ -139,10 +142,10 @@ logger = plain_logger(__name__)
 
 
 class CompactionAttempt:
-    """One attempt: requested, then performed or failed. No failure but of the log is raised.
+    """One attempt: requested, then performed or failed. Raises only failures of the log.
 
-    ``force``: make it even while the circuit breaker is open. ``wish``: what is said on
-    demand beside the settings. ``idle``: why nothing is to be done in the state in which it begins, if so.
+    ``force``: run even while the circuit breaker is open. ``wish``: options on demand in addition to the
+    settings. ``idle``: reason to do nothing in the initial state, if any.
     """
 
     def __init__(
@@ -177,16 +180,18 @@ class CompactionAttempt:
         self._end = AttemptEnd(core, thread_id)
 
     async def run(self) -> CompactionResult:
-        """Plan and request; ask the summariser; record what came of it against the newest state."""
+        """Plan and request the compaction, call the summariser, and record the outcome against the newest
+        state.
+        """
         with followed(self._core, self._thread_id, self._trigger):
             result = await self.work()
-            # That there is nothing to do is news only to somebody who asked for it.
+            # "Nothing to do" is reported only to callers that asked for a compaction.
             if result.outcome != "nothing_to_do" or self._trigger == "manual":
                 tell_compaction(self._core, result)
         return result
 
     async def work(self) -> CompactionResult:
-        """The same, told nobody but where it is cancelled: the caller tells the result."""
+        """Run without notifying observers, except after a cancellation; the caller reports the result."""
         try:
             return await self._run()
         except asyncio.CancelledError:
@@ -204,17 +209,17 @@ class CompactionAttempt:
         if isinstance(plan, NothingToCompact):
             return await to_the_end(self._rest, plan)
         try:
-            with Contained():  # Its window and its measure are code of the user's own as well.
+            with Contained():  # Window and measure of a summariser are user code as well.
                 summary = await self._summarised(plan)
         except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
-        except Exception as error:  # A summariser of the user's own may raise anything.
+        except Exception as error:  # A user's summariser may raise anything.
             logger.warning("summariser %r failed: %s", self._summariser.name, raised(error))
             return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 
     def would_rest(self, state: Conversation) -> bool:
-        """Whether there is nothing to do for it in this state."""
+        """Return whether the attempt would have nothing to do in this state."""
         return isinstance(self._planned(state), NothingToCompact)
 
     def _request(self) -> CompactionPlan | NothingToCompact:
@@ -244,7 +249,8 @@ class CompactionAttempt:
             state, self._budget, policy, self._trigger, wish=self._wish, expected=known
         )
         closes_at = breaker_closes_at(state, self._budget.window, policy)
-        # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
+        # An attempt by size checks the guard itself: a request that does not fit must be made
+        # smaller.
         may_anyway = self._trigger == "size" or self._force or isinstance(plan, NothingToCompact)
         if closes_at is None or may_anyway:
             return plan
@@ -272,7 +278,9 @@ class CompactionAttempt:
         )
 
     async def _rehearsal(self) -> Rehearsal | None:
-        """What the first summary would be made of; None where the last ones tell its length."""
+        """Return the content that the first summary would cover, or None if earlier summaries show its
+        length.
+        """
         loaded = await to_the_end(self._core.log.load, self._thread_id)
         if expected(loaded.state, self._summariser.name) is not None:
             return None
@@ -321,7 +329,7 @@ class CompactionAttempt:
         return self.performed(loaded, events)
 
     def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
-        """The result of a summary that was written with these events."""
+        """Return the result of a summary that was stored with these events."""
         requested = self._requested
         assert requested is not None
         [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
@@ -342,11 +350,11 @@ class CompactionAttempt:
         return told
 
     def tell(self, result: CompactionResult) -> None:
-        """Tell the observers."""
+        """Notify the observers."""
         tell_compaction(self._core, result)
 
     def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
-        """The result of an attempt without a summary."""
+        """Return the result of an attempt without a summary."""
         return self._result("failed", loaded, reason, detail)
 
     def _fail(self, reason: str, detail: str) -> CompactionResult:
@@ -357,17 +365,17 @@ class CompactionAttempt:
         if self._requested is None:
             return
         if self._ended is not None:
-            # It was cancelled in the very moment when its end was recorded: that one counts.
+            # The attempt was cancelled just after its end was recorded: the recorded end counts.
             tell_compaction(self._core, self._ended)
             return
-        # Nobody waits for one in the background: it is cancelled where its memory is closed.
+        # A background attempt has no waiting caller: it is cancelled when its memory closes.
         reason = ABANDONED if self._trigger == "background" else "cancelled"
-        with waiting_at_most(BRIEFLY):  # Somebody waits for the cancellation.
+        with waiting_at_most(BRIEFLY):  # A caller waits for the cancellation.
             loaded = self._end.fail(reason, "cancelled", self._asking.model_calls)
         tell_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
 
     def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
-        """What records that the attempt ended without a summary."""
+        """Return the events that record the end of the attempt without a summary."""
         return self._end.failing(now, reason, detail, self._asking.model_calls)
 
     def _rest(self, idle: NothingToCompact) -> CompactionResult:

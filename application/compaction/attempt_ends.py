@@ -1,4 +1,4 @@
-"""How a compaction attempt ends: in the log, and as it is told as a result."""
+"""The end of a compaction attempt: its events in the log, and its result."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def outcome_of(
     reason: str = "",
     detail: str = "",
 ) -> CompactionResult:
-    """What every result says, whatever the outcome."""
+    """Return a result with the fields that every outcome has."""
     state = after.state
     left = {position for position, _, _ in after.window.previews}
     gone = [key for key in before.window.previews if key not in after.window.previews]
@@ -56,8 +56,10 @@ def sized(
     after: LoadedConversation,
     result: CompactionResult,
 ) -> CompactionResult:
-    """The result with the sizes of the requests themselves, as a context has them: what rendering adds is in
-    them, a note where the conversation does not begin or end with its user, say.
+    """Return the result with the sizes of whole requests, as in a context.
+
+    These include what rendering adds, such as a note if the conversation does not begin or end with its
+    user.
     """
     sizes = [measured_as(core, core.asked.framed(then), budget).size for then in (before, after)]
     return replace(result, tokens_before=sizes[0], tokens_after=sizes[1])
@@ -66,7 +68,7 @@ def sized(
 def idle_outcome(
     core: Core, budget: Budget, loaded: LoadedConversation, idle: NothingToCompact
 ) -> CompactionResult:
-    """Nothing to do, and which message stands in the way since when, if one does."""
+    """Return the result for nothing to do, with the message that prevents a compaction, if any."""
     result = outcome_of(core, budget, loaded, loaded, "nothing_to_do", idle.rule, idle.because)
     versions = [m.version for m in loaded.state.live if m.position == idle.since]
     if not versions:
@@ -83,14 +85,16 @@ def told_results(
     results: list[CompactionResult],
     trigger: Trigger,
 ) -> list[CompactionResult]:
-    """The results, with what was shown shorter on the way; one of its own where that was all."""
+    """Return the results with the shortened parts, which are a result of their own if nothing else was
+    done.
+    """
     told = results
     if done.decisions:
         told = [result for result in results if result.outcome != "nothing_to_do"]
         enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
         told = told or [replace(enough, trigger=trigger)]
     if not told:
-        return []  # What others did was enough.
+        return []  # The work of other callers was enough.
     told[0] = replace(told[0], tokens_before=before.size)
     told[-1] = replace(
         told[-1],
@@ -111,27 +115,27 @@ class AttemptEnd:
         self._is_kept = False
 
     def begin(self) -> str:
-        """Return the id of the attempt, which counts as at work from now on."""
+        """Register the attempt as running, and return its id."""
         if self._attempt_id is None:
             self._attempt_id = self._core.new_id()
             begin(self._attempt_id)
         return self._attempt_id
 
     def leave(self) -> None:
-        """Note that nobody works on it any more, unless its end waits to be written."""
+        """Unregister the attempt, unless its end still waits to be written."""
         if self._attempt_id is not None and not self._is_kept:
             end(self._attempt_id)
 
     def failing(
         self, now: LoadedConversation, reason: str, detail: str, calls: int
     ) -> Sequence[Event]:
-        """What records that it ended without a summary."""
+        """Return the events that record an end without a summary."""
         if self._attempt_id is None:
             return ()
         return fail_compaction(now.state, self._attempt_id, reason, detail, model_calls=calls)
 
     def fail(self, reason: str, detail: str, calls: int) -> LoadedConversation | None:
-        """Record that; None where it cannot be written yet, and is kept."""
+        """Record an end without a summary. Return None if it cannot be written yet and is kept."""
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
             return self.failing(now, reason, detail, calls)
@@ -139,7 +143,7 @@ class AttemptEnd:
         try:
             loaded, _ = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
         except LogError as error:
-            # Its result was told when it failed.
+            # Its result was reported when it failed.
             self.keep("end of a compaction", decide, lambda _loaded, _events: None, error, None)
             return None
         return loaded

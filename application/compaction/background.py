@@ -1,4 +1,4 @@
-"""Compactions that run while a conversation goes on: when one begins, who waits for it, how it ends."""
+"""Compactions in the background: when they begin, who waits for them, how they end."""
 
 import asyncio
 import threading
@@ -32,33 +32,33 @@ from .next_request import current_context, request_made, settled_context
 logger = plain_logger(__name__)
 
 REMEMBERED = 1_000
-"""Of so many conversations it is known what their last request carried besides the messages."""
+"""Number of conversations whose last request is remembered."""
 
 
 @dataclass(slots=True)
 class _Request:
-    """What is known of a conversation's last request, so that an append can tell what the next needs."""
+    """The last request of a conversation, from which an append can tell the size of the next one."""
 
     extras: Extras
     budget: Budget
     beside: int = 0
-    """Tokens besides the conversation as its state measures it."""
+    """Tokens of the request in addition to the conversation itself."""
     size: int = 0
-    """Of the request, as far as known: with what was appended here since."""
+    """Tokens of the request, as far as known, with messages appended here since."""
     looked_at: int | None = None
-    """The size when a compaction was last begun, or the smallest since: what it left."""
+    """Size when a compaction was last begun, or the smallest size since."""
     most: int | None = None
-    """More messages than so many that no summary covers are archived."""
+    """Maximum number of uncovered messages before the oldest are archived, or None."""
     messages: int = 0
-    """How many there are, as far as known."""
+    """Number of messages, as far as known."""
     counted_at: int | None = None
-    """How many there were when a compaction was last begun, or the fewest since."""
+    """Number of messages when a compaction was last begun, or the smallest number since."""
 
     notes_from: int | None = None
-    """The size from which on notes are taken before any compaction, while that is still to be done."""
+    """Size at which notes are taken before any compaction, or None if they have been taken."""
 
     def is_large(self) -> bool:
-        """Whether the size reaches the trigger, or there are too many messages, or notes are due."""
+        """Return whether the size reaches the trigger, there are too many messages, or notes are due."""
         if self.looked_at is not None:
             self.looked_at = min(self.looked_at, self.size)
         if self.counted_at is not None:
@@ -66,15 +66,15 @@ class _Request:
         return self.size >= self.budget.trigger or self.is_long() or self.wants_notes()
 
     def is_long(self) -> bool:
-        """Whether there are too many messages."""
+        """Return whether there are too many messages."""
         return self.most is not None and self.messages > self.most
 
     def wants_notes(self) -> bool:
-        """Whether notes are due."""
+        """Return whether notes are due."""
         return self.notes_from is not None and self.size >= self.notes_from
 
     def has_grown(self, policy: CompactionPolicy) -> bool:
-        """Whether it has by enough, in size or in number, since a compaction was last begun."""
+        """Return whether size or number of messages has grown enough since a compaction was last begun."""
         if self.looked_at is None or self.counted_at is None:
             return True
         if self.size >= self.looked_at + policy.retry_growth * self.budget.window:
@@ -84,19 +84,19 @@ class _Request:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A compaction of a conversation, under way in this process."""
+    """A compaction of a conversation that runs in this process."""
 
     thread_id: str
     ended: Future[None] = field(default_factory=Future[None])
     task: asyncio.Task[None] | None = None
-    """None where a caller waits for it: that one is not ours to cancel."""
+    """Task of the compaction, or None if a caller waits for it: it must not be cancelled here then."""
 
 
 class Background:
-    """The compactions of one memory: at most one of a conversation runs in this process at a time.
+    """The compactions of one memory, at most one for each conversation in this process.
 
-    A turn waits for one only where its request would not fit otherwise. Between processes the
-    log decides: there, a second attempt is refused while the first holds its lease.
+    A request waits for one only if it would not fit otherwise. Between processes the log decides: a second
+    attempt is refused while the first holds its lease.
     """
 
     def __init__(self, core: Core) -> None:
@@ -109,17 +109,17 @@ class Background:
 
     @property
     def enabled(self) -> bool:
-        """Whether compactions begin by themselves."""
+        """Whether compactions begin automatically."""
         return self._core.settings.background and not self._closing
 
     def ready_context(self, thread_id: str, extras: Extras) -> Context | None:
-        """The context now; None if a compaction must come first.
+        """Return the context now, or None if a compaction must run first.
 
         Raises:
-            ContextWindowExceeded: what must be in it does not fit.
+            ContextWindowExceeded: content that must be included does not fit.
         """
         if self._core.unwritten.of(thread_id):
-            return None  # It is written first.
+            return None  # The waiting summary is written first.
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.beside)
         known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
@@ -132,19 +132,19 @@ class Background:
         return context
 
     async def settled_context(self, thread_id: str, extras: Extras) -> Context:
-        """Wait for the compaction that runs here, do what is left to do, then make the context.
+        """Wait for the running compaction, compact if still due, then return the context.
 
         Raises:
-            ContextWindowExceeded: what must be in it does not fit.
+            ContextWindowExceeded: content that must be included does not fit.
         """
         async with self._alone(thread_id):
             return await settled_context(self._core, thread_id, extras)
 
     def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
-        """Whether a compaction should begin in the background now; says so once.
+        """Return whether a compaction should begin in the background now; True only once.
 
-        Cheap, for it is asked after every append: nothing is rendered, and nothing is read before
-        what is known of the last request and of what was appended since reaches the trigger.
+        Cheap, because it runs after every append: nothing is rendered, and nothing is read until the known
+        size of the last request and of later messages reaches the trigger.
         """
         if not self.enabled:
             return False
@@ -158,9 +158,7 @@ class Background:
             return False
         try:
             return self._falls_due(thread_id)
-        except (
-            Exception
-        ) as error:  # An append that is stored must not fail for what comes after it.
+        except Exception as error:  # A stored append must not fail because of what follows it.
             logger.warning(
                 "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
             )
@@ -175,7 +173,7 @@ class Background:
         run.task.add_done_callback(lambda _: self._leave(run))
 
     async def drained(self, wait: float | None = None) -> bool:
-        """Wait until nothing runs, at most so many seconds; whether nothing does."""
+        """Wait up to ``wait`` seconds until nothing runs. Return whether nothing runs."""
         deadline = None if wait is None else time.monotonic() + wait
         while runs := self._running():
             left = None if deadline is None else deadline - time.monotonic()
@@ -185,9 +183,9 @@ class Background:
         return True
 
     async def finish(self, wait: float | None = None) -> None:
-        """Begin nothing more, wait for what runs, then give it up: each attempt has an end then.
+        """Stop beginning compactions, wait for the running ones, then cancel them, so that each has an end.
 
-        ``wait``: at most so many seconds; None: as long as the settings say.
+        ``wait``: maximum number of seconds, or None to use the setting.
         """
         self._closing = True
         if not await self.drained(self._core.settings.close_wait if wait is None else wait):
@@ -225,7 +223,7 @@ class Background:
             extras = (await asyncio.to_thread(self._known, thread_id)).extras
             await settled_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
-            # The next request says so, to somebody who can do something about it.
+            # The next request raises this error to a caller that can act on it.
             logger.info("%s: %s", conversation(thread_id), error)
         except Exception as error:
             logger.warning(
@@ -258,7 +256,7 @@ class Background:
 
     def _running(self) -> list[_Run]:
         if not self._core.process.is_this:
-            return []  # Those run in the process that this one was forked from.
+            return []  # These run in the process from which this one was forked.
         with self._lock:
             return list(self._runs.values())
 
@@ -266,7 +264,7 @@ class Background:
         known = self._requests.get(thread_id)
         if known is not None:
             return known
-        # After a restart requests go on as they were.
+        # After a restart, requests continue with the same extras.
         extras = as_carried(self._core, thread_id, Extras())
         budget = self._core.for_model(extras.model).budget(extras)
         return self._remember(thread_id, extras, budget, budget.fixed)

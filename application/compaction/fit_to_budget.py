@@ -1,4 +1,4 @@
-"""Use case: bring a conversation that outgrew its budget down to the target, step by step."""
+"""Fit to budget: reduce a conversation that exceeds its budget to the target, step by step."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -31,11 +31,11 @@ from .unwritten import reason_of, write_waiting
 logger = plain_logger(__name__)
 
 MOST_ROUNDS = 4
-"""At most so many compactions for one request; each must make the conversation smaller."""
+"""Maximum number of compactions for one request; each must make the conversation smaller."""
 
 
 def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
-    """Whether a conversation whose request has ``size`` tokens must be made smaller first."""
+    """Return whether a conversation whose request has ``size`` tokens must be made smaller first."""
     return _is_large(core, loaded, budget, size) or _is_long(core, loaded, budget)
 
 
@@ -46,7 +46,7 @@ def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int)
 
 
 def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Whether it has so many messages that the oldest are archived, and some can be (requirement B7)."""
+    """Return whether the conversation has so many messages that the oldest are archived, and some can be."""
     policy = core.settings.policy
     if not may_archive(loaded.state, policy):
         return False
@@ -56,20 +56,20 @@ def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
 async def settle(
     core: Core, thread_id: str, budget: Budget, *, trigger: Trigger = "size"
 ) -> list[CompactionResult]:
-    """See ``Settling``."""
+    """Fit a conversation to its budget and return the results of its compactions."""
     settling = Settling(core, thread_id, budget, trigger)
     await settling.run()
     return settling.results
 
 
 class Settling:
-    """Offload large tool content, condense older results, summarise; stop as soon as it is enough.
+    """Fits one request to its budget: offload large tool content, condense older results, summarise.
 
-    Against too many messages only a summary helps. Where the request still does not fit, more tool content
-    is shown shorter. What was decided changes the prefix anyway: then the memories that are quoted are
-    chosen anew. A compaction that somebody else is making is waited for where the request does not fit.
-    No lock is held while a summariser works. Never raises for a summariser, nor for a log that cannot be
-    written while the request fits: what could not be done is in the results.
+    It stops as soon as the request is small enough. Too many messages need a summary. If the request still
+    does not fit, more tool content is shortened. Because the prefix changes anyway, the quoted memories are
+    chosen again. If the request does not fit, it waits for compactions of other callers. No lock is held
+    while a summariser works. Failures of a summariser are never raised, nor are failures of the log while
+    the request fits: they are in the results.
     """
 
     def __init__(self, core: Core, thread_id: str, budget: Budget, trigger: Trigger) -> None:
@@ -79,19 +79,19 @@ class Settling:
         self._trigger: Trigger = trigger
         self._turn = Turn(core, thread_id)
         self.results: list[CompactionResult] = []
-        """How each compaction went, for whoever asked for the request."""
+        """Results of the compactions, for the caller of the request."""
         self.version = self.length = 0
-        """What was looked at last; how many messages there were when it was last decided what is due."""
+        """Last version that was read, and number of messages at the last decision."""
 
     async def run(self) -> None:
-        """Do what is due.
+        """Fit the conversation to its budget if necessary.
 
         Raises:
             LogError: the request does not fit, and the log cannot be written.
         """
         now = await self._measured()
         while True:
-            # Nothing depends on what is decided for a request that fits.
+            # Nothing depends on decisions for a request that already fits.
             is_patient = now.size > self._budget.limit
             try:
                 with waiting_at_most(None if is_patient else BRIEFLY):
@@ -125,7 +125,7 @@ class Settling:
         before = await self._in_turn()
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
-            before = await self._in_turn()  # Others go on while a model takes them.
+            before = await self._in_turn()  # Other callers continue while a model takes notes.
         if not is_heavy(before) and not await _is_due_now(core, before):
             return
         results: list[CompactionResult] = []
@@ -155,10 +155,11 @@ class Settling:
     async def _take_rungs(
         self, before: Measured, results: list[CompactionResult], telling: Telling
     ) -> Shortened:
-        """Take one rung after the other, the last ones only where the request needs them."""
+        """Take one rung after the other, the last ones only if the request needs them."""
         core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
         if before.size > budget.limit:
-            # The least that can be missed; they are looked up again later, if there is room for any.
+            # Memories are the least important content; they are looked up again later if there is
+            # room.
             done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await to_the_end(climb, core, thread_id, budget))
@@ -184,7 +185,7 @@ class Settling:
         for number in range(MOST_ROUNDS):
             now = await self._in_turn()
             summariser = summariser or first_stage(core, now.loaded, self._budget.window)
-            # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
+            # Another caller may have made the due summary; shortening here was not enough.
             is_own = number == 0 and bool(done.decisions)
             is_other = not is_own or now.loaded.state.summary != known
             if is_other and not await _is_due_now(core, now):
@@ -195,7 +196,7 @@ class Settling:
             telling.begin()
             result = await attempt.work()
             if result.outcome == "in_flight" and await self._comes():
-                continue  # Somebody else had begun in this very moment.
+                continue  # Another caller began at the same moment.
             if (result.outcome, result.reason) == ("nothing_to_do", OVERTAKEN):
                 continue
             if not results:
@@ -222,12 +223,14 @@ class Settling:
         )
 
     async def _comes(self) -> bool:
-        """Wait for the compaction of somebody else, where the request does not fit; whether it has ended."""
+        """Wait for the compaction of another caller if the request does not fit. Return whether it has
+        ended.
+        """
         now = await to_the_end(measured, self._core, self._thread_id, self._budget)
         return now.size > self._budget.limit and await self._turn.comes()
 
     async def _helper(self, summariser: Summariser, result: CompactionResult) -> Summariser | None:
-        # Code steps in for a model only where the next request would not fit otherwise.
+        # Code replaces a model only if the next request would not fit otherwise.
         core, thread_id = self._core, self._thread_id
         now = await to_the_end(measured, core, thread_id, self._budget)
         if now.size <= self._budget.limit or result.outcome == "nothing_to_do":
@@ -242,7 +245,7 @@ class Settling:
         return next_stage(core, thread_id, summariser)
 
     def _leave_as_it_is(self, now: Measured, error: LogError) -> None:
-        """Note what could not be written; the request can be sent without."""
+        """Record that the log could not be written; the request fits without it."""
         core, reason = self._core, reason_of(error)
         logger.warning(
             "%s: the context was not made smaller, it fits as it is: %s",
@@ -261,12 +264,12 @@ class Settling:
 
 
 def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Take out what no summary helps against: too many bytes, and texts that leave no room for anything."""
+    """Remove what no summary can reduce: too many bytes, and texts that leave no room for anything else."""
     return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
 
 
 async def _is_due_now(core: Core, now: Measured) -> bool:
-    # To look whether messages can be archived takes longer the more there are.
+    # Checking whether messages can be archived takes longer the more there are.
     return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
 
 
@@ -277,7 +280,7 @@ def _is_performed(results: Sequence[CompactionResult]) -> bool:
 def _may_shorten(core: Core, before: Measured) -> bool:
     if not _is_large(core, before.loaded, before.budget, before.size):
         return False
-    # What is being summarised right now is not shortened, unless the request cannot wait.
+    # Content that is being summarised is not shortened, unless the request cannot wait.
     return before.loaded.state.attempt is None or before.size > before.budget.limit
 
 

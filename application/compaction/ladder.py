@@ -1,4 +1,4 @@
-"""The rungs below a summary: previews of large content, then older results cut short."""
+"""The rungs below a summary: offload large content, then condense older results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -44,13 +44,13 @@ class Measured(NamedTuple):
 
     loaded: LoadedConversation
     size: int
-    """Of the whole request, system text and tools included."""
+    """Tokens of the whole request, including system text and tools."""
     budget: Budget
-    """For decisions, which know the size of the conversation alone."""
+    """Budget for decisions, which know only the size of the conversation."""
     plain: Budget
-    """As it was given."""
+    """Budget as given by the caller."""
     bytes: int = 0
-    """Of the whole request as JSON; 0 where it is not rendered, for it does not fit."""
+    """Bytes of the whole request as JSON; 0 if it is not rendered because it does not fit."""
 
 
 def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
@@ -59,16 +59,16 @@ def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
 
 
 def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
-    """Whether a conversation that is not held in memory does not fit: then nobody renders it."""
+    """Return whether a conversation that is not in memory does not fit; it is then not rendered."""
     is_long = isinstance(loaded.window.entries, LongEntries)
     return is_long and loaded.state.tokens + budget.fixed > budget.limit
 
 
 def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
-    """Measure the request that this version gives."""
+    """Measure the request of this version."""
     if is_out_of_sight(loaded, budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
-    # Rendering adds a little that is in no message: a note for each call without a result, say.
+    # Rendering adds content that is in no message, such as a note for each call without a result.
     rendered = render(
         loaded.thread_id,
         loaded.window,
@@ -85,16 +85,16 @@ CLEARED = Preview(0, 0, 0, "hard-clear")
 
 
 class Shortened(NamedTuple):
-    """What was shown shorter, counted in tool results and inputs."""
+    """The number of tool results and inputs that were shortened."""
 
     offloaded: int = 0
     condensed: int = 0
     decisions: int = 0
     enough: bool = False
-    """Whether the request can go on without a summary."""
+    """Whether the request is small enough without a summary."""
 
     def plus(self, later: "Shortened") -> "Shortened":
-        """Both together."""
+        """Return the sum of both."""
         return Shortened(
             self.offloaded + later.offloaded,
             self.condensed + later.condensed,
@@ -104,10 +104,10 @@ class Shortened(NamedTuple):
 
 
 def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False) -> Shortened:
-    """Take one rung after the other until the request can go on without a summary, if it ever can.
+    """Take one rung after the other until the request needs no summary, if that is possible.
 
-    Where it cannot, only what a summary will leave is shown shorter: the rest would be released at once.
-    ``all_of_it``: no summary will come.
+    If it is not, only content that a summary would keep is shortened: the rest would be released at once.
+    ``all_of_it``: no summary will follow.
     """
     return recorded(core, thread_id, partial(_climbed, core, budget, all_of_it=all_of_it))
 
@@ -127,7 +127,7 @@ def _climbed(
         shown = measured_as(core, now, budget)
         enough = is_enough(size, shown.size, budget, policy)
         if rung is _condense:
-            # What does not fit the tier of condensed messages is summarised (requirement B4).
+            # Messages beyond the tier of condensed messages are summarised.
             enough = enough and condensed_part_fits(now.state, shown.budget, policy)
         if enough:
             return Decision(tuple(taken), enough=True)
@@ -142,7 +142,7 @@ def _climbed(
 
 
 def _beside(events: Sequence[Event], coverage: Coverage) -> Iterator[Event]:
-    """The decisions, as far as they are about messages that a summary leaves."""
+    """Yield the decisions about messages that a summary does not cover."""
     for event in events:
         match event:
             case ToolContentOffloaded():
@@ -160,7 +160,7 @@ def _outside(coverage: Coverage, parts: Sequence[ShortenedPart]) -> tuple[Shorte
 
 
 def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """The last resort: where the request would not fit, show as much as needed as short as needed."""
+    """Shorten as much as necessary, as far as necessary, if the request would not fit otherwise."""
     done, policy = Shortened(), core.settings.policy
     for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
         if measured(core, thread_id, budget).size <= budget.limit:
@@ -170,7 +170,7 @@ def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
 
 
 class Decision(NamedTuple):
-    """What is to be recorded, and whether the request can then go on without a summary."""
+    """The events to record, and whether the request then needs no summary."""
 
     events: tuple[Event, ...] = ()
     enough: bool = False
@@ -180,7 +180,7 @@ Decide = Callable[[LoadedConversation], Decision]
 
 
 def recorded(core: Core, thread_id: str, decide: Decide) -> Shortened:
-    """Record a decision. It is made before the log is locked, and again only if that was overtaken."""
+    """Record a decision. It is made before the log is locked, and again only if the state has changed."""
     before = core.asked.framed(core.log.load(thread_id))
     planned = decide(before)
     if not planned.events:
@@ -229,7 +229,7 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
     excess = now.size - thinking_tokens(loaded.state) - budget.trigger
     found = tool_parts(core, loaded, preview)
     parts = worth_a_marker(found) if preview is CLEARED else much_smaller(found)
-    # What the model has not answered yet goes last, whatever else there is.
+    # Content that the model has not answered yet is shortened last.
     fresh = unanswered_from(loaded.state)
     older = as_few_as_needed([p for p in parts if p.position < fresh], excess)
     missing = now.size - thinking_tokens(loaded.state) - sum(p.freed for p in older) - budget.limit
@@ -241,23 +241,24 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
 
 
 def large_preview(policy: CompactionPolicy) -> Preview:
-    """How a large result is shown."""
+    """Return the preview for large results."""
     return Preview(policy.preview_head, policy.preview_tail, 0)
 
 
 WORTH_IT = 2_000
-"""Bytes below which a part is left alone."""
+"""Minimum bytes of a part that is worth shortening."""
 
 
 def is_heavy(now: Measured) -> bool:
-    """Whether the request has more bytes than may be sent."""
+    """Return whether the request has more bytes than allowed."""
     return now.bytes > now.plain.byte_limit
 
 
 def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Take bytes out of a request that has too many: down to half the limit, so that it lasts.
+    """Reduce the bytes of a request that has too many to half the limit, so that it does not recur soon.
 
-    Oldest first. What the model has not answered yet stays, unless the request cannot be sent with it.
+    Oldest content goes first. Content that the model has not answered yet stays, unless the request cannot
+    be sent with it.
     """
     return recorded(core, thread_id, partial(_lightened, core, budget))
 

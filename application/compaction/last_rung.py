@@ -1,4 +1,4 @@
-"""The last rung: a user's text, image or document that is too large to stay whole."""
+"""The last rung: shorten texts, images and documents of the user that are too large."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,57 +17,59 @@ from .overflow import is_out_of_reach, least_size
 from .tool_parts import SAID, decided, of_users, tool_parts
 
 LARGE_SHARE = 2
-"""A text over the budget divided by this is too large for it."""
+"""Divisor of the budget: a text larger than the quotient is too large."""
 SHOWN_SHARE = 8
-"""Of such a text at most the budget divided by this is shown; what is larger goes one by one."""
+"""Divisor of the budget: at most the quotient of such a text is shown; larger texts are shortened one by
+one.
+"""
 LEAST_SHOWN = 400
-"""Characters that are shown of each end, as long as that helps."""
+"""Characters to show of each end, as long as that helps."""
 MARKER = Preview(0, 0, 0)
 SHORT = (Preview(LEAST_SHOWN, LEAST_SHOWN, 0), Preview(LEAST_SHOWN // 4, LEAST_SHOWN // 4, 0))
-"""How a text is shown of which less must do."""
+"""Previews for texts that must be shortened further."""
 LEFT_OUT = Preview(0, 0, 0, "left-out")
 LEFT_OUT_MARKER = 100
-"""Tokens that the marker of a run may take."""
+"""Tokens reserved for the marker of a run."""
 WORTH_IT = 10
-"""Tokens below which a part is not made shorter: less is within the rounding of its measure."""
+"""Minimum tokens that are worth shortening a part: less is within the rounding of its size."""
 
 
 class Need(NamedTuple):
-    """What is missing."""
+    """The reduction that a request needs."""
 
     excess: int
-    """Tokens of the request above its limit; 0 or less where only its target is not met."""
+    """Tokens of the request above its limit; 0 or less if only its target is exceeded."""
     since: int = 0
-    """Messages before this position are left alone."""
+    """First position that may be shortened."""
 
 
 class Step(NamedTuple):
-    """Parts to be shown like this from now on."""
+    """Parts to shorten with one preview."""
 
     parts: Sequence[ToolPart]
     preview: Preview
 
 
 class _Talk(NamedTuple):
-    """What the steps are taken from."""
+    """The messages from which steps are chosen."""
 
     core: Core
     loaded: LoadedConversation
     budget: Budget
     positions: range
-    """Of the messages that are looked at."""
+    """Positions of the messages to consider."""
 
     def parts(self, preview: Preview, *, least: int = 0, worth: int = WORTH_IT) -> list[ToolPart]:
-        """What a user said and showed, as far as such a preview of it saves something."""
+        """Return the user's texts, images and documents for which such a preview saves something."""
         found = tool_parts(self.core, self.loaded, preview, least=least, sides=SAID)
         return [p for p in found if p.position in self.positions and p.freed >= worth]
 
 
 def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Iterator[Step]:
-    """What may be done next, the mildest first; whoever takes them passes over what saves nothing.
+    """Yield possible steps, the mildest first; the caller skips those that save nothing.
 
-    A text of more than half the budget; then what was answered before what was not, the largest first:
-    of each image and document a marker, of each text its ends. Last, nothing but a marker for many.
+    First texts of more than half the budget; then answered content before unanswered, the largest first,
+    with a marker for each image and document and both ends of each text. Last, one marker for many.
     """
     half, end = budget.limit // LARGE_SHARE, loaded.state.length
     talk = _Talk(core, loaded, budget, range(need.since, end))
@@ -99,7 +101,7 @@ def _of_some(talk: _Talk, found: Sequence[ToolPart], excess: int) -> Iterator[St
 
 
 def _without(talk: _Talk, excess: int) -> Iterator[Step]:
-    """Nothing of it any more, the oldest first: markers of images and documents, then anything."""
+    """Yield steps that leave only markers, the oldest first: of images and documents, then of anything."""
     if parts := talk.parts(LEFT_OUT, worth=1):
         blind = [part for part in parts if part.blind]
         for some in (blind, parts):
@@ -108,7 +110,7 @@ def _without(talk: _Talk, excess: int) -> Iterator[Step]:
 
 
 def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> Iterator[Step]:
-    """Head and tail of a text that is shown whole, as much of each."""
+    """Yield steps that keep equal parts of head and tail of a complete text."""
     if (part.position, part.call_id, part.side) in loaded.window.previews:
         return
     entries = held_entries(loaded.window.entries)
@@ -119,7 +121,7 @@ def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> 
 
 
 def _as_many(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
-    """The first of these, as few as free so many tokens."""
+    """Return the shortest prefix of the parts that saves this number of tokens."""
     chosen: list[ToolPart] = []
     for part in parts:
         if excess <= 0:
@@ -142,10 +144,11 @@ def _text(entry: Entry, index: int) -> str:
 
 
 def shorten_texts(core: Core, thread_id: str, budget: Budget, *, to_target: bool) -> Shortened:
-    """Show what a user said shorter: step by step, and no more than needed.
+    """Shorten user content step by step, no more than necessary.
 
-    What is larger than half the budget, where the request does not fit or, with ``to_target``, is above
-    its target; anything, where it would not fit otherwise. Never what is pinned.
+    Content larger than half the budget is shortened if the request does not fit or, with ``to_target``,
+    exceeds its target. Other content is shortened only if the request would not fit otherwise. Pinned
+    content never is.
     """
     goal = budget.target if to_target else budget.limit
 
@@ -159,8 +162,7 @@ def shorten_texts(core: Core, thread_id: str, budget: Budget, *, to_target: bool
 
 
 def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """The same for what nobody has answered, as far as no other rung can help: nothing else would have
-    any room."""
+    """Shorten unanswered user content that leaves no room for anything else, as no other rung can."""
 
     def decide(loaded: LoadedConversation) -> Decision:
         excess = least_size(loaded.state, budget) - budget.limit
@@ -182,7 +184,7 @@ def _all_shortened(core: Core, thread_id: str, decide: Decide) -> Shortened:
 
 
 def _shortened(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Decision:
-    """The first step that makes the request smaller. A step that cannot stands in the way of no other."""
+    """Return the first step that makes the request smaller; steps that fail are skipped."""
     if is_out_of_reach(loaded.state, budget, texts_shortened=True):
         return Decision()  # It would not fit without any text.
     taken = map(partial(_taken, core, loaded, budget), steps(core, loaded, budget, need))
@@ -196,7 +198,7 @@ def _taken(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -
     head, tail, method = step.preview.head, step.preview.tail, step.preview.method
     left_out = method == "left-out"
     event = UserContentShortened(parts=parts, head=head, tail=tail, left_out=left_out)
-    if left_out:  # What stands for a run may be larger than the run.
+    if left_out:  # The marker of a run may be larger than the run.
         now = measured_as(core, loaded, budget)
         if measured_as(core, loaded.after([event]), budget).size >= now.size:
             return Decision()
@@ -204,7 +206,7 @@ def _taken(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -
 
 
 def take_all_rungs(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Show shorter what no summary covers, one rung after the other, as far as the request does not fit."""
+    """Shorten what no summary covers, one rung after the other, until the request fits."""
     if measured(core, thread_id, budget).size <= budget.limit:
         return Shortened()
     done = clear_texts(core, thread_id, budget)

@@ -1,4 +1,4 @@
-"""Use case: the context for the next request, or as it was at an earlier version."""
+"""The context for the next request, or as it was at an earlier version."""
 
 import asyncio
 from typing import NamedTuple
@@ -29,47 +29,47 @@ from .overflow import too_many_bytes, window_exceeded
 logger = plain_logger(__name__)
 
 MOST_TRIES = 8
-"""So often at most a request is made smaller that others have made too large meanwhile."""
+"""Maximum number of attempts to shrink a request that other callers enlarge meanwhile."""
 
 
 class CurrentContext(NamedTuple):
-    """The context as the newest version has it, which may be too large."""
+    """The context of the newest version, which may be too large."""
 
     loaded: LoadedConversation
     context: Context
     is_due: bool
-    """Whether a compaction is due, or notes are to be taken."""
+    """Whether a compaction or notes are due."""
     may_shorten: bool = True
-    """Whether what a user said may be shown shorter."""
+    """Whether user content may be shortened."""
 
     @property
     def fits(self) -> bool:
-        """Whether the request may be sent as it is."""
+        """Whether the request can be sent as it is."""
         budget = self.context.budget
         return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
 
     @property
     def beside(self) -> int:
-        """What the request has besides the conversation: fixed parts, and what rendering adds."""
+        """Tokens of fixed parts and of what rendering adds to the conversation."""
         return self.context.tokens - self.loaded.state.tokens
 
     def fitting(self) -> Context:
-        """The context.
+        """Return the context.
 
         Raises:
-            ContextWindowExceeded: what must be in it does not fit.
+            ContextWindowExceeded: content that must be included does not fit.
         """
         return _fitting(self.loaded, self.context, self.may_shorten)
 
 
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
-    """The context of the newest version, with whether a compaction is due before it is sent."""
+    """Return the context of the newest version, and whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
     stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
     if wants_first_choice(core, stored.state):
         choose_at_first(core, thread_id, budget)
-        # A simultaneous request may have recorded its choice first: this one shows the same.
+        # A concurrent request may have recorded its choice first: use the recorded one.
         stored = core.log.load(thread_id).present()
     loaded = core.asked.framed(stored)
     context = _present(core, loaded, budget, extras).showing(stored.state.version)
@@ -81,14 +81,14 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
 async def settled_context(
     core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
 ) -> Context:
-    """Compact what is due, then make the context.
+    """Compact if due, then return the context.
 
     Raises:
-        ContextWindowExceeded: what must be in it does not fit.
+        ContextWindowExceeded: content that must be included does not fit.
     """
     core = core.for_model(extras.model).answered_by(extras.model)
     budget = core.budget(extras)
-    if trigger == "size":  # In the background nobody sends it.
+    if trigger == "size":  # A background run does not send the request.
         stored = await asyncio.to_thread(core.log.load, thread_id)
         core.asked.expect(thread_id, core.frame(extras), stored.state)
     results: list[CompactionResult] = []
@@ -96,7 +96,7 @@ async def settled_context(
     _fitting(loaded, context, core.settings.shorten_texts)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
-        # The estimate was too low: settle once more, for a budget that is smaller by as much.
+        # The estimate was too low: fit once more to a budget reduced by the same ratio.
         tighter = budget.tightened(context.tokens / exact)
         loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
@@ -109,7 +109,7 @@ async def settled_context(
 
 
 def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
-    """Note that the caller is given this request and may send it; tell every observer."""
+    """Record that the caller gets this request and may send it, and notify the observers."""
     core.asked.made(context.thread_id, context.version, loaded.state.length)
     tell_request(core, loaded, context, extras)
 
@@ -123,7 +123,7 @@ async def _settled(
     trigger: Trigger,
     results: list[CompactionResult],
 ) -> tuple[LoadedConversation, Context]:
-    """Settle for ``aim``, and make the context; once more where somebody appended in between."""
+    """Fit to ``aim`` and return the context; repeat if messages were appended in between."""
     tries = 0
     while True:
         tries += 1
@@ -135,7 +135,7 @@ async def _settled(
         context = await asyncio.to_thread(_present, core, loaded, budget, extras)
         context = context.showing(stored.state.version)
         now = loaded.state
-        # Others may have appended after the last look: then it is settled once more.
+        # Messages may have been appended since the last check: fit once more.
         is_newest = (now.version, now.length) == (settling.version, settling.length)
         if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
             return loaded, context
@@ -155,7 +155,7 @@ async def _exact_tokens(core: Core, context: Context) -> int:
     except TokenCountError as error:
         logger.warning("the request was not counted exactly, the estimate stands: %s", error)
         return context.tokens
-    except Exception as error:  # A counter of the user's own may raise anything.
+    except Exception as error:  # A user's counter may raise anything.
         logger.warning(
             "the request was not counted exactly, the estimate stands: %s", raised(error)
         )
@@ -172,10 +172,9 @@ def _fitting(loaded: LoadedConversation, context: Context, may_shorten: bool) ->
 
 
 def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
-    """The context as it was at a version or a time: the same bytes as then, whatever happened since.
+    """Return the context at a version or time, byte for byte, regardless of later events.
 
-    System text, tools, model and layout are those of the request that was made then, where ``extras`` do not
-    say others.
+    System text, tools, model and layout default to those of the request at that time.
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
@@ -185,14 +184,14 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 
 
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
-    """The context of a conversation as it was loaded, as it was sent; it may be too large."""
+    """Return the context of a loaded conversation as it was sent; it may be too large."""
     loaded, extras = as_sent(core, then, extras)
     context = _rendered(core, loaded, core.budget(extras), extras)
     return context.showing(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
-    """The context; without messages where these are not in memory and do not fit: nobody may send it."""
+    """Return the context, without messages if they are not in memory and do not fit."""
     if not is_out_of_sight(loaded, budget):
         return _rendered(core, loaded, budget, extras)
     return Context(

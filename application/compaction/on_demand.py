@@ -1,4 +1,4 @@
-"""Compact on demand, with options of its own, and undo the newest compaction."""
+"""Compact on demand with options for one run, and revert the newest compaction."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ from .last_rung import take_all_rungs
 
 
 def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> CompactionResult:
-    """Bring back what the active summary covers; nothing to undo is success.
+    """Revert the active summary; if there is none, the call succeeds.
 
-    A request that no longer fits then is made smaller again by the next context. Memories are chosen
-    anew: what is in view again needs no quotation.
+    If the request no longer fits, the next context shortens it. The quoted memories are chosen again:
+    content that is back in the context needs no quotation.
     """
     was: LoadedConversation = LoadedConversation(thread_id)
 
@@ -68,33 +68,33 @@ def _is_final(loaded: LoadedConversation) -> bool:
 
 
 class Demand(NamedTuple):
-    """What is asked of one compaction."""
+    """Options of one compaction."""
 
     focus: str | None = None
     force: bool = False
     target: int | None = None
-    """The size of the whole request that is aimed at; None: that of the settings."""
+    """Size of the whole request to aim at, or None for that of the settings."""
     keep_last: int | None = None
     model: str | None = None
-    """The model that is asked for the summary; None: that of the settings."""
+    """Model for the summary, or None for that of the settings."""
     everything: bool = False
-    """Whether all is covered that the keep rules allow, whatever the target."""
+    """Whether to cover everything that the keep rules allow, regardless of the target."""
 
     @property
     def wish(self) -> Wish:
-        """Return what it says beside the settings."""
+        """Options in addition to the settings."""
         return Wish(self.everything, self.target is not None, self.keep_last is not None)
 
 
 async def compact_on_demand(
     core: Core, thread_id: str, demand: Demand, extras: Extras
 ) -> CompactionResult:
-    """Compact now; where the request does not fit all the same, show shorter what is left.
+    """Compact now; if the request still does not fit, shorten the remaining content.
 
-    Then the memories that are quoted are chosen anew, for the prefix has changed.
+    The quoted memories are then chosen again, because the prefix has changed.
 
     Raises:
-        InvalidSetting: an option cannot be; names it.
+        InvalidSetting: an option is invalid; names it.
     """
     extras = await asyncio.to_thread(as_carried, core, thread_id, extras)
     attempt = manual_attempt(core, thread_id, demand, extras)
@@ -119,7 +119,7 @@ async def compact_on_demand(
 
 
 def _with_the_rest(result: CompactionResult, done: Shortened) -> CompactionResult:
-    """The result, with what was shown shorter after it."""
+    """Return the result with the content that was shortened after it."""
     result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
         return result
@@ -132,7 +132,7 @@ def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -
     """Return a compaction on demand that has not begun.
 
     Raises:
-        InvalidSetting: an option cannot be; names it.
+        InvalidSetting: an option is invalid; names it.
     """
     core = _keeping(core.for_model(extras.model), demand.keep_last)
     core = core.answered_by(extras.model, _named(demand.model))

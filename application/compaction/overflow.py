@@ -1,4 +1,4 @@
-"""The error for a request that no rung of the ladder makes small enough."""
+"""Errors for requests that cannot be made small enough."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -12,20 +12,20 @@ from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge, R
 Name = TypeVar("Name")
 
 NAMED = 3
-"""So many of the largest culprits are named."""
+"""Number of the largest messages to name."""
 
 
 def window_exceeded(
     loaded: LoadedConversation, needed: int, budget: Budget, *, may_shorten: bool = True
 ) -> ContextWindowExceeded:
-    """What to raise for a request of ``needed`` tokens: it says what is in the way, and what helps.
+    """Return the error for a request of ``needed`` tokens, with the causes and possible remedies.
 
-    ``may_shorten``: whether what a user said and showed may be shown shorter.
+    ``may_shorten``: whether user content may be shortened.
     """
     pins = _pins(loaded)
     pinned = sum(pins.values())
     fixed = _fixed(budget)
-    # Where the fixed parts alone do not fit, unpinning would be no help.
+    # If the fixed parts alone do not fit, unpinning would not help.
     if pinned and budget.fixed <= budget.limit < budget.fixed + pinned:
         named = ", ".join(f"{pin} {tokens:,} tokens" for pin, tokens in _largest(pins))
         return PinnedContentTooLarge(
@@ -51,7 +51,7 @@ def window_exceeded(
 
 
 def too_many_bytes(loaded: LoadedConversation, needed: int, budget: Budget) -> RequestTooLarge:
-    """What to raise for a request of ``needed`` bytes that no rung makes small enough."""
+    """Return the error for a request of ``needed`` bytes that cannot be made small enough."""
     sizes = {entry.position: entry.bytes for entry in held_entries(loaded.window.entries)}
     largest = _largest(sizes)
     named = ", ".join(f"{_message(loaded, at)} {size:,} bytes" for at, size in largest)
@@ -80,7 +80,7 @@ def _unpin(loaded: LoadedConversation) -> str:
 
 
 def _enough(sizes: Mapping[int, int], excess: int) -> list[int]:
-    """The positions of the largest messages, as few as make up for so much."""
+    """Return the positions of the fewest, largest messages whose sizes cover the excess."""
     chosen: list[int] = []
     for position, size in sorted(sizes.items(), key=lambda item: item[1], reverse=True):
         if chosen and excess <= 0:
@@ -93,7 +93,7 @@ def _enough(sizes: Mapping[int, int], excess: int) -> list[int]:
 def _smaller(
     loaded: LoadedConversation, largest: Sequence[int], budget: Budget, may_shorten: bool = True
 ) -> str:
-    """How to make the largest messages smaller: they are stored already, so that sending less is no help."""
+    """Return advice for the largest messages; they are stored already, so sending less does not help."""
     if not largest or budget.fixed >= budget.limit or budget.fixed_bytes >= budget.byte_limit:
         is_given = budget.fixed > budget.instructions
         return "Send a shorter system text or fewer tools" if is_given else ""
@@ -125,13 +125,13 @@ def _capital(text: str) -> str:
 
 
 def _is_said(loaded: LoadedConversation, position: int) -> bool:
-    """Whether the last rung could show the message shorter: it is a user's, and not pinned."""
+    """Return whether the last rung could shorten the message: it is a user's and not pinned."""
     said = (m for m in loaded.state.live if m.role == "user" and not m.results)
     return position in {m.position for m in said} - loaded.state.pinned_positions
 
 
 def _fixed(budget: Budget) -> str:
-    """What every request carries: what the caller gave, and what a setting adds to it."""
+    """Return the sizes of the parts that every request has, from the caller and from settings."""
     files, given = budget.instructions, budget.fixed - budget.instructions
     told = f"instruction files {files:,} tokens; " if files else ""
     return told + (f"system text and tools {given:,} tokens; " if given else "")
@@ -150,8 +150,10 @@ def _way_out(first: str, second: str, budget: Budget) -> str:
 
 
 def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> int:
-    """What no rung above the last makes smaller: fixed parts, pins, and what the user said since the model
-    last spoke; ``texts_shortened``: without that.
+    """Return the minimum size of the request without the last rung.
+
+    It has fixed parts, pins and user content since the model's last answer. With ``texts_shortened`` that
+    user content is not counted.
     """
     pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
     unanswered = not texts_shortened
@@ -163,12 +165,12 @@ def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = F
 
 
 def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
-    """Whether that does not fit by itself: then nothing is folded for it in vain."""
+    """Return whether the minimum size does not fit; summaries would then be useless."""
     return least_size(state, budget, texts_shortened=texts_shortened) > budget.limit
 
 
 def _pins(loaded: LoadedConversation) -> dict[str, int]:
-    """What each pin takes: its line in the ledger, or the message that it holds in place."""
+    """Return the tokens of each pin: of its line in the ledger, or of the message that it keeps in place."""
     in_place = {m.position: m.tokens for m in loaded.state.live}
     return {
         _name(pin.pin_id, pin.position): pin.tokens or in_place.get(pin.position or 0, 0)

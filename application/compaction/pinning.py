@@ -1,4 +1,4 @@
-"""Use cases: keep a message or a text word for word, stop doing so, and see what is kept."""
+"""Pin a message or a text, unpin it, and list the pins."""
 
 from collections.abc import Sequence
 
@@ -17,29 +17,29 @@ from refold.domain.value import Value
 
 
 class PinnedItem(Value, frozen=True):
-    """Something that is kept word for word."""
+    """A message or text that is kept word for word."""
 
     pin_id: str
     position: int | None
-    """The message that it comes from, if it comes from one."""
+    """Position of the pinned message, or None for a pinned text."""
     text: str
-    """The words that are kept."""
+    """Text that is kept."""
     in_place: bool
-    """Whether the message itself stays in the context; else its words stand in the ledger."""
+    """Whether the message itself stays in the context; otherwise its words are in the ledger."""
 
 
 def pin_down(core: Core, thread_id: str, what: int | str) -> str:
-    """Pin the message at a position, or a text; the pin's id, also where it is pinned already.
+    """Pin a text or the message at a position. Return the pin's id, even if it is pinned already.
 
     Raises:
         UnknownMessage: there is no message at this position.
-        InvalidAddress, ForeignAddress: it begins like an address and is none of this conversation.
-        InvalidMessage: there are no words to keep, or there are too many pins already.
+        InvalidAddress, ForeignAddress: the text begins like an address but is not one of this conversation.
+        InvalidMessage: there is no text to keep, or there are too many pins.
     """
     if isinstance(what, bool):
         raise InvalidMessage("pin", f"{what} is neither a position nor a text")
     if isinstance(what, str) and what.startswith(SCHEME):
-        what = position_in(thread_id, what)  # Copied from a context: the message is meant.
+        what = position_in(thread_id, what)  # An address copied from a context means the message.
     text = what if isinstance(what, str) else ""
     if not is_utf8(text):
         raise InvalidMessage("text", "holds half of a surrogate pair: it could never be sent")
@@ -65,7 +65,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
 
 
 def take_back(core: Core, thread_id: str, pin_id: str) -> bool:
-    """Unpin; False if there is no such pin."""
+    """Unpin; return False if there is no such pin."""
     _, events = core.log.transact(
         thread_id, lambda loaded: unpin(loaded.present().state, pin_id), at=core.clock()
     )
@@ -73,7 +73,7 @@ def take_back(core: Core, thread_id: str, pin_id: str) -> bool:
 
 
 def pinned_items(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
-    """What is pinned, oldest first."""
+    """Return all pins, oldest first."""
     loaded = core.log.load(thread_id)
     texts = {p.pin_id: p.text for p in loaded.window.pins}
     items: list[PinnedItem] = []
@@ -98,7 +98,7 @@ def _known(core: Core, loaded: LoadedConversation, what: int | str) -> str | Non
 
 
 def _words(core: Core, thread_id: str, position: int) -> str:
-    # The log itself is asked: a read model may be behind, and must not decide what is kept.
+    # Read the log: a read model may be outdated, and must not decide what is kept.
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
         raise UnknownMessage(position, core.log.load(thread_id).state.length, lost=True)
@@ -106,7 +106,7 @@ def _words(core: Core, thread_id: str, position: int) -> str:
 
 
 def _words_of(message: Message) -> str:
-    """What a message says in words; of one that only carries tool results, their texts."""
+    """Return the words of a message; for one with only tool results, their texts."""
     words = said(message)
     if words.strip():
         return words

@@ -1,4 +1,4 @@
-"""The tool inputs and results of the live messages: what each would cost if it were shown shorter."""
+"""Tool inputs and results of live messages, with the tokens that shortening each would save."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
@@ -15,7 +15,7 @@ from refold.domain.shortening import Side, ToolPart, shortenable
 
 
 class Decided(NamedTuple):
-    """A part that is to be shown shorter, and what that saves."""
+    """A part to shorten, with the tokens that this saves."""
 
     position: int
     call_id: str
@@ -24,7 +24,7 @@ class Decided(NamedTuple):
 
 
 def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
-    """The parts of tool calls among these, as events name them."""
+    """Return the parts of tool calls, as named in events."""
     return tuple(
         ShortenedPart(
             position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
@@ -35,7 +35,7 @@ def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
 
 
 def of_users(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
-    """The parts of users' messages among these, as events name them."""
+    """Return the parts of user messages, as named in events."""
     return tuple(
         SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
         for p in parts
@@ -61,10 +61,10 @@ def tool_parts(
     sides: frozenset[Side] = TOOLS,
     size: Callable[[Block], int] | None = None,
 ) -> list[ToolPart]:
-    """The parts that may be shown as such a preview and are not yet as short, oldest first.
+    """Return the parts that such a preview would shorten, oldest first.
 
-    ``least``: messages of no more tokens are passed over, for measuring is what costs here. ``sides``:
-    of which kind they are. ``size`` measures them in another unit than tokens.
+    ``least``: messages of at most this number of tokens are skipped, because measuring is expensive.
+    ``sides``: kinds of parts. ``size``: function for another unit than tokens.
     """
     size = size or (lambda block: _size(core, [block]))
     allowed = shortenable(loaded.state)
@@ -91,7 +91,7 @@ def tool_parts(
 def decided(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
 ) -> tuple[Decided, ...]:
-    """The parts with what such a preview of each saves: sums of them equal what is rendered."""
+    """Return the parts with the tokens that the preview saves; their sums equal the rendered difference."""
     freed: dict[int, dict[_Name, int]] = {}
     for part in parts:
         of_message = freed.setdefault(part.position, {})
@@ -122,7 +122,7 @@ class _Shown(NamedTuple):
     previews: dict[_Name, Preview]
 
     def size(self, core: Core) -> int:
-        """Its tokens, without thinking."""
+        """Return its tokens without thinking."""
         blocks = enumerate(self.entry.message.blocks())
         shown = [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
         left = [block for block in shown if block is not None]
@@ -140,7 +140,8 @@ class _Shown(NamedTuple):
 def _decided_in(
     core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
 ) -> Iterator[Decided]:
-    # The message is measured as a whole, and the last part takes what the roundings of all come to. In
+    # The message is measured as a whole, and the last part gets the sum of all rounding
+    # differences. In
     # the tokens that were recorded with the message, whatever the counter has learnt since.
     recorded = shown.entry.tokens - shown.entry.thinking
     recorded -= sum(before.tokens_freed for before in shown.previews.values())

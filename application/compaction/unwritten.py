@@ -22,19 +22,19 @@ _LIVE: set[str] = set()
 
 
 def begin(attempt_id: str) -> None:
-    """Note that this process works on an attempt, before anybody can see it."""
+    """Register an attempt of this process, before any other caller can see it."""
     with _LOCK:
         _LIVE.add(attempt_id)
 
 
 def end(attempt_id: str) -> None:
-    """Note that it does no more; nothing if it did not."""
+    """Unregister an attempt of this process, if it is registered."""
     with _LOCK:
         _LIVE.discard(attempt_id)
 
 
 def is_live(attempt_id: str) -> bool:
-    """Whether this process works on an attempt, or keeps the end of one that could not be written yet."""
+    """Return whether this process works on an attempt, or keeps its unwritten end."""
     return attempt_id in _LIVE
 
 
@@ -42,11 +42,11 @@ logger = plain_logger(__name__)
 
 _REASONS = ((LogBusy, "busy"), (LogFull, "full"), (LogNotWritable, "not_writable"))
 Written = Callable[[LoadedConversation, Sequence[Event]], CompactionResult | None]
-"""Given the conversation right after it was written, and what was: the result, where it has one."""
+"""Function that returns the result, if any, for the events and the conversation after them."""
 
 
 def reason_of(error: LogError) -> str:
-    """Return a short constant for why the log could not be written."""
+    """Return a short constant for the reason why the log could not be written."""
     if isinstance(error, LogDamaged):
         return "log_damaged"
     return next((f"log_{name}" for kind, name in _REASONS if isinstance(error, kind)), "log_failed")
@@ -54,29 +54,29 @@ def reason_of(error: LogError) -> str:
 
 @dataclass(slots=True, eq=False)
 class Unwritten:
-    """Something that is decided and waits to be written."""
+    """A decision that waits to be written."""
 
     what: str
-    """For people: ``summary``, ``end of a compaction``, ``notes``."""
+    """Description for log messages: ``summary``, ``end of a compaction``, ``notes``."""
     decide: Decision
-    """Never raises: what does not fit the newest state any more is dropped."""
+    """Decision that never raises; parts that no longer fit the newest state are dropped."""
     written: Written
     attempt_id: str | None = None
     waiting: CompactionResult | None = None
-    """What is told of it while it waits."""
+    """Result to report while it waits, or None."""
     result: CompactionResult | None = None
-    """What is told of it when it was written."""
+    """Result to report after it was written, or None."""
 
 
 class UnwrittenWrites:
-    """All that waits, by conversation, in the order in which it was made."""
+    """All waiting decisions by conversation, in the order in which they were made."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[Unwritten, ...]] = {}
 
     def keep(self, thread_id: str, unwritten: Unwritten, error: LogError) -> None:
-        """Keep something until it can be written; says so in the log lines."""
+        """Keep a decision until it can be written, and log a warning."""
         with self._lock:
             self._waiting[thread_id] = (*self._waiting.get(thread_id, ()), unwritten)
         logger.warning(
@@ -88,16 +88,16 @@ class UnwrittenWrites:
         )
 
     def of(self, thread_id: str) -> tuple[Unwritten, ...]:
-        """What waits of one conversation, the oldest first."""
+        """Return the waiting decisions of one conversation, the oldest first."""
         return self._waiting.get(thread_id, ())
 
     def threads(self) -> tuple[str, ...]:
-        """The conversations of which something waits."""
+        """Return the conversations with waiting decisions."""
         with self._lock:
             return tuple(self._waiting)
 
     def done(self, thread_id: str, written: Sequence[Unwritten]) -> tuple[Unwritten, ...]:
-        """Let go of what was written; which of it waited until now."""
+        """Remove written decisions, and return those that were still waiting."""
         with self._lock:
             waiting = self._waiting.get(thread_id, ())
             done = tuple(one for one in waiting if one in written)
@@ -112,16 +112,16 @@ class UnwrittenWrites:
         return done
 
     def extend(self, thread_id: str, decide: Decision) -> "_CatchingUp | None":
-        """Return the decision behind what waits of its conversation, or None if nothing does."""
+        """Return the decision with the waiting ones before it, or None if there are none."""
         waiting = self.of(thread_id)
         return _CatchingUp(self, thread_id, waiting, decide) if waiting else None
 
     def forget(self, thread_id: str) -> None:
-        """Let go of all that waits of a conversation, which is erased."""
+        """Remove all waiting decisions of a conversation that was erased."""
         self.done(thread_id, self.of(thread_id))
 
     def lose(self, thread_id: str, error: LogError) -> None:
-        """Let go of what could not be written until the memory was closed; says so."""
+        """Drop decisions that were not written before the memory closed, and log an error."""
         for one in self.done(thread_id, self.of(thread_id)):
             logger.warning(
                 "%s: the %s was never written, and is lost with this process: %s",
@@ -132,7 +132,7 @@ class UnwrittenWrites:
 
 
 class _CatchingUp:
-    """A decision with what waits before it."""
+    """A decision with the waiting ones before it."""
 
     def __init__(
         self,
@@ -146,10 +146,10 @@ class _CatchingUp:
         self._waiting = waiting
         self._own = own
         self._stored: list[tuple[LoadedConversation, tuple[Event, ...]]] = []
-        """For each that waits: what is stored of it, and the conversation right after it."""
+        """Events of each waiting decision, with the conversation right after them."""
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Decide behind what waits; called again after a conflict."""
+        """Return the events of the waiting decisions and of this one; called again after a conflict."""
         self._stored.clear()
         for one in self._waiting:
             events = () if loaded.state.erased else tuple(one.decide(loaded))
@@ -158,7 +158,7 @@ class _CatchingUp:
         return [*(event for _, events in self._stored for event in events), *self._own(loaded)]
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Let go of what was written, and return the events of the decision alone."""
+        """Remove the written decisions, and return only the events of this one."""
         done = self._unwritten.done(self._thread_id, self._waiting)
         for one, (after, own) in zip(self._waiting, self._stored, strict=True):
             if one in done:
@@ -169,10 +169,10 @@ class _CatchingUp:
 def write_waiting(
     log: ConversationLog, unwritten: UnwrittenWrites, thread_id: str, *, at: datetime
 ) -> list[CompactionResult]:
-    """Write what waits of a conversation now, and return the results of it.
+    """Write the waiting decisions of a conversation now, and return their results.
 
     Raises:
-        LogError: it cannot be written yet either.
+        LogError: the log still cannot be written.
     """
     waiting = unwritten.of(thread_id)
     if waiting:
@@ -183,7 +183,7 @@ def write_waiting(
 def write_all_waiting(
     log: ConversationLog, unwritten: UnwrittenWrites, *, at: datetime, wait: float
 ) -> None:
-    """Write what waits, before the memory is closed; what cannot be written is lost, and told so."""
+    """Write all waiting decisions before the memory closes; log those that are lost."""
     for thread_id in unwritten.threads():
         try:
             with waiting_at_most(wait):
@@ -194,27 +194,27 @@ def write_all_waiting(
 
 
 class Attempt(Protocol):
-    """The attempt that made it."""
+    """The attempt that made a summary."""
 
     def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
-        """The result where the summary was written."""
+        """Return the result after the summary was written."""
         ...
 
     def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
-        """The result where it was refused."""
+        """Return the result after the summary was refused."""
         ...
 
     def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
-        """What is recorded then."""
+        """Return the events that record the refusal."""
         ...
 
     def tell(self, result: CompactionResult) -> None:
-        """Tell the observers."""
+        """Notify the observers."""
         ...
 
 
 class KeptSummary:
-    """Written against the newest state as any summary is: refused where what it covers has changed."""
+    """A kept summary, written against the newest state; it is refused if its messages have changed."""
 
     def __init__(
         self,
@@ -230,11 +230,11 @@ class KeptSummary:
         self._refused: SummaryRefused | None = None
 
     def decide(self, now: LoadedConversation) -> Sequence[Event]:
-        """What is written."""
+        """Return the events to write."""
         self._refused = None
         active = now.state.summary
         if active is not None and active.summary_id == self._summary.summary_id:
-            return ()  # The commit that was told to have failed was made.
+            return ()  # The commit that was reported as failed was made.
         try:
             return perform_compaction(now.state, self._requested, self._plan, self._summary)
         except SummaryRefused as refused:
@@ -242,7 +242,7 @@ class KeptSummary:
             return self._attempt.ending(now, refused.reason, str(refused))
 
     def written(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
-        """What became of it; the observers are told."""
+        """Return the result and notify the observers."""
         summary = loaded.window.summary
         if self._refused is not None or summary is None:
             reason = self._refused.reason if self._refused else "overtaken"

@@ -1,1 +1,1 @@
-"""Messages come in, and a conversation is loaded and read back."""
+"""Parsing, appending, loading and reading messages of a conversation."""

@@ -1,4 +1,4 @@
-"""Addresses of messages, ``refold://THREAD/POSITION``, and the streams that hold a thread."""
+"""Addresses of messages, ``refold://THREAD/POSITION``, and names of the streams of a thread."""
 
 import re
 from typing import NamedTuple
@@ -7,35 +7,37 @@ from urllib.parse import quote, unquote
 from refold.application.errors import ForeignAddress, InvalidAddress
 
 SCHEME = "refold://"
-# Everything else of a thread id is percent-encoded, so that an address has no blank in it and ends
-# where it ends, in brackets and quotation marks as well. A change here changes rendered bytes.
+# All other characters of a thread id are percent-encoded, so that an address has no blank in it and
+# ends where it should, in brackets and quotation marks too. A change here changes rendered bytes.
 _AS_IT_IS = "/:@!$&'*+=~"
 _FORM = re.compile(r"refold://(.+)/([0-9]{1,15})", re.DOTALL)
 
 
 class Address(NamedTuple):
-    """A message of a conversation, as an address names it."""
+    """A parsed address of a message."""
 
     thread_id: str
     position: int
     as_written: str
-    """The thread id as it stands in the address, not decoded."""
+    """Thread id as written in the address, not decoded."""
 
     def names(self, thread_id: str) -> bool:
-        """Whether it is of this conversation. Ids were once written without encoding."""
+        """Return whether it belongs to this conversation; ids without encoding, as once written, match as
+        well.
+        """
         return thread_id in (self.thread_id, self.as_written)
 
 
 def address_of(thread_id: str, position: int) -> str:
-    """The address under which a message can be read back."""
+    """Return the address of a message."""
     return f"{SCHEME}{quote(thread_id, safe=_AS_IT_IS)}/{position}"
 
 
 def parse_address(text: str) -> Address:
-    """Take an address apart.
+    """Parse an address.
 
     Raises:
-        InvalidAddress: it is none.
+        InvalidAddress: the text is not an address.
     """
     found = _FORM.fullmatch(text.strip())
     if found is None:
@@ -48,11 +50,11 @@ def parse_address(text: str) -> Address:
 
 
 def position_in(thread_id: str, where: str | int) -> int:
-    """The position that an address, or a plain position, names in this conversation.
+    """Return the position in this conversation of an address or a plain position.
 
     Raises:
-        ForeignAddress: it is of another conversation.
-        InvalidAddress: it is none.
+        ForeignAddress: the address belongs to another conversation.
+        InvalidAddress: the text is not an address.
     """
     if isinstance(where, int) and not isinstance(where, bool):
         return where
@@ -66,11 +68,11 @@ def position_in(thread_id: str, where: str | int) -> int:
 
 
 SEPARATOR = "\x1f"
-"""Stands between a thread id and the number of its stream; no thread id has it, since those are printable."""
+"""Separator of a thread id and its stream number; not printable, so it is never in a thread id."""
 
 
 def successor_of(stream: str) -> str:
-    """Return the name of the stream that follows when this one was erased."""
+    """Return the name of the stream that follows this one after its erasure."""
     thread_id, _, number = stream.partition(SEPARATOR)
     return f"{thread_id}{SEPARATOR}{int(number or 1) + 1}"
 

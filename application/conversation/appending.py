@@ -1,4 +1,4 @@
-"""Append messages. One transaction for all of them; a known key is stored once."""
+"""Append messages in one transaction; a message with a known key is stored once."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ from .parsing import Intake, is_utf8, plain_message, read_author, read_messages
 from .transcripts import RecordedMessage
 
 PAGE = 200
-"""Events that are looked through together."""
+"""Number of events to read at a time."""
 
 
 def read_expected_version(given: object) -> int | None:
-    """Return the version that was given, or None.
+    """Return the given version, or None.
 
     Raises:
-        InvalidMessage: it is no version.
+        InvalidMessage: the value is not a version.
     """
     if given is None:
         return None
@@ -43,12 +43,12 @@ def read_expected_version(given: object) -> int | None:
 
 
 def refuse_conflict(core: Core, loaded: LoadedConversation, expected: int) -> None:
-    """Refuse to append where messages were appended after version ``expected``.
+    """Raise if messages were appended after version ``expected``.
 
-    Summaries, pins and other decisions are no conflict: the request says what it said.
+    Summaries, pins and other decisions do not conflict: the request still has the same content.
 
     Raises:
-        VersionConflict: there are some.
+        VersionConflict: messages were appended.
     """
     state = loaded.state
     if state.version == expected:
@@ -68,7 +68,7 @@ def _appended_since(core: Core, loaded: LoadedConversation, expected: int) -> bo
 
 
 def refuse_keys_of_two(incoming: Sequence[IncomingMessage]) -> None:
-    """Refuse one key for two messages that are given at once and differ.
+    """Raise if two different messages of one call have the same key.
 
     Raises:
         KeyReused: names the key.
@@ -82,17 +82,17 @@ def refuse_keys_of_two(incoming: Sequence[IncomingMessage]) -> None:
 
 
 def refuse_other(item: IncomingMessage, stored: MessageAppended) -> None:
-    """Refuse a message whose key stands for another one.
+    """Raise if a message differs from the stored one with the same key.
 
     Raises:
-        KeyReused: names the key and the place of the other.
+        KeyReused: names the key and the position of the stored message.
     """
     if not _is_same(item.message, stored.message):
         raise KeyReused(item.key or "", stored.position)
 
 
 def _is_same(one: Message, other: Message) -> bool:
-    # What only one of both tells is no difference: it was recorded later, or not at all.
+    # A field that only one of them has is not a difference: it was recorded later, or not at all.
     is_same_head = (
         one.role == other.role
         and _agree(one.author, other.author)
@@ -106,7 +106,7 @@ def _agree(one: object, other: object) -> bool:
 
 
 def _name(message: Message) -> object:
-    """Who of several speaks. Other fields (usage, metadata) may be others when a delivery is repeated."""
+    """Return the name of the speaker. Other fields (usage, metadata) may differ in a repeated delivery."""
     return None if message.extra is None else message.extra.get("name")
 
 
@@ -114,7 +114,7 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     """Return messages of a transcript.
 
     Raises:
-        InvalidMessage: they are something else.
+        InvalidMessage: the value is not a sequence of transcript messages.
     """
     given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
     if not all(isinstance(one, RecordedMessage) for one in given):
@@ -130,7 +130,7 @@ Keys = str | Sequence[str | None] | None
 
 
 class Owners(NamedTuple):
-    """Whose the conversation is, and whose the messages are where that is somebody else."""
+    """Owner of the conversation, and owner of the messages if it differs."""
 
     conversation: str | None = None
     messages: str | None = None
@@ -154,7 +154,7 @@ def append(
 
     Raises:
         InvalidMessage, UnknownToolCall, KeyReused, VersionConflict: nothing is stored.
-        OwnerConflict: the conversation is somebody else's; nothing is stored.
+        OwnerConflict: the conversation has another owner; nothing is stored.
         LogError: nothing is stored.
     """
     expected = read_expected_version(expected_version)
@@ -170,10 +170,10 @@ def append(
 def append_recorded(
     core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
 ) -> Appended:
-    """Append messages of a transcript, kept as they came; each is stored once.
+    """Append messages of a transcript unchanged; each is stored once.
 
     Raises:
-        InvalidMessage: they are no messages of a transcript, or not what JSON can hold.
+        InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
     """
     incoming = [
         _measured(
@@ -184,12 +184,12 @@ def append_recorded(
         )
         for m in read_recorded(messages)
     ]
-    # A later version may read a recording otherwise: what is stored stays as it is.
+    # A later version may parse a recording differently: stored messages stay unchanged.
     return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
 
 
 def recorded_key(message: RecordedMessage) -> str:
-    """The idempotency key of a message of a transcript; apart from the keys that agents choose."""
+    """Return the idempotency key of a transcript message, distinct from all keys that agents choose."""
     return f"recorded:{message.key}"
 
 
@@ -203,13 +203,13 @@ def store(
     compares: bool = True,
     owner: str | None = None,
 ) -> Appended:
-    """Store messages that are read and measured.
+    """Store parsed and measured messages.
 
-    ``expected``: the version after which nobody else may have appended. ``compares``: whether messages
-    with the same key must be the same. ``owner``: whose the conversation is, if that is known.
+    ``expected``: version after which no messages may have been appended. ``compares``: whether messages
+    with the same key must be equal. ``owner``: owner of the conversation, if known.
 
     Raises:
-        OwnerConflict: it is somebody else's; nothing is stored.
+        OwnerConflict: the conversation has another owner; nothing is stored.
     """
     if compares:
         refuse_keys_of_two(incoming)
@@ -256,7 +256,7 @@ def _answered(
 def _marked_stale(
     core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
 ) -> list[IncomingMessage]:
-    """The messages; an answer that thinks is marked where it may be to another request than it follows here."""
+    """Return the messages, with answers marked whose thinking may belong to a different request."""
     if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
         return fresh
     state = loaded.state
@@ -267,7 +267,7 @@ def _marked_stale(
 
 
 def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
-    """Tell those who wait for messages, and those who remember what requests are open."""
+    """Notify callers that wait for messages, and the memory of open requests."""
     if core.recall.embedding is not None:
         core.recall.embedding.appended()
     if not stored:
@@ -281,7 +281,7 @@ def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> N
 
 
 def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
-    """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
+    """Return the keys of messages: the id that the API gave a live reply, so that it is stored once."""
     return [
         item.message_id
         if not recorded and item.message.role == "assistant" and _REPLY.match(item.message_id or "")
@@ -291,7 +291,7 @@ def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
 
 
 _REPLY = re.compile("msg_|chatcmpl-[A-Za-z0-9-]{16}")
-"""Some servers that speak the OpenAI API draw ids of three digits: what is that short is no key."""
+"""Reply ids that are unique. Some servers with the OpenAI API use ids of three digits, which are not."""
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:
@@ -333,7 +333,8 @@ def _measured(
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     if not size.thinking and thinks(item.message):
-        # A message thinks if its thinking has a size: thinking too short for a token counts as one.
+        # Thinking too short for a token counts as one: a message has thinking if that size is not
+        # 0.
         size = TokenCount(total=size.total + 1, thinking=1)
     return build_unvalidated(
         IncomingMessage,
@@ -360,7 +361,7 @@ def _stored_before(
     for key, version in core.log.versions_of_keys(thread_id, list(keys)).items():
         match core.log.read(thread_id, version, version):
             case [LoggedEvent(event=MessageAppended() as event) as logged] if event.key == key:
-                # Of an erased message nothing is left to compare with.
+                # Nothing remains of an erased message to compare with.
                 if compares and not logged.erased:
                     refuse_other(keys[key], event)
                 found[key] = _appended(event, new=False)

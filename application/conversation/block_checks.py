@@ -1,4 +1,4 @@
-"""What a live message and its blocks must have, and messages of other APIs, refused with the converter's name."""
+"""Checks of live messages and their blocks; messages of other APIs are refused with a conversion hint."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ _KEYS: Mapping[str, str] = {
     "images": _OLLAMA,
     "toolCalls": "that is no message of the Messages API; give its calls as blocks of the type tool_use",
 }
-"""Keys of a message that carry content which would be lost."""
+"""Keys of a message whose content would be lost."""
 _ROLES: Mapping[object, str] = {
     "tool": _OPENAI,
     "function": _OPENAI,
@@ -85,7 +85,7 @@ _ITEMS: Mapping[object, str] = {
     "content_block_delta": _EVENT,
     "content_block_stop": _EVENT,
 }
-"""What such an object says of itself in ``type``, beside no role."""
+"""Values of ``type`` of objects that have no role."""
 _BLOCKS: Mapping[str, str] = {
     "image_url": _OPENAI,
     "input_text": _OPENAI,
@@ -119,10 +119,10 @@ _PARTS: Mapping[str, str] = {
 
 
 def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
-    """Refuse a message of another API, of which a part would be lost.
+    """Raise if a message comes from another API and part of it would be lost.
 
     Raises:
-        InvalidMessage: names the field and what converts it.
+        InvalidMessage: names the field and how to convert it.
     """
     if "role" not in fields and is_list(fields.get("choices")):
         raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
@@ -138,7 +138,7 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
 
 
 def is_chunk(reply: Mapping[str, Any]) -> bool:
-    """Whether a reply of the OpenAI API is a chunk of a streamed one."""
+    """Return whether a reply of the OpenAI API is a chunk of a stream."""
     choices = reply.get("choices")
     parts = [one for one in choices if is_object(one)] if is_list(choices) else []
     return reply.get("object") == "chat.completion.chunk" or any(
@@ -147,10 +147,10 @@ def is_chunk(reply: Mapping[str, Any]) -> bool:
 
 
 def refuse_foreign_block(block: Block, place: str) -> None:
-    """Refuse a content block of another API.
+    """Raise if a content block comes from another API.
 
     Raises:
-        InvalidMessage: names the type and what converts it.
+        InvalidMessage: names the type and how to convert it.
     """
     kind = _text(block.get("type"))
     if what := _BLOCKS.get(kind):
@@ -161,7 +161,7 @@ def refuse_foreign_block(block: Block, place: str) -> None:
 
 
 def hint_at_format(fields: Mapping[str, Any], role: object) -> str:
-    """What API a message without a usable role or content may be of; empty where nothing says so."""
+    """Return a hint at the API of a message without a usable role or content, or an empty string."""
     what = _ROLES.get(_text(role), "")
     if what == _OPENAI and _is_langchain(fields):
         what = _LANGCHAIN
@@ -173,7 +173,7 @@ def hint_at_format(fields: Mapping[str, Any], role: object) -> str:
 
 
 def hint_at_block_format(block: Mapping[str, Any]) -> str:
-    """What API a block without a type may be of; empty where nothing says so."""
+    """Return a hint at the API of a block without a type, or an empty string."""
     what = next((api for key, api in _PARTS.items() if key in block), "")
     if not what and isinstance(block.get("text"), str):
         what = 'a text block is {"type": "text", "text": …}'
@@ -181,12 +181,12 @@ def hint_at_block_format(block: Mapping[str, Any]) -> str:
 
 
 def _is_shown(key: str, fields: Mapping[str, Any]) -> bool:
-    """Whether these are images that a model made: beside an answer no API takes any."""
+    """Return whether the field has images made by a model; no API accepts those with an answer."""
     return key == "images" and fields.get("role") == "assistant"
 
 
 def _of_parts(fields: Mapping[str, Any]) -> str:
-    """Whose ``parts`` a message has: those of the AI SDK say their type, those of Gemini do not."""
+    """Return the hint for ``parts``: parts of the AI SDK have a type, those of Gemini do not."""
     parts = fields.get("parts")
     typed = is_list(parts) and any(is_object(one) and "type" in one for one in parts)
     return _AI_SDK_PARTS if typed else ""
@@ -201,9 +201,9 @@ def _text(value: object) -> str:
 
 
 class UnknownBlockWarning(UserWarning):
-    """A message has a block of a type that the Messages API does not take there, as far as is known.
+    """A message has a block type that the Messages API is not known to accept in it.
 
-    It is kept as it came, and shown to the model as text. Told once for each type.
+    The block is stored unchanged and shown to the model as text. Each type is reported once.
     """
 
 
@@ -211,7 +211,7 @@ _told: set[str] = set()
 
 
 def warn_of_unknown(kinds: Iterable[str]) -> None:
-    """Warn of block types that are not known, of each once in a process."""
+    """Warn of unknown block types, once in a process for each."""
     for kind in kinds:
         if kind not in _told:
             _told.add(kind)
@@ -224,15 +224,15 @@ def warn_of_unknown(kinds: Iterable[str]) -> None:
 
 
 def forget_told() -> None:
-    """Warn once more of each type."""
+    """Forget the reported types, so that each is reported again."""
     _told.clear()
 
 
 def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
-    """Refuse blocks that no request could have, by themselves or together.
+    """Raise if blocks are invalid, alone or together, in any request.
 
     Raises:
-        InvalidMessage: names the field; of a block of another API, its converter.
+        InvalidMessage: names the field, and for a block of another API the converter.
     """
     for index, block in enumerate(content):
         check_block(block, role, f"{place}[{index}]")
@@ -242,10 +242,10 @@ def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
 
 
 def check_block(block: Block, role: str, place: str) -> None:
-    """Refuse a block that no request could have.
+    """Raise if a block is invalid in any request.
 
     Raises:
-        InvalidMessage: names the field; of a block of another API, its converter.
+        InvalidMessage: names the field, and for a block of another API the converter.
     """
     kind = str(block.get("type"))
     refuse_foreign_block(block, place)
@@ -266,12 +266,12 @@ def check_block(block: Block, role: str, place: str) -> None:
 
 
 def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
-    """Refuse an id that two calls of a message have: a result could be of either.
+    """Raise if two calls of a message have the same id: a result could belong to either.
 
-    ``ids``: with the place of each; what is no id counts for nothing.
+    ``ids``: each id with its location; values that are not ids are ignored.
 
     Raises:
-        InvalidMessage: names the second of the two, and the first.
+        InvalidMessage: names the second location and the first.
     """
     known: dict[str, str] = {}
     for call_id, place in ids:
@@ -286,7 +286,7 @@ def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
 
 
 def is_id(value: object) -> bool:
-    """Whether a value is text that names something."""
+    """Return whether a value is a text that can be an id."""
     return isinstance(value, str) and bool(value)
 
 

@@ -1,4 +1,4 @@
-"""Instruction files such as AGENTS.md: budgeted, then one text behind the caller's system prompt."""
+"""Instruction files such as AGENTS.md, cut to a budget and joined to one text after the system prompt."""
 
 import re
 import unicodedata
@@ -12,57 +12,56 @@ from refold.domain.errors import InvalidSetting
 logger = plain_logger(__name__)
 
 CHARACTERS = 20_000
-"""Of one file (requirement C5)."""
+"""Default maximum number of characters of one file."""
 TOTAL = 24_000
-"""Of all files together, with their headings (requirement C5)."""
+"""Default maximum number of characters of all files, including their headings."""
 LEAST = 64
-"""With less room than this left, a file is skipped (requirement C5)."""
+"""Minimum number of characters left; with fewer, a file is skipped."""
 _HEAD, _TAIL = 0.7, 0.2
 _NEAR = 10
-"""A cut moves to the end of a line that lies within this part, a tenth, of what is shown there."""
+"""Divisor for the distance, a tenth of the shown part, within which a cut moves to the end of a line."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _HEADING = re.compile(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
 
 
 class InstructionFile(NamedTuple):
-    """A file, and what stands in it."""
+    """A file with its content."""
 
     name: str
     text: str
     problem: str = ""
-    """Why it cannot be read; then ``text`` is empty."""
+    """Reason why it cannot be read; ``text`` is then empty."""
 
 
 class ShownFile(NamedTuple):
-    """What became of a file."""
+    """A file as it is shown."""
 
     name: str
     text: str
-    """As it is shown; empty where it is skipped."""
+    """Shown text; empty if the file is skipped."""
     cut: int
-    """How many of its characters are not shown."""
+    """Number of its characters that are not shown."""
     skipped: str = ""
-    """Why nothing of it is shown, in a few words."""
+    """Reason why the file is skipped, in a few words."""
 
 
 class Instructions(NamedTuple):
-    """The text of all files, and what became of each."""
+    """The text of all files, with the result for each."""
 
     text: str = ""
-    """Empty where there is nothing to say."""
+    """Text of all files; empty if there is none."""
     files: tuple[ShownFile, ...] = ()
 
 
 def budgeted(
     files: Iterable[InstructionFile], *, characters: int = CHARACTERS, total: int = TOTAL
 ) -> Instructions:
-    """The files one after the other, each under a heading with its name, within their budget.
+    """Join files under headings with their names, within the budgets.
 
-    Of a file that is too long 70 % of its room are taken from its beginning and 20 % from its end, with a
-    marker between them that says how much is left out and which file to read for all of it; the marker
-    counts towards the room. A file that cannot be read is skipped, and one for which fewer than 64
-    characters or less than its marker are left. The log warns of each file that is cut or skipped; a blank
-    one says nothing.
+    A file that is too long shows 70 % of its room from its beginning and 20 % from its end. A marker
+    between them says how much is omitted and which file to read; the marker counts towards the room. A file
+    is skipped if it cannot be read, or if fewer than 64 characters or less than its marker are left. Each
+    cut or skipped file is logged as a warning. A blank file adds nothing.
     """
     shown: list[ShownFile] = []
     parts: list[str] = []
@@ -81,14 +80,14 @@ def budgeted(
 def instruction_text(
     files: Mapping[str, str], *, characters: int = CHARACTERS, total: int = TOTAL
 ) -> str:
-    """The system text that instruction files make, budgeted as a memory does it; for agents without one.
+    """Return the system text for instruction files, with the budgets of a memory, for agents without one.
 
-    ``files``: what stands in each, by name, in the order in which they are to be read. ``characters``: of
-    one file at most; ``total``: of all together. A file that is too long shows beginning and end, with a
-    marker between them; one for which no room is left is skipped. The logger ``refold`` warns of both.
+    ``files``: content by name, in the order of the text. ``characters``: maximum of one file. ``total``:
+    maximum of all together. A file that is too long shows its beginning and end with a marker between them;
+    a file without room is skipped. The logger ``refold`` warns of both.
 
     Raises:
-        InvalidSetting: a budget of fewer than 64 characters.
+        InvalidSetting: a budget is less than 64 characters.
     """
     for setting, value in (("characters", characters), ("total", total)):
         if value < LEAST:
@@ -100,18 +99,18 @@ def instruction_text(
 
 
 def heading_of(name: str) -> str:
-    """What stands above the text of a file."""
+    """Return the heading above the text of a file."""
     return f"[Instructions from {_printable(name)}]"
 
 
 def instruction_sizes(
     text: str, files: Sequence[ShownFile], count: Callable[[str], int]
 ) -> tuple[InstructionFileSize, ...]:
-    """The size of each file in the text of all of them, those that are skipped included.
+    """Return the size of each file in the text, including skipped files.
 
-    Each one's is what it adds to those before it, so that they sum up to the size of the text. ``files``:
-    what became of each. Without them, as for a text that was recorded earlier, the headings in the text say
-    which files it has.
+    The size of a file is what it adds to those before it, so that the sizes add up to that of the text.
+    ``files``: the shown files. Without them, as for a recorded text, the headings in the text name its
+    files.
     """
     sizes: list[InstructionFileSize] = []
     end = before = 0
@@ -137,7 +136,9 @@ def _recorded(text: str) -> Sequence[ShownFile]:
 
 
 def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
-    """The file within its room, or why it is skipped; ``left`` says what is left of the room for all."""
+    """Return the file within its room, or the reason for skipping it; ``left`` describes the total room
+    left.
+    """
     told = _CONTROLS.sub("_", file.name)
     if file.problem:
         logger.warning("instruction file %s is skipped: it %s", told, file.problem)
@@ -163,7 +164,7 @@ def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
 
 
 def _within(file: InstructionFile, room: int) -> ShownFile | None:
-    """As much of the file as its room holds; None where it does not hold the marker."""
+    """Return as much of the file as fits the room, or None if not even the marker fits."""
     text = file.text.strip("\r\n").rstrip()
     if len(text) <= room:
         return ShownFile(file.name, text, 0)
@@ -179,25 +180,27 @@ def _within(file: InstructionFile, room: int) -> ShownFile | None:
 
 
 def _marker(name: str, cut: int) -> str:
-    """The marker, no longer for a smaller ``cut``. It has the whole path: a part of one cannot be read."""
+    """Return the marker, never longer for a smaller ``cut``. The whole path is in it: a part of one cannot
+    be read.
+    """
     path = _CONTROLS.sub("_", name)
     return f"\n[… {cut:,} characters cut, read {path} for the full content …]\n"
 
 
 def _printable(name: str) -> str:
-    """The name without anything that could end the line it stands on, or the brackets around it."""
+    """Return the name without characters that could end its line or its brackets."""
     return re.sub(r"[\[\]]", "_", _CONTROLS.sub("_", name))
 
 
 def _head_of(text: str, most: int) -> str:
-    """At most so many characters from the beginning, to the end of a line where one is near."""
+    """Return at most ``most`` characters from the beginning, up to the end of a line if one is near."""
     most = _whole(text, most)
     line = text.rfind("\n", most - most // _NEAR, most + 1)
     return text[: line if line > 0 else most].rstrip()
 
 
 def _tail_of(text: str, most: int) -> str:
-    """At most so many characters from the end, from the beginning of a line where one is near."""
+    """Return at most ``most`` characters from the end, from the beginning of a line if one is near."""
     start = len(text) - most
     while start < len(text) and not _is_boundary(text, start):
         start += 1
@@ -206,7 +209,7 @@ def _tail_of(text: str, most: int) -> str:
 
 
 def _whole(text: str, place: int) -> int:
-    """The last place up to this one where no character that people see is parted."""
+    """Return the last place up to this one that does not split a visible character."""
     while place > 0 and not _is_boundary(text, place):
         place -= 1
     return place
@@ -219,7 +222,7 @@ _FLAGS = range(0x1F1E6, 0x1F200)
 
 
 def _is_boundary(text: str, place: int) -> bool:
-    """Whether a text may be cut before this place: what is written as one stays one."""
+    """Return whether a text may be cut before this place without splitting a visible character."""
     if not 0 < place < len(text):
         return True
     before, after = text[place - 1], text[place]
@@ -234,5 +237,5 @@ def _is_boundary(text: str, place: int) -> bool:
         while first > 0 and ord(text[first - 1]) in _FLAGS:
             first -= 1
         return (place - first) % 2 == 0
-    # Hangul written letter by letter.
+    # Hangul in conjoining letters.
     return not (0x1160 <= ord(after) <= 0x11FF)

@@ -1,4 +1,4 @@
-"""A conversation as a use case works on it: the state to decide on and the window to render."""
+"""A loaded conversation: the state for decisions and the window for rendering."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ class LoadedConversation:
     window: Window = field(default_factory=Window)
 
     def __post_init__(self) -> None:
-        """Have the window show the thinking that the state says is shown."""
+        """Set the shown thinking of the window to that of the state."""
         window, first = self.window, self.state.thinking_from
         once = self.state.frame is not None
         if (window.thinking_from, window.thoughts_once) != (first, once):
@@ -27,19 +27,20 @@ class LoadedConversation:
             object.__setattr__(self, "window", shown)
 
     def present(self) -> "LoadedConversation":
-        """This conversation, unless it was erased.
+        """Return this conversation, or raise if it was erased.
 
         Raises:
-            ConversationGone: it was.
+            ConversationGone: it was erased.
         """
         if self.state.erased:
             raise ConversationGone(self.thread_id)
         return self
 
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
-        """The conversation after these events, none of which undoes a compaction.
+        """Return the conversation after these events, none of which may revert a compaction.
 
-        ``must_reload`` of the window's projection tells; then it is loaded from the log again.
+        ``must_reload`` of the window's projection says when; the conversation must then be loaded from the
+        log.
         """
         return LoadedConversation(
             self.thread_id, fold(events, self.state), project(self.window, events)

@@ -1,29 +1,32 @@
-"""The models that are known by name: their context windows and what they take. One table."""
+"""Known models with their context windows and rules, in one table."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 COMPACTION_BETA = "compact-2026-09-04"
-"""The beta of the Messages API that makes signed compaction blocks; each request with one must name it."""
+"""Beta of the Messages API for signed compaction blocks; each request with one must name it."""
 
 
 class ModelRules(NamedTuple):
-    """What rendering and budgets need to know of a model."""
+    """Rules of a model for rendering and budgets."""
 
     window: int
-    """The context window in tokens."""
+    """Context window in tokens."""
     signed_summaries: bool = False
     """Whether it makes and reads signed compaction blocks (public table of ``compact-2026-09-04``)."""
     binds_thinking: bool = True
-    """Whether it refuses thinking behind another prefix than the one that it was signed for. The newest do;
-    of a model that is not known it is taken for granted."""
+    """Whether it refuses thinking after a different prefix than the one it was signed for.
+
+    The newest models do; an unknown model is assumed to do so.
+    """
 
 
 DEFAULT = ModelRules(window=200_000)
 _LARGE_UNBOUND = ModelRules(window=1_000_000, signed_summaries=True, binds_thinking=False)
 
-# Longest prefix wins. Windows as the vendors document them in late 2026; a model of Anthropic that
-# is not named here is taken for an older one, since too small a window only compacts earlier.
+# The longest prefix applies. Windows as the vendors document them in late 2026; an unlisted model
+# of
+# Anthropic is treated as an older one, since too small a window only compacts earlier.
 _MODELS: dict[str, ModelRules] = {
     "claude-": ModelRules(window=200_000),
     "claude-3": ModelRules(window=200_000, binds_thinking=False),
@@ -55,29 +58,30 @@ _MODELS: dict[str, ModelRules] = {
 
 
 def rules_for(model: str | None) -> ModelRules:
-    """The rules of a model; of an unknown one the strictest that are common."""
+    """Return the rules of a model; for an unknown model, the strictest common ones."""
     known = longest_prefix(model, _MODELS)
     return DEFAULT if known is None else _MODELS[known]
 
 
 def longest_prefix(model: str | None, prefixes: Iterable[str]) -> str | None:
-    """The longest of ``prefixes`` that a model's name begins with, whoever serves it; None if none
-    does."""
+    """Return the longest of ``prefixes`` with which a model's name begins at any provider, or None."""
     name = (model or "").rpartition("/")[2].lower()
     fitting = [prefix for prefix in prefixes if name and name.startswith(prefix.lower())]
     return max(fitting, key=len, default=None)
 
 
 def takes_signed_summaries(model: str | None) -> bool:
-    """Whether a request to this model may open with a signed compaction block.
+    """Return whether a request to this model may begin with a signed compaction block.
 
-    Only the vendor's own API is sure to take one: under the name of a gateway the text is sent.
+    Only the vendor's own API certainly accepts one; with a gateway's model name the text is sent.
     """
     gateway = (model or "").rpartition("/")[0].lower()
     return gateway in ("", "anthropic") and rules_for(model).signed_summaries
 
 
 def binds_thinking(model: str | None) -> bool:
-    """Whether a request to this model may show thinking only behind what it was signed for, whoever serves it."""
+    """Return whether this model, at any provider, accepts thinking only after the prefix it was signed
+    for.
+    """
     name = (model or "").rpartition("/")[2].lower()
     return rules_for(name.rpartition("anthropic.")[2]).binds_thinking

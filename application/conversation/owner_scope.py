@@ -1,4 +1,4 @@
-"""How far somebody may look: one conversation, those of an owner, those of nobody, or all."""
+"""Scopes of a search: one conversation, those of an owner, those without an owner, or all."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -9,12 +9,14 @@ from refold.domain.errors import InvalidSetting
 from .owners import Visible, refuse_other_owner
 
 Scope = Literal["conversation", "owner", "all"]
-"""``conversation``: this one alone; ``owner``: what is of the same owner in all conversations; ``all``:
-everything in the log, whoever it is of."""
+"""``conversation``: this conversation only. ``owner``: content of the same owner in all conversations.
+
+``all``: the whole log, regardless of owner.
+"""
 
 
 def read_scope(scope: object) -> Scope:
-    """Return a usable scope.
+    """Return a valid scope.
 
     Raises:
         InvalidSetting: there is no such scope.
@@ -31,22 +33,22 @@ def read_scope(scope: object) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class OwnerScope:
-    """How far somebody may look who belongs to a conversation (``home``), to an owner, or to neither.
+    """The reach of a caller that belongs to a conversation (``home``), to an owner, or to neither.
 
-    ``scope``: None stands for what is nobody's, which is all that a stranger sees.
+    ``scope``: None reaches only content without an owner.
     """
 
     core: Core
     scope: Scope | None
     home: str | None = None
     owner: str | None = None
-    """Of somebody without a conversation; of a conversation whose it is said to be."""
+    """Given owner of the conversation, or of a caller without a conversation."""
 
     def check_owner(self) -> None:
-        """Check that the conversation is not somebody else's.
+        """Raise if the conversation belongs to another owner.
 
         Raises:
-            OwnerConflict: it has another owner than the one that was given.
+            OwnerConflict: the conversation has another owner than the given one.
         """
         if self.home is not None and self.owner is not None:
             refuse_other_owner(self.home, self.core.log.load(self.home).state, self.owner)
@@ -57,14 +59,14 @@ class OwnerScope:
         return self.scope != "conversation"
 
     def visible(self) -> Visible | None:
-        """Return what may be found; None if all of the log may be."""
+        """Return the filter for visible messages, or None if the whole log is visible."""
         if self.scope == "all":
             return None
         owner = self.owner
         if self.home is not None:
             owner = self.core.log.load(self.home).state.owner
             if owner is None or self.scope == "conversation":
-                # Who has no owner shares nothing; nobody else has an id that no thread can have.
+                # A conversation without an owner shares nothing; no thread can have an empty id.
                 return Visible("", frozenset(), self.home)
         if owner is not None:
             rows = self.core.views.conversations_of(owner)
@@ -73,7 +75,7 @@ class OwnerScope:
         return Visible(None, frozenset(row.thread_id for row in rows if row.owner is not None))
 
     def reaches(self, thread_id: str) -> bool:
-        """Whether something of a conversation is within reach."""
+        """Return whether anything in a conversation is within reach."""
         visible = self.visible()
         if visible is None or visible.lets_conversation(thread_id):
             return True
@@ -82,7 +84,7 @@ class OwnerScope:
         )
 
     def hidden(self, thread_id: str) -> frozenset[int]:
-        """The positions of messages of a conversation that are out of reach."""
+        """Return the positions of messages of a conversation that are out of reach."""
         visible = self.visible()
         if visible is None or thread_id == self.home:
             return frozenset()
@@ -93,5 +95,5 @@ class OwnerScope:
         return frozenset(range(self.core.log.load(thread_id).state.length)) - own
 
     def hides(self, thread_id: str, start: int, stop: int) -> bool:
-        """Whether one of the messages at these positions is out of reach."""
+        """Return whether a message at these positions is out of reach."""
         return any(start <= position < stop for position in self.hidden(thread_id))

@@ -1,4 +1,4 @@
-"""Owners: whose a conversation is, and which messages may be found at all."""
+"""Owners of conversations, and the filter for messages that may be found."""
 
 from typing import NamedTuple
 
@@ -7,17 +7,17 @@ from refold.domain.errors import InvalidOwner, OwnerConflict
 
 
 class Visible(NamedTuple):
-    """What may be found. A message without an owner of its own is that of the conversation's owner."""
+    """Filter for messages that may be found. Messages belong to the conversation's owner by default."""
 
     owner: str | None
-    """Messages of this owner; None: those that are nobody's."""
+    """Owner whose messages may be found, or None for messages without an owner."""
     threads: frozenset[str]
-    """The conversations of this owner; of nobody: those that have an owner, and are left out."""
+    """Conversations of this owner. Without an owner: conversations that have one and are excluded."""
     home: str | None = None
-    """All of this conversation may be found as well."""
+    """Conversation whose messages may all be found as well, or None."""
 
     def lets(self, owner: str | None, thread_id: str) -> bool:
-        """Whether a message may be found; ``owner``: its own, if it has one."""
+        """Return whether a message may be found; ``owner``: its own owner, if it has one."""
         if thread_id == self.home:
             return True
         if owner:
@@ -25,7 +25,7 @@ class Visible(NamedTuple):
         return self.lets_conversation(thread_id)
 
     def lets_conversation(self, thread_id: str) -> bool:
-        """Whether what names no owner of its own in a conversation may be found."""
+        """Return whether messages without an owner of their own may be found in a conversation."""
         if thread_id == self.home:
             return True
         return (thread_id in self.threads) == (self.owner is not None)
@@ -35,10 +35,10 @@ LONGEST_OWNER = 500
 
 
 def read_owner(owner: object) -> str | None:
-    """Return a usable id of an owner, or None if none was given.
+    """Return a valid owner id, or None if none was given.
 
     Raises:
-        InvalidOwner: the id is no text, blank, too long, or has control characters.
+        InvalidOwner: the id is not text, is blank or too long, or has control characters.
     """
     if owner is None:
         return None
@@ -55,10 +55,10 @@ def read_owner(owner: object) -> str | None:
 
 
 def require_owner(owner: object) -> str:
-    """Return a usable id of an owner.
+    """Return a valid owner id.
 
     Raises:
-        InvalidOwner: the id is missing, blank or unusable.
+        InvalidOwner: the id is missing, blank or invalid.
     """
     found = read_owner(owner)
     if found is None:
@@ -67,10 +67,10 @@ def require_owner(owner: object) -> str:
 
 
 def refuse_other_owner(thread_id: str, state: Conversation, owner: str | None) -> None:
-    """Refuse a conversation that belongs to somebody else.
+    """Raise if a conversation belongs to another owner.
 
     Raises:
-        OwnerConflict: it has an owner, and another one was given.
+        OwnerConflict: the conversation has another owner than the given one.
     """
     if owner is not None and state.owner is not None and state.owner != owner:
         raise OwnerConflict(thread_id)

@@ -1,4 +1,4 @@
-"""The edge where messages come in: checks their shape and names the field that is wrong."""
+"""Parsing of incoming messages: checks their shape and names the invalid field."""
 
 import math
 import re
@@ -24,9 +24,9 @@ AUTHORS: tuple[str, ...] = get_args(Author)
 LONGEST_THREAD_ID = 500
 LARGEST_INT = 10**4_000
 LONGEST_PATH = 160
-"""Characters of the path that an error names."""
+"""Maximum length of a path in an error message."""
 DEEPEST = 200
-"""Levels of nesting that a content block may have."""
+"""Maximum nesting depth of a content block."""
 
 
 Json = dict[object, object]
@@ -34,7 +34,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Intake(NamedTuple):
-    """A message as it came, with what the object said about its origin."""
+    """A parsed message, with information about its origin."""
 
     message: Message
     message_id: str | None
@@ -43,10 +43,10 @@ class Intake(NamedTuple):
 
 
 def read_thread_id(thread_id: object) -> str:
-    """A usable thread id.
+    """Return a valid thread id.
 
     Raises:
-        InvalidThreadId: it is missing, blank, too long, or has control characters (requirement A11).
+        InvalidThreadId: the id is missing, blank or too long, or has control characters.
     """
     if not isinstance(thread_id, str) or not thread_id.strip():
         raise InvalidThreadId(
@@ -62,7 +62,7 @@ def read_thread_id(thread_id: object) -> str:
 
 
 def read_author(given: object) -> Author | None:
-    """Return the author that was given, or None.
+    """Return the given author, or None.
 
     Raises:
         InvalidMessage: the author is not one of "person", "program" and "tool".
@@ -73,7 +73,7 @@ def read_author(given: object) -> Author | None:
 
 
 def _with_author(message: Message, author: Author | None) -> Message:
-    """Set the author of a message of the role user that says something and names none itself."""
+    """Set the author of a user message that has text and no author."""
     if author is None or message.author or message.role != "user" or not gist(message).speaks:
         return message
     return replace(message, author=author)
@@ -82,13 +82,13 @@ def _with_author(message: Message, author: Author | None) -> Message:
 def read_messages(
     given: object, *, recorded: bool = False, author: Author | None = None
 ) -> list[Intake]:
-    """One message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
+    """Parse one message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
 
-    ``recorded``: history is taken as it came, as long as it has a role and blocks at all. ``author``: who
-    wrote those of the role user that do not say so themselves.
+    ``recorded``: accept history unchanged if it has a role and blocks. ``author``: writer of the user
+    messages that do not name one.
 
     Raises:
-        InvalidMessage: names the message and the field that is wrong.
+        InvalidMessage: names the message and the invalid field.
     """
     places = (
         [f"messages[{index}]" for index in range(len(given))] if is_list(given) else ["message"]
@@ -105,10 +105,10 @@ def read_messages(
 
 
 def plain_message(message: Message) -> Message:
-    """A recorded message, whatever its blocks are, as long as JSON can hold it.
+    """Return a recorded message as plain JSON data, with any blocks.
 
     Raises:
-        InvalidMessage: names what JSON cannot hold.
+        InvalidMessage: names the value that JSON cannot represent.
     """
     extra = None if message.extra is None else _plain(message.extra, "extra")
     if isinstance(message.content, str):
@@ -118,7 +118,7 @@ def plain_message(message: Message) -> Message:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be stored as UTF-8: no lone surrogates."""
+    """Return whether a text can be stored as UTF-8, that is, has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -133,7 +133,7 @@ def read_message(
     recorded: bool = False,
     author: Author | None = None,
 ) -> Intake:
-    """See ``read_messages``."""
+    """Parse one message; ``place`` names it in errors."""
     if isinstance(given, Message):
         own = {"role": given.role, "content": given.content, "author": given.author}
         given = {**(given.extra or {}), **own}
@@ -143,12 +143,12 @@ def read_message(
     refuse_foreign(fields, place)
     role, content = _said(fields, place)
     is_user = role == "user"
-    # Checked field by field, with better words than a schema has.
+    # The checks here have clearer messages than a schema.
     message = build_unvalidated(
         Message,
         role=role,
         content=content,
-        # Of other programs' messages, and of those of other roles, this may be anything.
+        # In messages of other programs and other roles, this may be anything.
         author=cast(
             Author | None,
             _taken(fields, "author", lambda it: is_user and it in AUTHORS),
@@ -167,7 +167,7 @@ def read_message(
 
 
 def _said(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
-    """Take out role and content."""
+    """Remove role and content from the fields and return them."""
     role = fields.pop("role", None)
     if role not in ROLES:
         hint = hint_at_format(fields, role)
@@ -182,7 +182,9 @@ _OF_THE_ANSWER = ("id", "model", "stop_reason")
 
 
 def _taken(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
-    """Take out a field that has a place of its own; what does not fit there stays where it is."""
+    """Remove a field of ``Message`` from the fields and return it; leave it there if its value does not
+    fit.
+    """
     value = fields.get(name)
     if value is None or not isinstance(value, str) or not fits(value):
         if value is None:
@@ -219,7 +221,7 @@ def _check_live(message: Message, place: str) -> None:
 
 
 def _plain(value: object, place: str) -> Any:
-    """A deep copy as plain JSON data; what JSON cannot say is refused with its place."""
+    """Return a deep copy as plain JSON data; raise with the path of a value that JSON cannot represent."""
     try:
         return _copied(value, 0)
     except _NotJson:
@@ -227,7 +229,7 @@ def _plain(value: object, place: str) -> Any:
 
 
 class _NotJson(Exception):
-    """Something in a value is not plain JSON; where, a slower walk finds out."""
+    """A value is not plain JSON; a slower walk then finds its path."""
 
 
 def _copied(value: object, depth: int) -> Any:
@@ -254,7 +256,7 @@ def _key(key: object) -> str:
 
 
 def _text(text: str) -> str:
-    # Two halves of a character that stand together are that character: JSON reads them so.
+    # Two adjacent surrogate halves are one character, as in JSON.
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
@@ -282,7 +284,7 @@ def _located(value: object, place: str, depth: int) -> Any:
         return [_located(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        # What the server did not send is not sent back: unset fields stay out.
+        # Fields that the server did not send are not sent back.
         return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
     raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
 

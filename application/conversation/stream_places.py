@@ -1,4 +1,4 @@
-"""Find and read messages and decisions of a conversation without reading all that lies between them."""
+"""Finding and reading messages and decisions of a conversation without reading everything between them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -15,40 +15,40 @@ from refold.domain.events import Event, EventLost, MessageAppended
 from .addresses import position_in
 
 ReadEvents = Callable[[int, int], Sequence[LoggedEvent]]
-"""Reads the events of one stream from one version to another, both included."""
+"""Function that reads the events of one stream between two versions, both included."""
 
 AT_ONCE = 2_000
-"""Events read in one go."""
+"""Maximum number of events to read at once."""
 NEAR = 64
-"""Fewer events than so many are read one after the other: a search would read as many."""
+"""Below this number of events, all are read one by one: a search would read as many."""
 _BESIDE = 4
-"""So many decisions may lie among messages that are read in one go."""
+"""Maximum number of decisions among messages that are read at once."""
 _DENSE = 32
-"""With one decision in so many events, all events are read: a search would read as many."""
+"""With one decision in this number of events, all are read: a search would read as many."""
 
 
 class _Mark(NamedTuple):
-    """How many events up to a version are no messages."""
+    """A version with the number of events up to it that are not messages."""
 
     version: int
     others: int
 
 
 class StreamPlaces:
-    """Where messages and decisions lie in the stream of one conversation.
+    """The versions of messages and decisions in the stream of one conversation.
 
-    A message has the position of the one before it plus one, and a version that grows with every event.
-    So two messages tell how many decisions lie between them, and where none does nothing is read.
+    Positions increase by one with each message, versions by one with each event. So two messages give the
+    number of decisions between them, and if it is 0 nothing is read.
     """
 
     def __init__(self, read: ReadEvents, newest: int, length: int) -> None:
-        """``newest``: the version up to which events are looked for; ``length``: messages up to there."""
+        """``newest``: last version to search. ``length``: number of messages up to that version."""
         self._events = read
         self._newest = newest
         self._others = newest - length
 
     def version_of(self, position: int) -> int | None:
-        """The version of the message at this position; None where it was lost."""
+        """Return the version of the message at this position, or None if the message was lost."""
         low, high = position + 1, min(self._newest, position + 1 + self._others)
         while low <= high:
             middle = (low + high) // 2
@@ -66,7 +66,9 @@ class StreamPlaces:
         return None
 
     def messages(self, start: int, stop: int) -> Iterator[LoggedEvent]:
-        """The messages at positions ``start`` up to but not including ``stop``, and what lies among them."""
+        """Yield the messages from position ``start`` up to, but not including, ``stop``, with events among
+        them.
+        """
         found = map(self.version_of, range(start, min(stop, self._newest - self._others)))
         version = next((one for one in found if one is not None), self._newest + 1)
         size = stop - start + _BESIDE
@@ -80,18 +82,18 @@ class StreamPlaces:
             size = min(2 * size, AT_ONCE)
 
     def between(self, first: int, last: int) -> Iterator[LoggedEvent]:
-        """All events with these versions, both included."""
+        """Yield all events with these versions, both included."""
         for version in range(first, last + 1, AT_ONCE):
             yield from self._events(version, min(version + AT_ONCE - 1, last))
 
     def decisions_after(self, version: int) -> Iterator[LoggedEvent]:
-        """The events after this version that are no messages, oldest first."""
+        """Yield the events after this version that are not messages, oldest first."""
         begin = self._message_before(version)
-        # The end counts as the place of the next message.
+        # The end counts as the version of the next message.
         yield from self._others_in(begin, _Mark(self._newest + 1, self._others), version)
 
     def _others_in(self, low: _Mark, high: _Mark, after: int) -> Iterator[LoggedEvent]:
-        """Those between two messages that come ``after`` a version."""
+        """Yield the decisions between two messages whose version is greater than ``after``."""
         wanted, distance = high.others - low.others, high.version - low.version
         if wanted <= 0 or high.version - 1 <= after:
             return
@@ -109,7 +111,7 @@ class StreamPlaces:
     def _around(
         self, version: int, low: _Mark, high: _Mark
     ) -> tuple[_Mark, list[LoggedEvent], _Mark]:
-        """The nearest messages up to a version and behind it, and the events between them."""
+        """Return the nearest message up to a version, the next one after it, and the events between them."""
         between: list[LoggedEvent] = []
         below, above = low, high
         for at in range(version, low.version, -1):
@@ -134,7 +136,7 @@ class StreamPlaces:
         return _Mark(0, 0)
 
     def _message_from(self, version: int, last: int) -> tuple[int, int] | None:
-        """Version and position of the first message at a version or behind it, up to ``last``."""
+        """Return version and position of the first message from ``version`` to ``last``, or None."""
         for at in range(version, last + 1):
             position = _position(self._read(at).event)
             if position is not None:
@@ -157,7 +159,7 @@ def _position(event: Event) -> int | None:
 def stored_messages(
     core: Core, thread_id: str, start: int = 0, stop: int | None = None
 ) -> list[StoredMessage]:
-    """The messages at positions ``start`` up to but not including ``stop``, from the log.
+    """Return the stored messages from position ``start`` up to, but not including, ``stop``.
 
     Negative numbers count from the end, as in a slice.
     """
@@ -212,11 +214,11 @@ def _mark(row: SummaryRow) -> CompactionMark:
 
 
 def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
-    """The message at an address of this conversation, or at a position, word for word.
+    """Return the message at a position, or at an address of this conversation, word for word.
 
     Raises:
-        InvalidAddress, ForeignAddress: it is no address, or one of another conversation.
-        UnknownMessage: there is no message at this position, or it was lost by damage.
+        InvalidAddress, ForeignAddress: the text is not an address, or belongs to another conversation.
+        UnknownMessage: there is no message at this position, or damage destroyed it.
         ConversationGone: the conversation was erased.
     """
     position = position_in(thread_id, where)

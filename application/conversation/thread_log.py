@@ -1,4 +1,4 @@
-"""The log by thread id: an erased conversation keeps its stream, and its id goes on in another one."""
+"""The log by thread id: an erased conversation keeps its stream, and its id continues in a new stream."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
@@ -29,30 +29,30 @@ from .loaded import LoadedConversation
 
 
 class Extension(Protocol):
-    """A decision that stores something more in the same commit."""
+    """A decision that stores additional events in the same commit."""
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Decide; called again after a conflict."""
+        """Return the events to store; called again after a conflict."""
         ...
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Take note of the commit, and return the events to report for the decision."""
+        """Handle the commit, and return the events to report for the decision."""
         ...
 
 
 class Companion(Protocol):
-    """Keeps something that is stored with the next decision on a conversation."""
+    """A source of additional events that are stored with the next decision on a conversation."""
 
     def extend(self, thread_id: str, decide: Decision) -> Extension | None:
-        """Return the decision with what is kept, or None if nothing is."""
+        """Return the decision with the additional events, or None if there are none."""
         ...
 
 
 class ThreadLog:
-    """A log that takes and gives thread ids, each as its newest stream.
+    """A log that uses thread ids and maps each to its newest stream.
 
-    An erased thread id can be used again: the first message that is appended begins another stream.
-    ``companions`` extend each decision, the first one closest to it. ``observer`` sees what is stored.
+    An erased thread id can be used again: the first appended message begins another stream. ``companions``
+    extend each decision, the first one closest to it. ``observer`` receives what is stored.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ThreadLog:
         self._companions = companions
         self._observer = observer
         self._streams: dict[str, str] = {}
-        """The newest known stream of each thread that began again; there may be a newer one."""
+        """Newest known stream of each thread that began again; there may be a newer one."""
 
     def stream_of(self, thread_id: str) -> str:
         """Return the newest stream of a thread, even if its events are damaged."""
@@ -84,7 +84,7 @@ class ThreadLog:
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Decide and store. An erased conversation takes nothing but a message, in a new stream."""
+        """Decide and store. An erased conversation accepts only a message, which begins a new stream."""
         extensions: list[Extension] = []
         for companion in self._companions:
             extension = companion.extend(thread_id, decide)
@@ -139,7 +139,7 @@ class ThreadLog:
         return stored
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """Remove what erasures left in the files of the log."""
+        """Remove remains of erasures from the files of the log."""
         return self._log.finish_erasures(drop)
 
     def newest(self) -> int:
@@ -168,7 +168,7 @@ class ThreadLog:
         return _named(forked, into)
 
     def forks(self) -> Sequence[Fork]:
-        """Return every conversation that began as a copy and was not erased and begun again."""
+        """Return every conversation that was created as a copy and has not begun again since."""
         found: list[Fork] = []
         for fork in self._log.forks():
             thread_id, source = thread_of(fork.thread_id), thread_of(fork.source)
@@ -196,7 +196,7 @@ class ThreadLog:
             return list(map(_by_thread, self._log.read_at(self.stream_of(thread_id), versions)))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """Return all events of all conversations behind a log position."""
+        """Iterate over all events of all conversations after a log position."""
         with self._reporting_damage():
             yield from map(_by_thread, self._log.scan(after))
 
@@ -258,7 +258,7 @@ class ThreadLog:
 
 
 class _Deciding:
-    """A decision on a stream under the name of its thread; ``gone``: the streams before it were erased."""
+    """A decision on a stream under the name of its thread; ``gone``: the earlier streams were erased."""
 
     def __init__(self, thread_id: str, own: Decision, gone: ConversationGone | None) -> None:
         self._thread_id = thread_id
@@ -269,7 +269,7 @@ class _Deciding:
         """Whether the stream has no events."""
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Decide.
+        """Return the events to store.
 
         Raises:
             ConversationGone: all streams of the thread were erased, and no message is appended.

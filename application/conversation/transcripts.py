@@ -1,4 +1,4 @@
-"""Recorded conversations, as an importer hands them over: what a transcript file holds."""
+"""Recorded conversations as read from a transcript file."""
 
 from datetime import datetime
 from typing import Any
@@ -8,50 +8,50 @@ from refold.domain.value import Value
 
 
 class RecordedMessage(Value, frozen=True):
-    """One message of a transcript, with what is known about its origin."""
+    """One message of a transcript, with information about its origin."""
 
     message: Message
     key: str
-    """Names the message within its conversation: the same at every reading of the same file."""
+    """Key of the message within its conversation, the same each time the file is read."""
     message_id: str | None = None
-    """The id that the recording tool gave, if it gave one."""
+    """Id that the recording tool assigned, or None."""
     at: datetime | None = None
-    """When it was written (time zone aware), if the file says so."""
+    """Time when it was written, with a time zone, or None if the file does not have it."""
     line: int | None = None
-    """The line (JSON lines, from 1) or index (JSON list, from 0) where it begins."""
+    """Line (JSON lines, from 1) or index (JSON list, from 0) where it begins."""
     model: str | None = None
     stop_reason: str | None = None
 
 
 class Skipped(Value, frozen=True):
-    """Something of a transcript that is not a message of the conversation, and why it was left out."""
+    """A record of a transcript that was skipped, with the reason."""
 
     line: int | None
-    """The line (from 1) or list index (from 0) in the file; None where it has no place."""
+    """Line (from 1) or list index (from 0) in the file, or None if it has neither."""
     reason: str
-    """A short constant text without data of the record, so that equal reasons can be counted."""
+    """Reason as a short constant without data of the record, so that equal reasons can be counted."""
     detail: str = ""
-    """What is particular to this record: a parser's message, a record type."""
+    """Detail about this record, such as a parser's message or a record type."""
     damage: bool = False
-    """True where content could not be read (a broken line); False where it is by design no message."""
+    """True if content could not be read (a broken line), False if the record is not a message by design."""
 
 
 class RecordedConversation(Value, frozen=True):
     """One conversation of a transcript file."""
 
     thread_id: str
-    """A stable, unique suggestion for the thread id, from ids in the file or else the file's name."""
+    """Suggested thread id, stable and unique, from ids in the file or from the file name."""
     label: str | None = None
     messages: tuple[RecordedMessage, ...]
     tools: tuple[dict[str, Any], ...] = ()
-    """Tool definitions in Anthropic shape (name, description, input_schema), where recorded."""
+    """Tool definitions in Anthropic format (name, description, input_schema), if recorded."""
 
 
 class Transcript(Value, frozen=True):
-    """What one file holds: its conversations, and everything that was left out."""
+    """The content of one file: its conversations, and everything that was skipped."""
 
     source: str
     format: str
-    """The name of the format that read it: claude-code, anthropic, openai, pi."""
+    """Name of the detected format: claude-code, anthropic, openai, pi."""
     conversations: tuple[RecordedConversation, ...]
     skipped: tuple[Skipped, ...] = ()

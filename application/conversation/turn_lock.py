@@ -1,4 +1,4 @@
-"""A turn of a conversation: whoever has it is the only one who works on the conversation."""
+"""Turns of a conversation: one caller at a time works on it."""
 
 import asyncio
 import threading
@@ -12,49 +12,49 @@ from refold.application.errors import TurnTaken
 from refold.domain.errors import InvalidSetting
 
 USUAL_WAIT = 60.0
-"""Seconds; a turn has calls of a model in it."""
+"""Default seconds to wait; a turn includes model calls."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.05
-"""Seconds between two looks whether it is our turn."""
+"""Shortest and longest seconds between two checks for the turn."""
 
 
 class Place(Protocol):
-    """A place in the line of those who want the turn of one conversation."""
+    """A place in the queue for the turn of one conversation."""
 
     def take(self) -> bool:
-        """Move up as far as the line has moved; whether the turn is ours. Never waits."""
+        """Advance in the queue and return whether the turn is ours. Never waits."""
         ...
 
     def leave(self) -> None:
-        """Give the place up, or the turn; leaving twice is fine."""
+        """Give up the place or the turn; leaving twice is safe."""
         ...
 
 
 class Turns(Protocol):
-    """The lines in front of the turns of all conversations of a log."""
+    """The queues for the turns of all conversations of a log."""
 
     def place(self, thread_id: str) -> Place:
-        """A new place, not in the line yet.
+        """Return a new place that is not yet in the queue.
 
         Raises:
-            LogError: there can be no line, since the place of the log cannot be written.
+            LogError: the queue cannot be created because the folder of the log is not writable.
         """
         ...
 
 
 class TurnsInMemory:
-    """Lines of this process, for a log that no other process has."""
+    """Queues within this process, for a log that no other process uses."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lines: dict[str, deque[object]] = {}
 
     def place(self, thread_id: str) -> "PlaceInMemory":
-        """See ``Turns``."""
+        """Return a new place that is not yet in the queue."""
         return PlaceInMemory(self._lock, self._lines, thread_id)
 
 
 class PlaceInMemory:
-    """A place in a line of this process."""
+    """A place in a queue of this process."""
 
     def __init__(
         self, lock: threading.Lock, lines: dict[str, deque[object]], thread_id: str
@@ -64,7 +64,7 @@ class PlaceInMemory:
         self._thread_id = thread_id
 
     def take(self) -> bool:
-        """See ``Place``."""
+        """Advance in the queue and return whether the turn is ours. Never waits."""
         with self._lock:
             line = self._lines.setdefault(self._thread_id, deque())
             if self not in line:
@@ -72,7 +72,7 @@ class PlaceInMemory:
             return line[0] is self
 
     def leave(self) -> None:
-        """See ``Place``."""
+        """Give up the place or the turn; leaving twice is safe."""
         with self._lock:
             line = self._lines.get(self._thread_id, deque())
             if self in line:
@@ -82,7 +82,7 @@ class PlaceInMemory:
 
 
 class _Turn:
-    """What both kinds of turns share."""
+    """Shared implementation of both kinds of turns."""
 
     _holders: dict[tuple[int, str], object] = {}  # noqa: RUF012 (of all turns of this process)
 
@@ -99,10 +99,10 @@ class _Turn:
         self.thread_id = thread_id
 
     def _begun(self) -> Place:
-        """A place in the line.
+        """Return a place in the queue.
 
         Raises:
-            TurnTaken: whoever asks has the turn.
+            TurnTaken: the caller already has the turn.
         """
         if self._place is not None or self._holders.get(self._key) == _who():
             raise TurnTaken(self.thread_id, 0.0, by_itself=True)
@@ -126,10 +126,10 @@ class _Turn:
 
 
 class ConversationTurn(_Turn):
-    """A turn of a conversation, as a context manager: ``with conversation.turn():``.
+    """The turn of a conversation, as a context manager: ``with conversation.turn():``.
 
-    Those who come later wait in the line, in this and in other processes of the machine. The system ends
-    the turn of a process that dies. Whoever only reads never waits.
+    Other callers wait in a queue, in this and in other processes of the machine. The system ends the turn
+    of a process that dies. Readers never wait.
     """
 
     def __enter__(self) -> Self:
@@ -153,7 +153,9 @@ class ConversationTurn(_Turn):
 
 
 class AsyncConversationTurn(_Turn):
-    """``ConversationTurn`` for asyncio: ``async with conversation.turn():``. The loop goes on while it waits."""
+    """``ConversationTurn`` for asyncio: ``async with conversation.turn():``. The event loop stays free
+    while it waits.
+    """
 
     async def __aenter__(self) -> Self:
         place, pauses = self._begun(), self._pauses()
@@ -176,7 +178,7 @@ class AsyncConversationTurn(_Turn):
 
 
 class _Pauses:
-    """How long to wait between two looks, until the time is up."""
+    """The pauses between two checks until the time is up."""
 
     def __init__(self, thread_id: str, wait: float) -> None:
         self._thread_id = thread_id
@@ -185,7 +187,7 @@ class _Pauses:
         self._pause = FIRST_PAUSE
 
     def next(self) -> float:
-        """Return the seconds to wait for the next look.
+        """Return the seconds until the next check.
 
         Raises:
             TurnTaken: the time is up.
@@ -199,7 +201,7 @@ class _Pauses:
 
 
 def _who() -> object:
-    """Who asks: a task, or else a thread."""
+    """Return the caller: the current task, or else the current thread."""
     try:
         task = asyncio.current_task()
     except RuntimeError:

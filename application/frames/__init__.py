@@ -1,1 +1,1 @@
-"""What requests carry besides the conversation: remembered while they are made, recorded when it changes."""
+"""Request frames: the parts of a request apart from the conversation, recorded when they change."""

@@ -1,4 +1,4 @@
-"""Frames of requests: system text, tools and model, and the changes that are recorded with the next event."""
+"""Frames of requests: system text, tools and model. Changes are recorded with the next event."""
 
 import json
 import re
@@ -24,36 +24,38 @@ from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
 from refold.domain.messages import Block
 
 System = str | Sequence[Block] | None
-"""A system prompt as the Messages API takes it."""
+"""System prompt as accepted by the Messages API."""
 SHORTEST_PIECE = 1_000
-"""Characters. A long text is recorded in pieces, so that a new date does not record all of it again."""
+"""Minimum characters of a piece. Long texts are recorded in pieces, so that a new date does not record all
+again.
+"""
 DIGITS = 32
-"""Of a digest: 128 bits, in hexadecimal."""
+"""Hexadecimal digits of a digest: 128 bits."""
 _PARAGRAPH = re.compile(r"(?<=\n\n)(?!\n)")
 
 
 class Frame(NamedTuple):
-    """What one request carries besides the conversation."""
+    """The parts of one request apart from the conversation."""
 
     system: System = None
     instructions: str = ""
-    """The text of the instruction files."""
+    """Text of the instruction files."""
     tools: tuple[Mapping[str, Any], ...] = ()
     model: str | None = None
     place: SummaryPlace = "user"
     signed: bool = False
-    """Whether the model takes its provider's own compaction block."""
+    """Whether the model accepts its provider's own compaction block."""
     binds_thinking: bool = True
-    """Whether the model refuses thinking behind another prefix than the one that it was signed for."""
+    """Whether the model refuses thinking after a different prefix than the one it was signed for."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether it says nothing that anybody would look up."""
+        """Whether the frame has nothing worth recording."""
         given = self.system, self.instructions, self.tools, self.model
         return not any(given) and self.place == "user"
 
     def copied(self) -> "Frame":
-        """The frame, which callers cannot change any more, as it is sent."""
+        """Return a copy of the frame as it is sent, independent of the caller's objects."""
         system = self.system
         return self._replace(
             system=system
@@ -65,7 +67,7 @@ class Frame(NamedTuple):
 
 
 class RecordedFrame:
-    """A frame as it is recorded: its parts with their digests. Made once for many requests."""
+    """A frame in its recorded form: its parts with their digests. Computed once for many requests."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame = frame.copied()
@@ -79,7 +81,7 @@ class RecordedFrame:
         return [None if group is None else [p.digest for p in group] for group in groups]
 
     def changed(self, known: Collection[str], asked_at: int) -> RequestFrameChanged:
-        """The event that records it, with the parts whose digests are not ``known``."""
+        """Return the event that records the frame, with the parts whose digests are not ``known``."""
         frame = self.frame
         system, instructions, tools = self._digests()
         parts = {p.digest: p for p in (*(self._system or ()), *self._instructions, *self._tools)}
@@ -99,7 +101,7 @@ class RecordedFrame:
 
 
 def frame_of(event: RequestFrameChanged, parts: Mapping[str, FramePart], lost: str) -> Frame:
-    """The frame that an event recorded. ``lost`` stands for a piece of text that is not there any more."""
+    """Return the frame recorded by an event. ``lost`` replaces pieces of text that no longer exist."""
 
     def texts(digests: Sequence[str]) -> str:
         return "".join(str(parts[digest].value) if digest in parts else lost for digest in digests)
@@ -148,7 +150,7 @@ def _digest(value: object) -> str:
 
 
 REMEMBERED = 10_000
-"""Of so many conversations it is known what was asked last."""
+"""Number of conversations whose newest requests are remembered."""
 
 
 _position = attrgetter("position")
@@ -160,47 +162,48 @@ class _Asked:
 
     recorded: RecordedFrame
     version: int | None = None
-    """What the first request since the newest change showed; None before one was made."""
+    """Version that the first request since the newest change showed, or None before a request."""
     newest: int = 0
-    """The version that the newest request showed."""
+    """Version that the newest request showed."""
     length: int = 0
-    """How many messages the newest request showed."""
+    """Number of messages that the newest request showed."""
     open: int = 0
-    """How many requests have no answer."""
+    """Number of requests without an answer."""
     answered: bool = False
-    """Whether one of the newest has."""
+    """Whether one of the newest requests has an answer."""
     spoken: bool = False
-    """Whether somebody spoke after that answer: what has none by then was given up."""
+    """Whether the user spoke after that answer; requests that had no answer by then were abandoned."""
     unclear: bool = False
-    """Whether those without an answer differ: nobody knows which one the next answer belongs to."""
+    """Whether the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1
-    """The position that goes on with the newest answer."""
+    """Position after the newest answer and its tool results."""
     changed: bool = False
-    """Whether the frame may have changed and back since it was recorded."""
+    """Whether the frame may have changed and reverted since it was recorded."""
     chose: bool = False
-    """Whether memories were chosen for the first request: then that request is recorded even if it is bare."""
+    """Whether memories were chosen for the first request; it is then recorded even if it is bare."""
 
     def look(self, state: Conversation) -> bool:
-        """Find answers that another process stored; return whether there are any."""
+        """Find answers that another process stored. Return whether there are any."""
         seen = max(self.length, self.end)
         newer = islice(state.live, bisect_left(state.live, seen, key=_position), None)
         found = next((m.position for m in newer if m.role == "assistant" and m.thinking), None)
         if found is not None:
-            # Theirs is the first if it stands behind the request; of others nobody knows what they answer.
+            # Its answer is the first only if it directly follows the request; others cannot be
+            # assigned.
             if self.unclear or found != self.length:
                 self.changed, self.version = True, None
             self.open, self.unclear = 0, False
         return found is not None
 
     def with_frame(self, frame: Frame) -> None:
-        """Take another frame."""
+        """Replace the frame."""
         if self.spoken:
             self.open, self.unclear = 0, False
         self.unclear = self.open > 0
         self.recorded, self.version = RecordedFrame(frame), None
 
     def made(self, version: int, length: int) -> None:
-        """A request was made."""
+        """Record that a request was made."""
         if self.spoken or not self.open:
             self.open, self.unclear = 0, False
             self.answered = self.spoken = False
@@ -211,7 +214,7 @@ class _Asked:
             self.version = version
 
     def is_answer(self, position: int) -> bool:
-        """Whether what the model says at this position surely answers what stands before it."""
+        """Return whether a model message at this position certainly answers the messages before it."""
         if not self.recorded.frame.binds_thinking:
             return True
         if self.open:
@@ -220,14 +223,14 @@ class _Asked:
 
 
 class Asked:
-    """The newest requests of each conversation. Threads may share it."""
+    """The newest requests of each conversation. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Asked] = OrderedDict()
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
-        """A request with this frame is about to be made."""
+        """Note that a request with this frame is about to be made."""
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
@@ -237,21 +240,21 @@ class Asked:
                 return
             self._known.move_to_end(thread_id)
             if state.frame is not None and state.frame.version > known.newest:
-                known.version = None  # Another process recorded a frame since.
+                known.version = None  # Another process has recorded a frame since.
             known.newest = state.version
             answered_elsewhere = known.open > 0 and known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
                 known.with_frame(frame)
-                # The frame of that answer is in no event if this one is the one before it again.
+                # If this frame equals the one before, no event has the frame of that answer.
                 known.changed = known.changed or answered_elsewhere
 
     def newest(self, thread_id: str) -> Frame | None:
-        """What the newest request of this process carried, if one is known."""
+        """Return the frame of the newest request of this process, or None if unknown."""
         known = self._known.get(thread_id)
         return None if known is None else known.recorded.frame
 
     def chose(self, thread_id: str) -> None:
-        """Note that memories were chosen for the first request: it is recorded, whatever it carries."""
+        """Note that memories were chosen for the first request: its frame is recorded even if it is bare."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.chose = True
@@ -262,27 +265,27 @@ class Asked:
         return known is not None and known.chose
 
     def made(self, thread_id: str, version: int, length: int) -> None:
-        """A request was made that shows this version, which has so many messages."""
+        """Note that a request was made that shows this version with ``length`` messages."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.made(version, length)
 
     def is_answer(self, thread_id: str, position: int) -> bool:
-        """Whether an answer at this position is to what stands before it, as far as is known here."""
+        """Return whether an answer at this position, as far as known, is to the messages before it."""
         known = self._known.get(thread_id)
         return known is None or known.is_answer(position)
 
     def answered(self, thread_id: str, end: int) -> None:
-        """An answer was stored, and what goes on with it: up to the position ``end``."""
+        """Note that an answer and its continuation were stored, up to the position ``end``."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.open, known.end = max(0, known.open - 1), end
                 known.answered, known.spoken = True, False
 
     def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
-        """Messages from ``position`` up to ``end`` were stored that are no answer.
+        """Note that messages other than answers were stored, from ``position`` up to ``end``.
 
-        ``speaks``: somebody says something; else they are results, which go on with an answer.
+        ``speaks``: whether the user says something; otherwise they are results that continue an answer.
         """
         with self._lock:
             known = self._known.get(thread_id)
@@ -296,10 +299,10 @@ class Asked:
     def change(
         self, thread_id: str, state: Conversation, *, thinks: bool = False
     ) -> RequestFrameChanged | None:
-        """The event that the frame of the newest request has changed; None if it has not.
+        """Return the event for a changed frame of the newest request, or None if it has not changed.
 
-        ``thinks``: whether an answer with thinking is about to be stored. A request that carries nothing is
-        not worth an event before that, but for the first one where something might have been quoted.
+        ``thinks``: whether an answer with thinking is about to be stored. A bare frame is recorded only
+        then, or for a first request that could have quoted memories.
         """
         known = self._known.get(thread_id)
         if known is None or state.erased:
@@ -322,39 +325,39 @@ class Asked:
             return [thread_id for thread_id, known in self._known.items() if known.open]
 
     def framed(self, loaded: LoadedConversation) -> LoadedConversation:
-        """The conversation as the newest request shows it: after the change that is not recorded yet."""
+        """Return the conversation with the frame change that is not recorded yet."""
         change = self.change(loaded.thread_id, loaded.state)
         return loaded if change is None else loaded.after((change,))
 
     def recorded(self, thread_id: str) -> None:
-        """The change was recorded."""
+        """Note that the change was recorded."""
         known = self._known.get(thread_id)
         if known is not None:
             known.changed = False
 
     def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
-        """Return the decision behind the change of the frame, or None if no request is known."""
+        """Return the decision with the frame change before it, or None if no request is known."""
         if thread_id not in self._known or decide == self.record_change:
             return None
         return _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the change of the frame, if an earlier frame or a first choice of memories makes it matter."""
+        """Return the frame change if an earlier frame or a first choice of memories makes it relevant."""
         if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
             return ()
         change = self.change(loaded.thread_id, loaded.state)
         return () if change is None else (change,)
 
     def forget(self, thread_id: str) -> None:
-        """Forget what was asked: the conversation was erased."""
+        """Forget the requests of a conversation that was erased."""
         self._known.pop(thread_id, None)
 
 
 def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: float) -> None:
-    """Record the frames of requests without an answer, before the memory is closed.
+    """Record the frames of requests without an answer before the memory is closed.
 
-    Another process may store the answer without knowing the request. A busy log is waited for only
-    briefly; a frame that cannot be recorded is lost.
+    Another process may store the answer without knowing the request. The wait for a busy log is short; a
+    frame that cannot be recorded is lost.
     """
     for thread_id in asked.waiting():
         try:
@@ -365,7 +368,7 @@ def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: fl
 
 
 class _WithChange:
-    """A decision behind a frame that has changed."""
+    """A decision with a frame change before it."""
 
     def __init__(self, asked: Asked, thread_id: str, decide: Decision) -> None:
         self._asked = asked
@@ -374,7 +377,7 @@ class _WithChange:
         self._is_noted = False
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Decide behind the change, and store both or nothing."""
+        """Return the change and the events of the decision, to be stored together."""
         change = self._asked.change(self._thread_id, loaded.state)
         events = self._decide(loaded if change is None else loaded.after((change,)))
         if change is None and any(map(_thinks, events)):
@@ -384,7 +387,7 @@ class _WithChange:
         return (change, *events) if change is not None and events else events
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Take note that the change was recorded."""
+        """Note that the change was recorded."""
         if self._is_noted:
             self._asked.recorded(self._thread_id)
         return events

@@ -1,4 +1,4 @@
-"""The frame that a request had: read back from the log, so that a version alone gives the bytes that were sent."""
+"""Recorded frames of requests, read back so that a version alone gives the bytes that were sent."""
 
 from contextlib import suppress
 
@@ -11,16 +11,18 @@ from refold.domain.frames import FramePart, RequestFrameChanged
 from .request_frames import Frame, frame_of
 
 NEXT = 16
-"""A frame is recorded with the next append or decision of the process that made the request. Between the two
-at most so many events of other processes are looked through."""
+"""Maximum number of other processes' events between a request and its recorded frame.
+
+A frame is recorded with the next append or decision of the process that made the request.
+"""
 
 
 def as_sent(
     core: Core, loaded: LoadedConversation, extras: Extras
 ) -> tuple[LoadedConversation, Extras]:
-    """The conversation as the request at this version showed it, and what the request carried besides.
+    """Return the conversation and the extras of the request at this version.
 
-    What is given explicitly in ``extras`` counts before what is recorded; all of it does where nothing is.
+    Explicit ``extras`` override recorded ones; if none are recorded, only ``extras`` are used.
     """
     version = loaded.state.version
     event = _next_change(core, loaded.thread_id, version)
@@ -39,10 +41,11 @@ def as_sent(
 
 
 def as_carried(core: Core, thread_id: str, extras: Extras) -> Extras:
-    """Return what the next request most likely carries: what is given; for the rest, what the newest one did.
+    """Return the extras that the next request most likely has: the given ones, else those of the newest
+    request.
 
-    For what is decided between two requests, whose sizes it cannot know otherwise. Instruction files are
-    those of today.
+    Used for decisions between two requests, which could not know the sizes otherwise. Instruction files are
+    the current ones.
 
     Raises:
         LogError: the log cannot be read.
@@ -61,7 +64,7 @@ def _newest_recorded(core: Core, thread_id: str) -> Frame | None:
 
 
 def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:
-    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+    with suppress(LogDamaged):  # Events before the damage can still be read.
         for logged in core.log.read(thread_id, version + 1, version + NEXT):
             event = logged.event
             if isinstance(event, RequestFrameChanged) and event.asked_at <= version:

@@ -1,1 +1,1 @@
-"""What the use cases need from the world: one port a file, each with what it may raise."""
+"""Ports that the use cases need: one port a file, each with its errors."""

@@ -1,4 +1,4 @@
-"""The port of the log: loading conversations, deciding against the newest state, reading back."""
+"""The port of the log: load conversations, decide on the newest state, read events."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,79 +9,87 @@ from refold.domain.events import Event
 from refold.domain.value import Rewritten
 
 Decision = Callable[[LoadedConversation], Sequence[Event]]
-"""Looks at the newest state and returns what happens; may be asked again after a conflict."""
+"""Function that returns new events for the newest state; it is called again after a conflict."""
 
 
 class Erasure(NamedTuple):
-    """What is to be removed from a conversation, and what happens with that."""
+    """The content to remove from a conversation, and the events to append for it."""
 
     remains: Mapping[int, Event] | None
-    """By version: what is left of each event that loses content; an event of the same kind. None:
-    nothing of any but places, times and links, and what it was forked from."""
+    """Remaining event of the same kind for each event that loses content, by version.
+
+    None removes the content of all events: only positions, times, links and the source of a fork remain.
+    """
     events: Callable[[Sequence[Rewritten]], Sequence[Event]]
-    """What is appended, given what was left of each of these events."""
+    """Function that returns the events to append, given the rewritten events."""
 
 
 Loading = Callable[[str], LoadedConversation]
-"""Gives the newest state of a conversation, by its id."""
+"""Function that returns the newest state of a conversation, by thread id."""
 
 ErasureDecision = Callable[[Loading], Mapping[str, Erasure]]
-"""Looks at the newest states and returns what is removed, by conversation. May be asked again after a
-conflict; what it asks for must be loaded with what it is given."""
+"""Function that returns the erasures by conversation, based on the newest states.
+
+It is called again after a conflict and must load every conversation that it changes with the given
+function.
+"""
 
 
 class Stored(NamedTuple):
-    """What was stored of a decision, and the conversation after it."""
+    """The stored events of a decision, with the conversation after them."""
 
     loaded: LoadedConversation
     events: tuple[Event, ...]
 
 
 class Fork(NamedTuple):
-    """A conversation that began as a copy of another."""
+    """A conversation that was created as a copy of another."""
 
     thread_id: str
     source: str
     version: int
-    """Of the source, of which it is a copy."""
+    """Version of the source at the time of the copy."""
 
 
 class LoggedEvent(NamedTuple):
-    """An event with its places: in the whole log, and in its conversation's stream."""
+    """An event with its log position and its stream version."""
 
     number: int
-    """The position in the whole log; grows, with gaps."""
+    """Position in the whole log; increases, with gaps."""
     thread_id: str
     version: int
-    """The position in the conversation's stream, from 1, without gaps."""
+    """Version in the stream of the conversation, from 1, without gaps."""
     at: str
-    """When it was logged: ISO 8601, UTC."""
+    """Time when it was logged: ISO 8601, UTC."""
     event: Event
     erased: bool = False
-    """Whether content of it was erased: ``event`` is what is left."""
+    """Whether content was erased from it; ``event`` is the remaining part."""
 
 
 class Damage(NamedTuple):
-    """Something that is wrong with stored data."""
+    """A finding about damaged data."""
 
     place: str
-    """Where: ``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table that is folded from the log."""
+    """Location of the damage: ``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table folded
+    from the log.
+    """
     thread_id: str
     version: int
-    """The version of the event, or 0 where it is not about one event."""
+    """Version of the damaged event, or 0 if the damage does not concern one event."""
     kind: str
-    """A short constant.
+    """Kind of damage, as a short constant.
 
-    Of an event: ``digest`` (its content was changed), ``chain`` (it or the one before is of another
-    history), ``foreign`` (it is), ``gap`` (it is missing), ``reordered`` (it lies elsewhere),
-    ``duplicate`` (it lies elsewhere as well), ``erased`` (its content was taken out, and no erasure says
-    so), ``restored`` (an erasure says so, and its content is back), ``unsealed`` (it is not encrypted,
-    and the log is), ``keys`` (the index of keys lacks it), ``missing`` (only the index or the anchor
-    knows it), ``unreadable`` (it or its page), ``newer`` (than this refold).
-    Of a log: ``behind`` (its anchor knows more), ``empty`` (a file without content), ``dictionary`` (one
-    that events are compressed with is damaged).
+    Of an event: ``digest`` (its content was changed), ``chain`` (it or the event before belongs to another
+    history), ``foreign`` (it belongs to another history), ``gap`` (it is missing), ``reordered`` (it is in
+    another place), ``duplicate`` (it is also in another place), ``erased`` (its content was removed without
+    a recorded erasure), ``restored`` (its content is present although an erasure is recorded), ``unsealed``
+    (it is not encrypted, but the log is), ``keys`` (the index of keys lacks it), ``missing`` (only the
+    index or the anchor knows it), ``unreadable`` (it or its page cannot be read), ``newer`` (a newer refold
+    wrote it).
+    Of a log: ``behind`` (its anchor has newer events), ``empty`` (a file without content), ``dictionary``
+    (a compression dictionary is damaged).
     Of a snapshot: ``snapshot``. Of a read model: ``differs``, ``missing``, ``unexpected``, ``unreadable``,
-    ``foreign`` (a file of somebody else lies in its place).
+    ``foreign`` (another program's file has its name).
     """
     detail: str
 
@@ -89,46 +97,48 @@ class Damage(NamedTuple):
 class ConversationLog(Protocol):
     """The log of all conversations.
 
-    Every method may raise ``LogError``. An event that was returned by ``transact`` is durable.
+    Every method may raise ``LogError``. Events returned by ``transact`` are durable.
     """
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """The conversation now, or as it was at version ``at``."""
+        """Return the conversation now, or as it was at version ``at``."""
         ...
 
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Decide on the newest state and store the events, all in one transaction or none."""
+        """Decide on the newest state and store the events, in one transaction."""
         ...
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
-        """Rewrite events in place, drop snapshots and append what happened, in all of these
-        conversations in one transaction or in none.
+        """Rewrite events in place, drop snapshots and append events, in one transaction over all
+        conversations.
 
-        Older bytes may be left in files until ``finish_erasures`` says that nothing is.
+        Older bytes may remain in files until ``finish_erasures`` returns True.
         """
         ...
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """Remove what earlier erasures may have left in the log's files; whether nothing is left.
+        """Remove remains of earlier erasures from the files of the log. Return whether nothing remains.
 
-        ``drop`` removes what was folded from the log, whether it could; not called where all is done.
+        ``drop`` deletes the data folded from the log and returns whether it could; it is not called if
+        nothing remains.
         """
         ...
 
     def newest(self) -> int:
-        """The number of the newest event of the whole log; 0 if there is none."""
+        """Return the log position of the newest event; 0 if there is none."""
         ...
 
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
-        """Copy the events of ``source`` up to ``version``, with their times, into the new conversation
-        ``into`` and append what is decided to it, all in one transaction.
+        """Copy events of ``source`` up to ``version`` into the new conversation ``into`` and append a
+        decision.
 
-        ``decide`` is given the source as it was then, while nobody can write. What is left of an erased
-        event stays marked as that where an event of the copy records it.
+        Times are copied, and everything happens in one transaction. ``decide`` gets the source at that
+        version while no other process can write. Erased events stay marked as erased if an event of the
+        copy records the erasure.
 
         Raises:
             ThreadExists: ``into`` has events already.
@@ -136,35 +146,33 @@ class ConversationLog(Protocol):
         ...
 
     def forks(self) -> Sequence[Fork]:
-        """Every conversation that began as a copy."""
+        """Return all conversations that were created as a copy."""
         ...
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
-        """The newest version that was logged at or before ``moment``; 0 if there was none."""
+        """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
         ...
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """The versions under which idempotency keys are stored already."""
+        """Return the versions of idempotency keys that are stored already."""
         ...
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
-        """The events of a conversation from version ``first`` to ``last``, both included."""
+        """Return the events of a conversation from version ``first`` to ``last``, both included."""
         ...
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """The events of a conversation with these versions, in their order, without those that were
-        never stored.
-        """
+        """Return the events with these versions in their order, without those that were never stored."""
         ...
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """All events of all conversations with a number over ``after``, in the order of the log."""
+        """Iterate over all events with a log position after ``after``, in the order of the log."""
         ...
 
     def check(self) -> Iterator[Damage]:
-        """Read everything and report what is damaged; never stops at the first."""
+        """Read everything and report all damage."""
         ...
 
     def close(self) -> None:
-        """Release files and connections; closing twice is fine."""
+        """Release files and connections; closing twice is safe."""
         ...

@@ -1,4 +1,4 @@
-"""The port of the keeper: what is done with a log as a whole, outside of any conversation."""
+"""The port of log maintenance: operations on the log as a whole."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,71 +17,72 @@ from .conversation_log import Damage
 
 
 class Checked(NamedTuple):
-    """What a check saw, and what was wrong with that."""
+    """The result of a check: what was read and what is damaged."""
 
     events: int
     conversations: int
     damage: tuple[Damage, ...]
     notices: tuple[str, ...] = ()
-    """What is to be known of the files, and is no damage."""
+    """Remarks about files that are not damage."""
 
 
 class LogKeeper(Protocol):
-    """Keeps a log: its anchor, its repair, its backups, its sizes. May raise ``LogError``."""
+    """Maintenance of a log: anchor, repair, backups, compression, sizes. May raise ``LogError``."""
 
     def check(self, exported: Path | None) -> Checked:
-        """Read everything and report what is damaged in the log, its snapshots and its anchor.
+        """Read everything and report damage of the log, its snapshots and its anchor.
 
-        ``exported``: an anchor that was exported, to hold the log against as well.
+        ``exported``: exported anchor to compare with as well.
         """
         ...
 
     def repair(self, damage: Sequence[Damage]) -> Iterable[str]:
-        """Repair snapshots and the anchor, as far as the events allow it; says what was done."""
+        """Repair snapshots and the anchor as far as the events allow. Yield a description of each repair."""
         ...
 
     def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
-        """What the anchor knows. ``out``: write it there as well. ``accept``: make it anew from the log.
+        """Return the state of the anchor. ``out``: also write it there. ``accept``: rebuild it from the
+        log.
 
         Raises:
-            LogBehindAnchor: the log lacks what was stored, and that is not accepted.
+            LogBehindAnchor: the log lacks stored events, and ``accept`` is False.
             TargetExists: there is a file at ``out``.
         """
         ...
 
     def salvage(self, to: Path) -> Salvaged:
-        """Copy every intact event into a new log; the old one is only read.
+        """Copy every intact event into a new log; the old log is only read.
 
         Raises:
-            TargetExists: there is something at ``to``.
+            TargetExists: there is a file at ``to``.
         """
         ...
 
     def backup(self, to: Path, *, replace: bool) -> BackedUp:
-        """Copy the log as it is now into a file, and check the copy; nobody's writing has to wait.
+        """Copy the log into a file and check the copy, without blocking writers.
 
         Raises:
-            TargetExists: there is a file already, and replacing it was not asked for.
-            BackupDamaged: the log is damaged; no file was made.
+            TargetExists: there is a file already, and ``replace`` is False.
+            BackupDamaged: the log is damaged; no file was written.
         """
         ...
 
     def erasures_in(self, other: Path) -> KnownErasures:
-        """What another file of the same log records as erased; never raises for what is damaged."""
+        """Return the erasures that another file of the same log records; damage never raises."""
         ...
 
     def compress(self, *, keep: int) -> Compressed:
-        """Compress the payloads that lie before the live part of each conversation; see ``Memory``."""
+        """Compress the events before the live part of each conversation, except the newest ``keep``."""
         ...
 
     def damaged_copies(self) -> Sequence[Path]:
-        """Return the copies of damaged write-ahead logs that lie beside the log."""
+        """Return the copies of damaged write-ahead logs next to the log."""
         ...
 
     def earlier_logs(self) -> Sequence[Path]:
-        """Return the logs that restorations moved aside, the newest last."""
+        """Return the logs that restorations moved, the newest last."""
         ...
 
     def sizes(self) -> Sizes:
-        """How large the log is, and what of."""
+        """Return the size of the log and of its parts."""
         ...

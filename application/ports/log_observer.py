@@ -1,4 +1,4 @@
-"""The port of those who observe what is stored in the log."""
+"""The port for observers of stored events."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,14 +9,14 @@ from refold.domain.events import Event
 
 
 class LogObserver(Protocol):
-    """Observes decisions that are stored, and damage that is found. Never raises."""
+    """Observes stored decisions and damage. Never raises."""
 
     def stored(
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
     ) -> None:
-        """Take note of a decision; messages alone are not reported."""
+        """Observe a stored decision; decisions that only append messages are not reported."""
         ...
 
     def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
-        """Take note of damage that stopped a use of the log."""
+        """Observe damage that stopped an operation on the log."""
         ...

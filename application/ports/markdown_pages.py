@@ -1,4 +1,4 @@
-"""The port of the Markdown files of a workspace: read, never written, and nothing outside of the folder."""
+"""The port of the Markdown files of a workspace folder: read only, never outside of the folder."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -7,10 +7,10 @@ from refold.domain.value import Value
 
 
 class MarkdownFile(NamedTuple):
-    """A file as it is now."""
+    """A file with its current content."""
 
     path: str
-    """Below the folder, with ``/`` between its parts."""
+    """Path relative to the folder, with ``/`` between its parts."""
     text: str
 
 
@@ -22,15 +22,15 @@ class SkippedFile(Value, frozen=True):
 
 
 class PagesRead(NamedTuple):
-    """What there is, in the order of the paths."""
+    """The files of the folder, ordered by path."""
 
     files: Sequence[MarkdownFile] = ()
     skipped: Sequence[SkippedFile] = ()
 
 
 class MarkdownPages(Protocol):
-    """``MEMORY.md`` and ``memory/*.md`` of a folder, or of the part of it that is an owner's alone."""
+    """``MEMORY.md`` and ``memory/*.md`` of a folder, or of an owner's subfolder."""
 
     def read(self, owner: str | None) -> PagesRead:
-        """Read the files; what cannot be read is named, not raised."""
+        """Read the files; unreadable files are listed, not raised."""
         ...

@@ -1,4 +1,4 @@
-"""The port for taking notes with a model: what a summariser may be able to do as well."""
+"""The port for taking notes with a model; a summariser may implement it too."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
@@ -10,37 +10,37 @@ from .summariser import SourceMessage
 
 
 class NotesRequest(Value, frozen=True):
-    """What notes are to be taken of. All texts in it are data, never instructions."""
+    """The messages to take notes from. All texts in it are data, never instructions."""
 
     messages: tuple[SourceMessage, ...]
-    """Oldest first."""
+    """Messages to read, oldest first."""
     most: int
-    """Of more notes than so many the first ones are kept."""
+    """Maximum number of notes; further ones are dropped."""
 
 
 class NotesDraft(Value, frozen=True):
-    """A note taker's answer, not yet accepted."""
+    """The answer of a note taker, before it is checked."""
 
     notes: tuple[Note, ...]
-    """Empty where there is nothing to save."""
+    """Notes, empty if there is nothing to save."""
     model: str
     prompt_fingerprint: str
-    """Names the prompt exactly: a digest that changes whenever its wording does."""
+    """Digest of the prompt; changes whenever its wording changes."""
     stop_reason: str | None = None
     attempts: int = 1
-    """How often the model was asked, retries included."""
+    """Number of model calls, including retries."""
 
 
 @runtime_checkable
 class NoteTaker(Protocol):
-    """A summariser that takes notes as well.
+    """A summariser that also takes notes.
 
-    Raises ``SummariserError`` when it cannot: code does it then. Keeps within its own window, in several
-    calls where it must.
+    Raises ``SummariserError`` on failure; code then takes the notes. Keeps its requests within its own
+    window, with several calls if necessary.
     """
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
-        """Take notes of ``request.messages``."""
+        """Return notes of ``request.messages``."""
         ...
 
 
@@ -48,6 +48,6 @@ TakeNotes = Callable[[NotesRequest], Awaitable[NotesDraft]]
 
 
 def note_taking(summariser: object) -> TakeNotes | None:
-    """How a summariser takes notes; None where it cannot."""
+    """Return the function with which a summariser takes notes, or None if it has none."""
     take: TakeNotes | None = getattr(summariser, "take_notes", None)
     return take

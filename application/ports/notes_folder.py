@@ -1,20 +1,20 @@
-"""The port of the folder that notes are written into for people, and for agents that read files."""
+"""The port of the folder where notes are written for people and for agents that read files."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 Files = Mapping[str, str]
-"""By path below the folder, with ``/`` between its parts: what a file says of the notes."""
+"""Text of the notes for each file, by path relative to the folder, with ``/`` between its parts."""
 
 
 class NotesFolder(Protocol):
-    """A folder with ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``. Only a part of each file is ours: what a
-    person wrote around it stays as it is.
+    """A folder with ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``. refold writes one section of each file and
+    keeps the text around it.
     """
 
     def write(self, files: Callable[[], Files]) -> None:
-        """Bring every file up to date; of one that is not among ``files`` our part is taken out.
+        """Update every file, and remove refold's section from files that are not in ``files``.
 
-        ``files`` is asked while no other process writes there. May raise ``OSError``.
+        ``files`` is called while no other process writes to the folder. May raise ``OSError``.
         """
         ...

@@ -1,4 +1,4 @@
-"""The port of the read models: questions about many messages, answered from folds of the log."""
+"""The port of the read models: lists and lookups over many messages, folded from the log."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,47 +11,49 @@ from .conversation_log import Damage
 
 
 class ConversationRow(Value, frozen=True):
-    """One conversation in a list (requirement B1)."""
+    """One conversation in a list."""
 
     thread_id: str
     label: str | None
     messages: int
     tokens: int
-    """Of all its messages as appended, whether live or covered; 0 once every one of them was erased."""
+    """Tokens of all its messages as appended, live or covered; 0 after every one was erased."""
     compactions: int
-    """How often it was compacted; a summary that an erasure made anew is none."""
+    """Number of compactions, without summaries that an erasure rebuilt."""
     created_at: str
-    """When its first message was written, or else logged: ISO 8601, UTC."""
+    """Time when its first message was written, or else logged: ISO 8601, UTC."""
     last_activity: str
-    """When its newest message was written, or else logged."""
+    """Time when its newest message was written, or else logged: ISO 8601, UTC."""
     version: int
     erased: bool
-    """Whether it was erased as a whole; then it is in no list."""
+    """Whether the whole conversation was erased; it is then in no list."""
     forked_from: str | None
-    """The conversation that it began as a copy of, if it did."""
+    """Thread id of the conversation that it was forked from, or None."""
     forked_at: int | None
-    """The version of that one then."""
+    """Version of that conversation at the time of the fork, or None."""
     first_words: str | None
-    """How the first message of a user begins, for where there is no label; None once that is erased. One
-    that names an owner of its own is passed over: it is not this conversation's owner who says it."""
+    """Beginning of the first user message, used if there is no label; None after it was erased.
+
+    Messages with an owner of their own are skipped: the owner of this conversation did not write them.
+    """
     first_words_at: int | None
-    """The position of that message."""
+    """Position of that message, or None."""
     owner: str | None = None
-    """Whose it is; None: nobody's."""
+    """Owner of the conversation, or None if it has none."""
     erased_messages: int = 0
-    """How often a message of it was erased."""
+    """Number of erasures of its messages."""
 
     @property
     def title(self) -> str:
-        """A name for people: the label, or else the first words; empty where there are none."""
+        """Name for people: the label, or else the first words; empty if there are none."""
         return self.label or self.first_words or ""
 
 
 class MessageRow(Value, frozen=True):
     """One message as people read it.
 
-    Whether it is archived, and which summary covers it, stands in the view ``archived_messages`` of the
-    file: so no row of a message changes when a summary is made.
+    The view ``archived_messages`` of the file shows whether a summary covers the message, and which. So a
+    new summary changes no message row.
     """
 
     thread_id: str
@@ -60,30 +62,31 @@ class MessageRow(Value, frozen=True):
     message_id: str
     role: str
     at: str
-    """When it was written, or else logged: ISO 8601, UTC."""
+    """Time when it was written, or else logged: ISO 8601, UTC."""
     tokens: int
     text: str
-    """What it says in words, tool calls and results in short."""
+    """Words in full, tool calls and results abbreviated."""
     owner: str | None = None
-    """Whose it is, where that is somebody else than the owner of the conversation."""
+    """Owner of the message if it is not the owner of the conversation, or None."""
 
 
 class SummaryRow(ShortRepr, Value, frozen=True):
-    """One summary ever made (requirement A2), with what coverage needs."""
+    """One summary, active or not, with the data for its coverage."""
 
     summary_id: str
     thread_id: str
     summary_text: str
     compact_up_to_index: int
-    """The last position that it reaches to: ``first_kept_index`` less 1."""
+    """Last position that it covers: ``first_kept_index`` less 1."""
     first_kept_index: int
-    """The position of the first message after that: ``messages[first_kept_index:]`` is the tail that is
-    kept, besides what is kept of the messages before (``exclusions``).
+    """Position of the first message after the summary.
+
+    ``messages[first_kept_index:]`` is the kept tail. Earlier messages in ``exclusions`` are kept as well.
     """
     compacted_at: str
-    """When it was made: ISO 8601, UTC. ``created_at`` is the same."""
+    """Time when it was made: ISO 8601, UTC. ``created_at`` is the same."""
     message_count: int | None
-    """How many messages the conversation had then; None if it was made by a version before 0.2."""
+    """Number of messages in the conversation at that time, or None if refold before 0.2 made the summary."""
     is_split_turn: bool
     split_turn_prefix: str | None
     is_active: bool
@@ -99,24 +102,26 @@ class SummaryRow(ShortRepr, Value, frozen=True):
     model: str
     superseded_by: str | None
     is_reverted: bool
-    """Whether the compaction that made it was undone."""
+    """Whether the compaction that made it was reverted."""
 
     def covers(self, position: int) -> bool:
-        """Whether it stands for the message at this position."""
+        """Return whether it covers the message at this position."""
         return self.covered_from <= position < self.first_kept_index and (
             self.exclusions == "[]" or position not in json.loads(self.exclusions)
         )
 
 
 class CompactionRow(Value, frozen=True):
-    """One compaction attempt and how it ended."""
+    """One compaction attempt with its outcome."""
 
     attempt_id: str
     thread_id: str
     trigger: str
     outcome: str
-    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone. ``waiting``: its
-    summary is made, and waits in the memory of this process until the log can be written."""
+    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` after it was reverted.
+
+    ``waiting``: the summary is ready and stays in the memory of this process until the log can be written.
+    """
     reason: str | None
     summariser: str
     summary_id: str | None
@@ -127,167 +132,164 @@ class CompactionRow(Value, frozen=True):
     covered_count: int
     focus: str | None
     model_calls: int
-    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
+    """Number of model calls, including retries; 0 if code alone wrote the summary."""
 
 
 class TopicRow(Value, frozen=True):
-    """One topic of one summary (requirement B9)."""
+    """One topic of one summary."""
 
     thread_id: str
     summary_id: str
     rank: int
-    """Its place among them, from 0: the most important first."""
+    """Rank among the topics of the summary, from 0; the most important first."""
     topic: str
     count: int
-    """In how many covered messages it comes up."""
+    """Number of covered messages with this topic."""
     last_position: int
     is_shown: bool
-    """Whether it is named beside the summary."""
+    """Whether it is shown next to the summary."""
     is_active: bool
     """Whether the summary is the active one."""
 
 
 class TopicSeen(Value, frozen=True):
-    """A topic of a conversation, as its active summary counts it."""
+    """A topic of a conversation as counted by its active summary."""
 
     thread_id: str
     topic: str
     count: int
-    """In how many covered messages it comes up."""
+    """Number of covered messages with this topic."""
     last_position: int
-    """The newest of these."""
+    """Position of the newest message with this topic."""
     last_seen: str
-    """When that one was written: ISO 8601, UTC."""
+    """Time when that message was written: ISO 8601, UTC."""
     is_shown: bool
-    """Whether it is named beside the summary."""
+    """Whether it is shown next to the summary."""
 
 
 class NoteRow(Value, frozen=True):
-    """One durable note (requirement C2)."""
+    """One durable note."""
 
     thread_id: str
     flush_id: str
     number: int
-    """Its place among the notes that were taken with it, from 0."""
+    """Index among the notes that were taken together, from 0."""
     kind: str
     """``decision``, ``preference``, ``constraint``, ``task`` or ``fact``."""
     text: str
     positions: str
-    """The messages that it comes from, as a JSON list; empty where a model did not say."""
+    """Positions of its source messages, as a JSON list; empty if a model did not give them."""
     taken_at: str
-    """ISO 8601, UTC."""
+    """Time when it was taken: ISO 8601, UTC."""
     taken_by: str
-    """``ledger``, where code took it, or the name of the summariser."""
+    """``ledger`` if code took it, or the name of the summariser."""
     start: int
     stop: int
-    """It comes from the messages at positions ``start`` up to but not including ``stop``."""
+    """End of the range of its source messages: from ``start`` up to, but not including, ``stop``."""
     version: int
     reason: str = ""
-    """Why code took it in place of a model, such as ``timeout``; empty where it was to."""
+    """Reason why code took it instead of a model, such as ``timeout``; empty if code was configured."""
 
     @property
     def source_positions(self) -> tuple[int, ...]:
-        """The messages that it comes from."""
+        """Positions of its source messages."""
         return tuple(json.loads(self.positions))
 
 
 class ReadModels(Protocol):
-    """Questions to the read models; each catches up with the log before it answers.
+    """Queries on the read models; each first catches up with the log.
 
-    Damage of the read models is noticed and repaired by replay. May raise ``LogError`` only for the
-    log itself.
+    Damaged read models are detected and rebuilt from the log. Raises ``LogError`` only for the log itself.
     """
 
     def conversations(self) -> Sequence[ConversationRow]:
-        """All conversations that were not erased, the latest activity first."""
+        """Return all conversations that were not erased, latest activity first."""
         ...
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
-        """Those of one owner, the latest activity first."""
+        """Return the conversations of one owner, latest activity first."""
         ...
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
-        """Whether a message at positions ``start`` up to but not including ``stop`` is somebody else's than
-        this owner of the conversation.
-        """
+        """Return whether a message from ``start`` up to, but not including, ``stop`` has another owner."""
         ...
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """The positions of the messages that name this owner as their own, by conversation."""
+        """Return the positions of messages that name this owner explicitly, by conversation."""
         ...
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """The owners of those messages of a conversation that have one of their own, by position."""
+        """Return the owners of messages that have an owner of their own, by position."""
         ...
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
-        """In conversations of this owner: the owners of messages that have one of their own, by position.
+        """Return the other owners of messages in conversations of this owner, by conversation and position.
 
-        Conversations without such messages are left out.
+        Conversations without such messages are omitted.
         """
         ...
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
-        """One conversation, or None if it has no events."""
+        """Return one conversation, or None if it has no events."""
         ...
 
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
-        """The messages at positions ``start`` up to but not including ``stop``."""
+        """Return the messages from position ``start`` up to, but not including, ``stop``."""
         ...
 
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
-        """The newest message that was written, or else logged, at this time or before: ISO 8601, UTC."""
+        """Return the newest message written, or else logged, at or before ``at`` (ISO 8601, UTC), or None."""
         ...
 
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
-        """All summaries ever made, oldest first."""
+        """Return all summaries ever made, oldest first."""
         ...
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
-        """All compaction attempts, oldest first."""
+        """Return all compaction attempts, oldest first."""
         ...
 
     def topics(self, thread_id: str) -> Sequence[TopicSeen]:
-        """What the active summary says the covered messages are about, the most important first."""
+        """Return the topics of the messages that the active summary covers, the most important first."""
         ...
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
-        """All durable notes of a conversation, oldest first."""
+        """Return all durable notes of a conversation, oldest first."""
         ...
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
-        """Those of all conversations of one owner, in the order of the log."""
+        """Return the notes of all conversations of one owner, in the order of the log."""
         ...
 
     def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
-        """The active summaries of all conversations of one owner, in no order."""
+        """Return the active summaries of all conversations of one owner, in any order."""
         ...
 
     def all_notes(self) -> Sequence[NoteRow]:
-        """Those of all conversations, in the order of the log."""
+        """Return the notes of all conversations, in the order of the log."""
         ...
 
     def check(self) -> Iterator[Damage]:
-        """Compare every table with a fresh fold of the log, row by row, without changing either."""
+        """Compare every table with a new fold of the log, row by row; change nothing."""
         ...
 
     def rebuild(self) -> int:
-        """Drop everything and fold the log again; returns the number of events."""
+        """Delete everything and fold the log again. Return the number of events."""
         ...
 
     def drop(self) -> bool:
-        """Delete everything that was folded, here and on the disk; the next question folds it anew.
-
-        Whether nothing is left.
+        """Delete all folded data in memory and on disk; the next query rebuilds it. Return whether none
+        remains.
         """
         ...
 
     def forget_erased(self) -> bool:
-        """Take out what was erased, so that no byte of it is left in any file; whether none is. Where that
-        cannot be done in place, everything is deleted, and the next question folds it anew.
+        """Remove erased content, so that no byte of it remains in a file. Return whether none remains.
+
+        If that is not possible in place, everything is deleted, and the next query rebuilds it.
         """
         ...
 
     def close(self) -> None:
-        """Release files and connections; closing twice is fine."""
+        """Release files and connections; closing twice is safe."""
         ...

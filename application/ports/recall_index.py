@@ -1,4 +1,4 @@
-"""The port of the recall index: candidates for a question, with what ranking needs to know of them."""
+"""The port of the recall index: candidates for a query, with the data for ranking."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -10,55 +10,57 @@ from .conversation_log import Damage
 
 
 class Filters(NamedTuple):
-    """Which passages may be found at all."""
+    """Conditions that a passage must meet to be found."""
 
     thread_id: str | None = None
-    """One conversation; None: all that were not erased."""
+    """Conversation to search, or None for all that were not erased."""
     roles: frozenset[str] = frozenset()
-    """Empty: any."""
+    """Roles of messages; empty for any."""
     kinds: frozenset[PassageKind] = frozenset()
-    """Empty: any."""
+    """Kinds of passages; empty for any."""
     tools: frozenset[str] = frozenset()
-    """Names of tools; empty: any, and words as well."""
+    """Names of tools; empty for any tool and for words."""
     since: str | None = None
-    """ISO 8601, UTC, compared with ``Passage.at`` as text: from then on."""
+    """Earliest time, included: ISO 8601, UTC, compared with ``Passage.at`` as text."""
     until: str | None = None
-    """Before then."""
+    """Latest time, excluded: ISO 8601, UTC, compared with ``Passage.at`` as text."""
     positions: tuple[int, int] | None = None
-    """From the first up to but not including the second."""
+    """Range of positions, from the first up to, but not including, the second."""
     leave_out: frozenset[int] = frozenset()
-    """Positions of the conversation that are not wanted: what the context shows already."""
+    """Positions to skip, such as those that the context already shows."""
     visible: Visible | None = None
-    """Whose words may be found; None: anybody's."""
+    """Owners whose words may be found, or None for any."""
 
 
 NO_FILTERS = Filters()
 
 
 class Found(NamedTuple):
-    """Candidates, and what stands beside them."""
+    """Candidates for a query, with their neighbours and term frequencies."""
 
     candidates: Sequence[Passage]
-    """Those that the words of the question find, best first by the index's own count, then those of
-    ``also``; none twice."""
+    """Passages that match words of the query, best first by the index's own score, then those of ``also``;
+    no duplicates.
+    """
     neighbours: Mapping[tuple[str, int], Sequence[Passage]]
-    """By conversation and position: the passages of the messages next to candidates."""
+    """Passages of the messages next to candidates, by conversation and position."""
     frequencies: Mapping[str, int]
-    """By token of the question: in how many passages it stands, whichever conversation they are of."""
+    """Number of passages, over all conversations, that contain each token of the query."""
     total: int
-    """How many passages the index has."""
+    """Number of passages in the index."""
 
 
 class RecallIndex(Protocol):
-    """A read model: caught up with the log before it answers, rebuilt by replay when it is damaged.
+    """A read model that catches up with the log before each query and is rebuilt if it is damaged.
 
-    May raise ``LogError`` only for the log itself.
+    Raises ``LogError`` only for the log itself.
     """
 
     def edition(self) -> int:
-        """Grows when something that was indexed was erased: what is known of the passages of an earlier
-        edition, their numbers included, holds no longer. Catches up first, so that it is never behind
-        an erasure that the log has.
+        """Return a number that increases when indexed content is erased.
+
+        Data about passages of an earlier edition, including their numbers, is then invalid. Catches up with
+        the log first, so that no erasure in the log is missed.
         """
         ...
 
@@ -70,39 +72,41 @@ class RecallIndex(Protocol):
         limit: int = 50,
         also: Sequence[int] = (),
     ) -> Found:
-        """At most ``limit`` candidates that have at least one of these tokens, and ``also``: passages
-        by number, as far as the filters let them through. Without tokens, only these.
+        """Return at most ``limit`` candidates that contain one of the tokens, and the passages in ``also``.
+
+        ``also``: passage numbers, subject to the filters. Without tokens only these are returned.
         """
         ...
 
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
-        """The passages with a number over ``after``, in their order."""
+        """Return at most ``limit`` passages with a number over ``after``, in their order."""
         ...
 
     def digests(self) -> Collection[str]:
-        """Of the words of every passage: ``Passage.digest``."""
+        """Return ``Passage.digest`` of every passage."""
         ...
 
     def check(self) -> Iterator[Damage]:
-        """Compare everything with a fresh fold of the log, without changing either."""
+        """Compare everything with a new fold of the log; change nothing."""
         ...
 
     def rebuild(self) -> int:
-        """Drop everything and fold the log again; returns the number of passages."""
+        """Delete everything and fold the log again. Return the number of passages."""
         ...
 
     def drop(self) -> bool:
-        """Delete everything that was folded; the next question folds it anew. Whether nothing is left."""
+        """Delete all folded data; the next query rebuilds it. Return whether none remains."""
         ...
 
     def forget_erased(self) -> bool:
-        """Take out what was erased, so that no byte of it is left in any file; whether none is. Where that
-        cannot be done in place, everything is deleted, and the next question folds it anew.
+        """Remove erased content, so that no byte of it remains in a file. Return whether none remains.
+
+        If that is not possible in place, everything is deleted, and the next query rebuilds it.
         """
         ...
 
     def close(self) -> None:
-        """Release files and connections; closing twice is fine."""
+        """Release files and connections; closing twice is safe."""
         ...

@@ -1,4 +1,4 @@
-"""The port of a vendor's SDK that runs tools by itself."""
+"""The port of a vendor SDK that runs tools."""
 
 from collections.abc import Coroutine, Iterator
 from typing import Any, Protocol
@@ -8,15 +8,15 @@ from refold.domain.value import Value
 
 
 class ToolOutput(Value, frozen=True):
-    """The result of a call: text for a model."""
+    """The result of a tool call: text for a model."""
 
     text: str
     is_error: bool = False
-    """Whether the call could not be answered; ``text`` says what to do instead."""
+    """Whether the call failed; ``text`` then says what to do instead."""
 
 
 class RunnableTool(Protocol):
-    """A tool by its name and its definition for the Messages API."""
+    """A tool with its name and its definition for the Messages API."""
 
     @property
     def name(self) -> str:
@@ -30,12 +30,12 @@ class RunnableTool(Protocol):
 
 
 class RunnableTools(Protocol):
-    """Tools that are called in this thread."""
+    """Tools that are called in the current thread."""
 
     def __iter__(self) -> Iterator[RunnableTool]: ...
 
     def call(self, name: object, input: object) -> ToolOutput:
-        """Call a tool; wrong input gives an output with ``is_error``."""
+        """Call a tool; invalid input returns an output with ``is_error``."""
         ...
 
 
@@ -45,31 +45,31 @@ class AwaitableTools(Protocol):
     def __iter__(self) -> Iterator[RunnableTool]: ...
 
     def call(self, name: object, input: object) -> Coroutine[Any, Any, ToolOutput]:
-        """Call a tool; wrong input gives an output with ``is_error``."""
+        """Call a tool; invalid input returns an output with ``is_error``."""
         ...
 
 
 class SDKTools(Protocol):
-    """Makes objects that the tool runner of an SDK takes."""
+    """Creates objects for the tool runner of an SDK."""
 
     def blocking(self, toolbox: RunnableTools) -> list[Any]:
-        """Return one object for each tool, for a client that blocks."""
+        """Return one object for each tool, for a blocking client."""
         ...
 
     def awaited(self, toolbox: AwaitableTools) -> list[Any]:
-        """Return one object for each tool, for a client of asyncio."""
+        """Return one object for each tool, for an asyncio client."""
         ...
 
 
 class _NoSDK:
-    """Refuses: the core was put together without an SDK."""
+    """A placeholder for a core without an SDK; every call is refused."""
 
     def blocking(self, toolbox: RunnableTools) -> list[Any]:
-        """Refuse."""
+        """Raise because no SDK is available."""
         raise RefoldError(_ABSENT)
 
     def awaited(self, toolbox: AwaitableTools) -> list[Any]:
-        """Refuse."""
+        """Raise because no SDK is available."""
         raise RefoldError(_ABSENT)
 
 

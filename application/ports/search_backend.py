@@ -1,4 +1,4 @@
-"""The port of a search program of the user's own, asked in place of the built-in index."""
+"""The port of an external search program that replaces the built-in index."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -12,31 +12,31 @@ class BackendHit(NamedTuple):
     thread_id: str
     position: int
     score: float
-    """By its own measure; over 0."""
+    """Score by the measure of the program; greater than 0."""
 
 
 class SearchBackend(Protocol):
-    """A program that keeps an index of its own.
+    """A search program with its own index.
 
-    Raises ``BackendError`` where it is absent, too old, hangs or answers nonsense: then the built-in
-    search answers, and the result says so.
+    Raises ``BackendError`` if the program is absent, too old, hangs or returns invalid output. The built-in
+    search is then used, and the result says so.
     """
 
     @property
     def name(self) -> str:
-        """How settings and results call it."""
+        """Name in settings and results."""
         ...
 
     def find(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[BackendHit]:
-        """The best messages of one conversation, or of all."""
+        """Return the best messages of one conversation, or of all."""
         ...
 
     def drop(self) -> bool:
-        """Delete everything that was handed to it; whether nothing is left."""
+        """Delete all data that the program received. Return whether none remains."""
         ...
 
     def close(self) -> None:
-        """Stop what runs; closing twice is fine."""
+        """Stop running work; closing twice is safe."""
         ...

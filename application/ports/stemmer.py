@@ -1,11 +1,11 @@
-"""The port to what takes the endings off words."""
+"""The port of a stemmer."""
 
 from typing import Protocol
 
 
 class Stemmer(Protocol):
-    """Finds the part of English words that their forms share; may be asked by several threads at once."""
+    """Finds the stem of English words. Safe to call from several threads."""
 
     def stem(self, word: str) -> str:
-        """Return a word of lower-case ASCII letters without its ending."""
+        """Return the stem of a word of lower-case ASCII letters."""
         ...

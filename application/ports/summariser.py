@@ -1,4 +1,4 @@
-"""The ports: what the use cases need from the world, each with what it may raise."""
+"""The ports of summarisers, observers, owners, clocks and token counters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,141 +11,154 @@ from refold.domain.messages import Block, Message
 from refold.domain.value import Value
 
 Clock = Callable[[], datetime]
-"""The time now, time zone aware."""
+"""Function that returns the current time with a time zone."""
 NewId = Callable[[], str]
-"""A new identity: unique, made of letters, digits, ``-`` and ``_``."""
+"""Function that returns a unique id of letters, digits, ``-`` and ``_``."""
 
 
 class SourceMessage(Value, frozen=True):
-    """A message that is to be summarised, with its position in the conversation."""
+    """A message to summarise, with its position in the conversation."""
 
     position: int
     message: Message
 
 
 class SummaryRequest(Value, frozen=True):
-    """What a summariser is asked for. All texts in it are data, never instructions, but for ``focus``,
-    which is the user's own wish and still quoted as data in a prompt.
+    """The request to a summariser. All texts in it are data, never instructions.
+
+    ``focus`` is the user's own wish, but is still quoted as data in a prompt.
     """
 
     messages: tuple[SourceMessage, ...]
-    """What the summary will stand for, oldest first: exactly this is covered."""
+    """Messages that the summary will cover, exactly these, oldest first."""
     previous: str | None = None
-    """What stands for the messages before these: the text of the active summary, or leaf summaries
-    where it is built anew. The new text replaces it and must carry what still matters."""
+    """Text that covers the messages before these: the active summary, or leaf summaries in a rebuild.
+
+    The new text replaces it and must preserve what still matters.
+    """
     previous_block: Block | None = None
-    """The provider's own signed block, where ``previous`` is just the text of one."""
+    """Signed block of the provider if ``previous`` is the text of one, or None."""
     focus: str | None = None
-    """What the user wants kept above all, if anything."""
+    """Subject that the user wants preserved above all, or None."""
     target_tokens: int = 8_000
-    """The length to aim at (requirement D5)."""
+    """Length to aim at, in tokens."""
     limit_tokens: int = 9_600
-    """The length that is refused above (requirement D5: 1.2 x the target)."""
+    """Maximum length in tokens; a longer summary is refused."""
     part: Literal["history", "turn_prefix"] = "history"
-    """``turn_prefix``: these messages begin a turn whose end stays in the context word for word. The
-    summary says what was asked, what was done first, and what is needed to understand the rest."""
+    """``turn_prefix``: the messages begin a turn whose end stays in the context word for word.
+
+    The summary then describes the request, the first steps and what is needed to understand the rest.
+    """
     ledger: str = ""
-    """What code keeps word for word beside the summary, as it will be rendered: no need to repeat it."""
+    """Ledger text that will be shown word for word next to the summary, so that it need not repeat it."""
     omitted: tuple[OmittedMessage, ...] = ()
-    """Messages that were too large to be among ``messages``; the text is told apart from this."""
+    """Messages that were too large for ``messages``; refold names them separately from the summary."""
     repair: str | None = None
-    """Why the answer before was refused, where this asks again."""
+    """Reason why the previous answer was refused if this is a retry, or None."""
 
 
 class SummaryDraft(Value, frozen=True):
-    """A summariser's answer, not yet accepted."""
+    """The answer of a summariser, before it is checked."""
 
     text: str
     complete: bool
-    """True only when the summariser finished by itself: not cut off, not refused."""
+    """True only if the summariser finished by itself: not cut off, not refused."""
     model: str
-    """The model that wrote it, or the name of the built-in algorithm with its version."""
+    """Model that wrote it, or the name and version of the built-in algorithm."""
     prompt_fingerprint: str
-    """Names the prompt (or algorithm) exactly: a digest that changes whenever its wording does."""
+    """Digest of the prompt or algorithm; changes whenever its wording changes."""
     stop_reason: str | None = None
     required: tuple[str, ...] = ()
-    """Texts without which it is not complete, such as the headings that were asked for."""
+    """Texts that a complete summary must contain, such as the requested headings."""
     block: Block | None = None
-    """The provider's own signed block, where it made the summary; rendered unchanged."""
+    """Signed block if the provider made the summary, rendered unchanged; or None."""
     attempts: int = 1
-    """How often the model was asked, retries included."""
+    """Number of model calls, including retries."""
     given_in_part: tuple[GivenInPart, ...] = ()
-    """The messages of the request that it was not given whole, such as a tool result that was cut."""
+    """Messages of the request that the model got only in part, such as a shortened tool result."""
     topics: tuple[str, ...] = ()
-    """What the messages are about, in a few words each, the most important first; may be odd or missing:
-    then code names them."""
+    """Topics of the messages in a few words each, the most important first.
+
+    May be unusable or missing; code then names the topics.
+    """
 
 
 class Summariser(Protocol):
     """Writes summaries.
 
-    Raises ``SummariserError`` (``refold.application.errors``) when it cannot: after its own retries,
-    with the vendor's message in it. Never returns an error text as a summary.
+    Raises ``SummariserError`` (``refold.application.errors``) on failure, after its own retries, with the
+    vendor's message in it. Never returns an error text as a summary.
     """
 
     @property
     def name(self) -> str:
-        """How settings and results call it."""
+        """Name in settings and results."""
         ...
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Summarise ``request.messages``, carrying on ``request.previous``."""
+        """Summarise ``request.messages`` and continue ``request.previous``."""
         ...
 
 
 @runtime_checkable
 class BoundedSummariser(Protocol):
-    """A summariser whose requests must fit a window of its own (requirements C6 to C8)."""
+    """A summariser whose requests must fit a window of its own."""
 
     @property
     def window(self) -> int:
-        """What one request and its answer may have together, in tokens."""
+        """Maximum tokens of one request and its answer together."""
         ...
 
     def measure(self, request: SummaryRequest) -> int:
-        """The tokens of the whole text that would be sent, and of the answer it leaves room for."""
+        """Return the tokens of the whole text to send and of the reserved answer."""
         ...
 
 
 def signs(summariser: Summariser) -> bool:
-    """Whether its summaries are signed blocks (``signs = True``): two of them cannot be joined, so that
-    a divided turn is summarised in one text with what stands before it.
+    """Return whether its summaries are signed blocks (``signs = True``).
+
+    Two signed blocks cannot be joined, so a divided turn is summarised in one text with the messages before
+    it.
     """
     return bool(getattr(summariser, "signs", False))
 
 
 @runtime_checkable
 class ModelSummariser(Protocol):
-    """A summariser that asks a model, which a call may choose (requirement D9)."""
+    """A summariser that calls a model, which each call may choose."""
 
     def for_models(self, asked: str | None, answering: str | None) -> "Summariser":
-        """Return it as it asks ``asked``; else the model that it was configured with; else ``answering``,
-        the model that answers in the conversation, which is asked as well where the other is not usable.
+        """Return a summariser that uses ``asked``, else its configured model, else ``answering``.
+
+        ``answering`` is the model that answers in the conversation; it is also used if the configured model
+        is not usable.
         """
         ...
 
 
 def for_models(summariser: Summariser, asked: str | None, answering: str | None) -> Summariser:
-    """Return the summariser as it asks these models; itself where it asks none, or none is named."""
+    """Return the summariser for these models, or itself if it uses no model or none is named."""
     if (asked is None and answering is None) or not isinstance(summariser, ModelSummariser):
         return summariser
     return summariser.for_models(asked, answering)
 
 
 def is_by_code(summariser: Summariser) -> bool:
-    """Return whether it asks no model (``by_code = True``): then its work counts as no call of one."""
+    """Return whether it calls no model (``by_code = True``); its work then counts as no model call."""
     return bool(getattr(summariser, "by_code", False))
 
 
 class Observer(Protocol):
-    """Is told what happened. What it raises is logged and goes no further."""
+    """Receives events of the memory. Its exceptions are logged and not raised further."""
 
     def compaction_ended(self, result: CompactionResult) -> None:
-        """A compaction was performed, failed or reverted, or the ladder was enough without one."""
+        """Observe a compaction that was performed, failed, reverted, or avoided by the ladder."""
         ...
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """A context was made; so many of its tokens begin as the request before did."""
+        """Observe a new context; ``tokens_repeated`` of its tokens are a prefix shared with the previous
+        request.
+        """
         ...
 
 
@@ -154,49 +167,54 @@ class FollowingObserver(Protocol):
     """An observer that also follows a compaction while it runs."""
 
     def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[object]:
-        """Entered before a compaction is planned, left when it has ended, ``compaction_ended`` lies
-        within."""
+        """Return a context manager that is entered before a compaction is planned and left after it has
+        ended.
+
+        ``compaction_ended`` is called within it.
+        """
         ...
 
 
 @runtime_checkable
 class ProgressObserver(Protocol):
-    """An observer that is told how far a summary is that takes several calls."""
+    """An observer that receives the progress of a summary that takes several calls."""
 
     def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
-        """So many of the chunks of a summary, or of one part of it, were summarised."""
+        """Observe that ``done`` of ``chunks`` chunks of a summary, or of a part of it, are summarised."""
         ...
 
 
 @runtime_checkable
 class FinishingObserver(Protocol):
-    """An observer that may still have work under way when the memory closes."""
+    """An observer that may still have work running when the memory closes."""
 
     async def finish(self) -> None:
-        """Wait for it; for how long is the observer's own matter."""
+        """Wait for the running work; the observer chooses its own time limit."""
         ...
 
 
 class Owner(Protocol):
-    """Who works on a compaction, so that what a dead process left unfinished is not waited for."""
+    """The identity of a process that works on a compaction, so that work of a dead process can be taken
+    over.
+    """
 
     @property
     def name(self) -> str:
-        """Names this process on this machine."""
+        """Name of this process, unique on this machine."""
         ...
 
     def is_gone(self, name: str) -> bool:
-        """Whether the process with this name certainly runs no more; never certain of ``""``."""
+        """Return whether the process with this name certainly no longer runs; False for ``""``."""
         ...
 
 
 class Nobody:
-    """An owner without a name: what it leaves unfinished waits for its lease."""
+    """An owner without a name; its unfinished work stays locked until its lease expires."""
 
     name = ""
 
     def is_gone(self, name: str) -> bool:
-        """Never certain."""
+        """Return False: the process may still run."""
         del name
         return False
 
@@ -208,36 +226,36 @@ class TokenCount(Value, frozen=True):
     """The size of a message in tokens."""
 
     total: int
-    """All of it, with what the API adds around a message."""
+    """Tokens of the whole message, including what the API adds around it."""
     thinking: int = 0
-    """The share of thinking blocks in ``total``: what dropping them saves."""
+    """Tokens of thinking blocks in ``total``, saved if they are dropped."""
 
 
 class TokenCounter(Protocol):
-    """Measures texts and messages in tokens. Pure and quick: it runs on every append.
+    """Counts tokens of texts and messages. Pure and fast: it runs on every append.
 
-    Monotone: adding content never lowers a count. An image costs the same in any encoding.
+    Monotone: more content never lowers a count. An image costs the same in any encoding.
     """
 
     def count_text(self, text: str) -> int:
-        """The tokens of a text by itself."""
+        """Return the tokens of a text alone."""
         ...
 
     def count_message(self, message: Message) -> TokenCount:
-        """The tokens of a message as a request carries it, a few for its frame included."""
+        """Return the tokens of a message in a request, including its frame."""
         ...
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
-        """The tokens of tool definitions, with what the API adds when there are any."""
+        """Return the tokens of tool definitions, including what the API adds if there are any."""
         ...
 
 
 @runtime_checkable
 class RequestCounter(Protocol):
-    """A token counter that can also have a whole request counted exactly, over the network.
+    """A token counter that can also count a whole request exactly, over the network.
 
-    It is asked after a compaction, when the size matters most; its answer corrects the estimates
-    that follow. Raises ``TokenCountError``; then the estimate stands.
+    It is used after a compaction, when an exact size matters most, and corrects later estimates. Raises
+    ``TokenCountError`` on failure; the estimate is then used.
     """
 
     async def count_request(
@@ -248,5 +266,5 @@ class RequestCounter(Protocol):
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
     ) -> int:
-        """The input tokens of a request."""
+        """Return the input tokens of a request."""
         ...

@@ -1,4 +1,4 @@
-"""The port for naming what messages are about where no model does."""
+"""The port for naming topics without a model."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,8 +7,8 @@ from .summariser import SourceMessage
 
 
 class TopicExtractor(Protocol):
-    """Names topics. Weak by nature: what it finds are labels, and nothing is ever filtered by them."""
+    """Names topics. The result is approximate: topics are labels and never filter messages."""
 
     def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
-        """At most ``most`` names of 1 to 4 words, the most important first. Pure; never raises."""
+        """Return at most ``most`` names of 1 to 4 words, the most important first. Pure; never raises."""
         ...

@@ -1,1 +1,1 @@
-"""What all use cases share while they run: the core, observers, and code of the user."""
+"""Shared parts of all use cases: the core, observers, and calls of user code."""

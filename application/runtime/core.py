@@ -1,4 +1,4 @@
-"""The core that all use cases share: the ports, the settings, and how a request is measured."""
+"""The core of all use cases: the ports, the settings, and the measurement of requests."""
 
 import dataclasses
 import json
@@ -55,7 +55,7 @@ from refold.domain.value import Value, byte_size, replace
 from .opening_process import OpeningProcess
 
 REMEMBERED = 1_000
-"""Of so many conversations the last request is remembered."""
+"""Number of conversations whose last request is remembered."""
 
 
 class _Request(NamedTuple):
@@ -64,18 +64,18 @@ class _Request(NamedTuple):
     fixed: int
     tokens: int
     decisions: int
-    """How many events of the conversation were no messages."""
+    """Number of events of the conversation that are not messages."""
     summary_id: str | None
     previews: Mapping[PreviewKey, Preview]
     pins: tuple[PinnedText, ...]
     memories: MemoriesChosen | None
 
     def is_fixed_like(self, other: "_Request") -> bool:
-        """Whether system text and tools are the same, for the same model: caches know one only."""
+        """Return whether system text, tools and model are the same, as a prompt cache requires."""
         return self[:3] == other[:3]
 
     def is_decided_like(self, other: "_Request") -> bool:
-        """Whether no decision lies between that changes what is shown."""
+        """Return whether no decision in between changed the rendered content."""
         return self.decisions == other.decisions or self[5:] == other[5:]
 
 
@@ -86,10 +86,11 @@ class LastRequests:
         self._known: OrderedDict[str, _Request] = OrderedDict()
 
     def repeated(self, loaded: LoadedConversation, context: Context, system: System) -> int:
-        """How many tokens of ``context`` the request before it began with; remembers this one.
+        """Return the tokens of the prefix that ``context`` shares with the previous request; remember this
+        one.
 
-        Between two decisions a request begins with the whole request before (invariant 18); after
-        one, only the caller's system text and tools are sure to be the same.
+        Without a decision in between, a request begins with the whole previous request. After one, only the
+        caller's system text and tools are certainly the same.
         """
         window, state = loaded.window, loaded.state
         now = _Request(
@@ -112,88 +113,87 @@ class LastRequests:
         return min(before.tokens if now.is_decided_like(before) else now.fixed, now.tokens)
 
     def forget(self, thread_id: str) -> None:
-        """Forget the last request of a conversation: something that it showed was erased."""
+        """Forget the last request of a conversation after content in it was erased."""
         self._known.pop(thread_id, None)
 
 
 _ENVELOPE_BYTES = 1_000
-"""What the body of a request has besides: the names of its fields, the model, its other parameters."""
+"""Bytes of a request body for field names, the model and other parameters."""
 
 
 class ModelSettings(Value, frozen=True):
-    """What holds for requests to some models in place of the general settings."""
+    """Settings for requests to some models that override the general ones."""
 
     prefix: str
-    """How the names of these models begin; the longest prefix that fits counts, alone."""
+    """Prefix of the names of these models; only the longest matching prefix applies."""
     window: int | None
     policy: CompactionPolicy
     request_bytes: int = 32_000_000
 
 
 class NotesSettings(Value, frozen=True):
-    """When durable notes are taken, by whom, and where they are written."""
+    """Settings for durable notes: when they are taken, by what, and where they are written."""
 
     by: Literal["auto", "ledger", "off"] = "auto"
-    """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
+    """``auto``: the summariser's model if it has one, else code, from the ledger."""
     folder: Path | None = None
-    """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    """Folder for ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``, or None to write no files."""
     searched: Path | None = None
-    """Where such files are searched; None: in ``folder``."""
+    """Folder in which such files are searched, or None for ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
-    """Notes are taken when a request is larger than the window less both (requirement C1)."""
+    """Tokens before the compaction trigger at which notes are taken."""
     timeout: float = 3.0
-    """Seconds that a turn waits for notes by a model beyond what else it waits for (requirement C10)."""
+    """Additional seconds that a turn waits for notes by a model."""
     timezone: str | None = None
-    """Whose days the daily files are of: a name or an offset; None: the zone of this machine."""
+    """Time zone of the daily files as a name or an offset, or None for that of this machine."""
 
 
 OwnerMemories = Literal["notes", "summaries", "off"]
 
 
 class MemoriesSettings(Value, frozen=True):
-    """Which earlier messages are quoted in the system text (requirement C4)."""
+    """Settings for earlier messages that are quoted in the system text."""
 
     most: int = 0
-    """How many at most; 0: none are."""
+    """Maximum number of quoted messages; 0 quotes none."""
     least_score: float = 0.4
-    """Relative to the best one."""
+    """Minimum score relative to the best message."""
     tokens: int = 1_500
-    """All of them together."""
+    """Maximum tokens of all quoted messages together."""
     of_owner: OwnerMemories = "notes"
-    """What may be quoted of other conversations of the same owner: their notes, their summaries as well,
-    or nothing."""
+    """Content of the owner's other conversations that may be quoted: notes, summaries as well, or nothing."""
 
 
 class InstructionSettings(Value, frozen=True):
-    """Which files of instructions are part of the system text (requirement C5)."""
+    """Settings for instruction files in the system text."""
 
     files: tuple[Path, ...] = ()
     characters: int = 20_000
-    """Of one file."""
+    """Maximum characters of one file."""
     total: int = 24_000
-    """Of all together."""
+    """Maximum characters of all files together."""
 
 
 class Settings(Value, frozen=True):
-    """What an agent configures."""
+    """The settings of a memory."""
 
     window: int | None = None
-    """The context window in tokens; None: the window that is known for the model."""
+    """Context window in tokens, or None for the known window of the model."""
     model: str | None = None
-    """The model that answers, unless a call names another."""
+    """Model that answers, unless a call names another."""
     policy: CompactionPolicy = CompactionPolicy()
     background: bool = False
-    """Whether a compaction that is due begins after an append, without anybody waiting for it."""
+    """Whether a due compaction begins in the background after an append."""
     close_wait: float = 5.0
-    """Seconds that closing waits for compactions in the background before it gives them up."""
+    """Seconds that closing waits for background compactions before it cancels them."""
     compaction_wait: float = 30.0
-    """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
+    """Seconds that a request which does not fit waits for a compaction of another caller."""
     summary_place: SummaryPlace = "user"
     request_bytes: int = 32_000_000
-    """The most bytes that the body of a request may have."""
+    """Maximum bytes of a request body."""
     shorten_texts: bool = True
-    """Whether a user's text that is too large to stay whole is shown by its beginning and its end."""
+    """Whether a user's text that is too large is shortened to its beginning and end."""
     recall_tokens: int = 4_000
     recall_hits: int = 5
     recall_least_score: float = 0.0
@@ -205,7 +205,7 @@ class Settings(Value, frozen=True):
     models: tuple[ModelSettings, ...] = ()
 
     def for_model(self, model: str | None) -> "Settings":
-        """These settings as they are for requests to ``model``."""
+        """Return these settings as they apply to requests to ``model``."""
         found = longest_prefix(model, (own.prefix for own in self.models))
         if found is None:
             return self
@@ -214,28 +214,28 @@ class Settings(Value, frozen=True):
 
 
 class Layout(NamedTuple):
-    """What a request was made with that callers do not say."""
+    """The parts of a request that callers do not pass."""
 
     instructions: str
-    """The text of the instruction files."""
+    """Text of the instruction files."""
     place: SummaryPlace
     signed: bool
     """Whether the provider's own compaction block is sent."""
 
 
 class Extras(NamedTuple):
-    """What a request carries besides the conversation."""
+    """The parts of a request apart from the conversation, as passed by the caller."""
 
     system: System = None
     tools: Sequence[Mapping[str, Any]] = ()
     model: str | None = None
     layout: Layout | None = None
-    """As it was recorded; None: as it is now."""
+    """Recorded layout, or None for the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Ports and settings, handed to every use case."""
+    """Ports and settings that every use case gets."""
 
     log: ConversationLog
     keeper: LogKeeper
@@ -244,49 +244,49 @@ class Core:
     counter: TokenCounter
     summariser: Summariser
     fallback: Summariser
-    """Asked when the context does not fit and ``summariser`` could not help: needs no model."""
+    """Summariser without a model, used if the context does not fit and ``summariser`` failed."""
     clock: Clock
     new_id: NewId
     settings: Settings
     notes_folder: NotesFolder | None = None
-    """Where notes are written as files; None: nowhere."""
+    """Folder where notes are written as files, or None."""
     markdown: MarkdownPages | None = None
-    """The Markdown files that are searched; None: none are."""
+    """Markdown files to search, or None."""
     section_vectors: SectionVectors = field(default_factory=SectionVectors)
     topics: TopicExtractor = field(default_factory=FrequentTerms)
-    """Names topics where no model does."""
+    """Topic extractor for summaries without topics of a model."""
     instructions: str = ""
-    """The text of the instruction files, as every request carries it behind the caller's system text."""
+    """Text of the instruction files, which follows the caller's system text in every request."""
     instruction_files: tuple[ShownFile, ...] = ()
-    """What became of each of these files."""
+    """Instruction files as they are shown."""
     observers: tuple[Observer, ...] = ()
     owner: Owner = NOBODY
     sdk_tools: SDKTools = NO_SDK
-    """Makes tools for agents of an SDK's own kind."""
+    """Factory for tools of an agent SDK."""
     process: OpeningProcess = field(default_factory=OpeningProcess)
-    """Has opened all of this, and is the only one that may use it."""
+    """Process that opened the memory; only this process may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: Asked = field(default_factory=Asked)
-    """The newest requests, whose answers are not stored yet."""
+    """Newest requests whose answers are not stored yet."""
     turns: Turns = field(default_factory=TurnsInMemory)
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
-    """What could not be written yet; ``log`` writes it with what is written next."""
+    """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
 
     def here(self) -> "Core":
-        """This core, in the process that opened it.
+        """Return this core if this process opened it.
 
         Raises:
-            OpenedBeforeFork: this process was forked from that one.
+            OpenedBeforeFork: this process was forked from the one that opened it.
         """
         self.process.check()
         return self
 
     def for_model(self, model: str | None) -> "Core":
-        """This core with the settings for requests to ``model``, or else to the usual one."""
+        """Return this core with the settings for requests to ``model``, or else to the default model."""
         if not self.settings.models:
             return self
         return dataclasses.replace(
@@ -298,15 +298,15 @@ class Core:
         return dataclasses.replace(self, settings=replace(self.settings, policy=policy))
 
     def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
-        """Return this core with the summariser as it is where ``model`` answers, or else the usual one.
+        """Return this core with the summariser for answers of ``model``, or else of the default model.
 
-        ``asked``: the model that is to be asked for summaries, whatever was configured.
+        ``asked``: model to use for summaries regardless of the configuration.
         """
         chosen = for_models(self.summariser, asked, model or self.settings.model)
         return self if chosen is self.summariser else dataclasses.replace(self, summariser=chosen)
 
     def budget(self, extras: Extras) -> Budget:
-        """The budget of requests that carry these extras."""
+        """Return the budget of requests with these extras."""
         model = extras.model or self.settings.model
         settings = self.settings.for_model(model)
         return replace(
@@ -324,19 +324,19 @@ class Core:
         )
 
     def layout(self, extras: Extras) -> Layout:
-        """How the request is laid out: as it was recorded, or as it is made now."""
+        """Return the recorded layout of the request, or the current one."""
         model, place = extras.model or self.settings.model, self.settings.summary_place
         return extras.layout or Layout(self.instructions, place, takes_signed_summaries(model))
 
     def frame(self, extras: Extras) -> Frame:
-        """Everything that a request with these extras carries besides the conversation."""
+        """Return everything in a request with these extras apart from the conversation."""
         model = extras.model or self.settings.model
         instructions, place, signed = self.layout(extras)
         tools, binds = tuple(extras.tools), binds_thinking(model)
         return Frame(extras.system, instructions, tools, model, place, signed, binds)
 
     def system_of(self, extras: Extras) -> System:
-        """The caller's system prompt with the instruction files behind it."""
+        """Return the caller's system prompt followed by the instruction files."""
         given, own = extras.system, self.layout(extras).instructions
         if not own:
             return given
@@ -345,7 +345,7 @@ class Core:
         return [*given, text_block(own)]
 
     def extras_tokens(self, extras: Extras) -> int:
-        """The size of the caller's system prompt and tools, and of the instruction files."""
+        """Return the tokens of the caller's system prompt, the tools and the instruction files."""
         tokens = self._instructions_tokens(extras)
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
@@ -375,7 +375,7 @@ class Core:
         return known
 
     def _size(self, text: str) -> int:
-        # The system prompt is the same at every call of a conversation.
+        # The system prompt is the same in every call of a conversation.
         known = self._sizes.get(text)
         if known is None:
             if len(self._sizes) > 32:

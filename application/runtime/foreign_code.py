@@ -1,4 +1,4 @@
-"""Code of the user's own, and work that its caller gives up: what it raises ends what it was asked for."""
+"""Calls of user code, and work that its caller can withdraw."""
 
 import asyncio
 import threading
@@ -9,14 +9,14 @@ from refold.application.errors import RaisedOutside
 
 
 class Withdrawn(BaseException):
-    """The caller gave this work up before anything was written; it is never seen outside of the thread."""
+    """The caller withdrew the work before anything was written. Never leaves the thread."""
 
 
 class Withdrawal:
-    """Whether the caller of some work has given it up. Shared by the caller and the thread that works."""
+    """Withdrawal state of some work, shared by the caller and the working thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """``loop``: the loop in which the caller waits."""
+        """``loop``: event loop in which the caller waits."""
         self.loop = loop
         self._lock = threading.Lock()
         self._is_withdrawn = False
@@ -25,40 +25,40 @@ class Withdrawal:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the caller has given it up; what writes already goes on all the same."""
+        """Whether the caller has withdrawn the work; a write that has begun continues."""
         return self._is_withdrawn
 
     def withdraw(self) -> bool:
-        """Give the work up, unless it writes already. Whether a thread is at it, which must be waited for."""
+        """Withdraw the work unless it is writing. Return whether a thread runs it and must be awaited."""
         with self._lock:
             self._is_withdrawn = True
             return self._has_started
 
     def start(self) -> None:
-        """Note that a thread begins to work.
+        """Mark the work as started.
 
         Raises:
-            Withdrawn: it must not.
+            Withdrawn: the work was withdrawn.
         """
         with self._lock:
             self._refuse()
             self._has_started = True
 
     def write(self) -> None:
-        """Note that writing begins: from here on, the work goes on to its end.
+        """Mark the beginning of a write; from here on the work runs to its end.
 
         Raises:
-            Withdrawn: it must not begin.
+            Withdrawn: the work was withdrawn.
         """
         with self._lock:
             self._refuse()
             self._writes = True
 
     def refuse(self) -> None:
-        """Go no further with work that was given up.
+        """Raise if the work was withdrawn before writing.
 
         Raises:
-            Withdrawn: it was, and nothing is written yet.
+            Withdrawn: the work was withdrawn and nothing is written yet.
         """
         with self._lock:
             self._refuse()
@@ -69,21 +69,21 @@ class Withdrawal:
 
 
 CURRENT: ContextVar[Withdrawal | None] = ContextVar("refold_withdrawal", default=None)
-"""Of the work that this thread does for a coroutine; None where nobody can give it up."""
+"""Withdrawal state of the work that this thread does for a coroutine, or None."""
 
 
 def is_given_up() -> bool:
-    """Whether the caller of the work that this thread does has given it up."""
+    """Return whether the caller has withdrawn the work of this thread."""
     withdrawal = CURRENT.get()
     return withdrawal is not None and withdrawal.is_withdrawn
 
 
 class Contained:
-    """A context manager around a call of code that is not ours.
+    """A context manager around a call of user code.
 
-    ``SystemExit``, ``KeyboardInterrupt``, ``GeneratorExit`` and ``asyncio.CancelledError`` that the
-    code raises become ``RaisedOutside``, which is an ordinary exception. What comes from the caller,
-    such as a cancellation of the task or Ctrl-C in the main thread, goes on as it is.
+    ``SystemExit``, ``KeyboardInterrupt``, ``GeneratorExit`` and ``asyncio.CancelledError`` that the code
+    raises become ``RaisedOutside``, which is an ordinary exception. Exceptions from the caller, such as a
+    cancellation of the task or Ctrl-C in the main thread, are not changed.
     """
 
     def __enter__(self) -> "Contained":
@@ -105,7 +105,7 @@ class Contained:
         if isinstance(error, Withdrawn):
             return True
         if isinstance(error, GeneratorExit):
-            # A coroutine that is closed is not closed by its own task.
+            # A coroutine may be closed by another task than its own.
             return self._task is not None and _task() is not self._task
         if self._task is not None and self._task.cancelling() > self._cancellations:
             return isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
@@ -114,7 +114,7 @@ class Contained:
 
 
 def described(error: BaseException) -> str:
-    """Say what was raised, for a result or a log line."""
+    """Describe an exception for a result or a log message."""
     return str(error) if isinstance(error, RaisedOutside) else f"{type(error).__name__}: {error}"
 
 

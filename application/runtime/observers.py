@@ -1,4 +1,4 @@
-"""Telling observers what happened: what they raise is logged and goes no further."""
+"""Notification of observers; their exceptions are logged and not raised further."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -21,14 +21,14 @@ logger = plain_logger(__name__)
 
 
 def tell_compaction(core: Core, result: CompactionResult) -> None:
-    """Tell every observer how a compaction, an undoing or a ladder without one ended."""
+    """Notify every observer of a compaction, a revert, or a ladder that needed no summary."""
     for observer in core.observers:
         with _guarded():
             observer.compaction_ended(result)
 
 
 def tell_request(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
-    """Tell every observer that a request was made, and how much of it repeats the one before."""
+    """Notify every observer of a request, and of the prefix that it shares with the previous one."""
     if not core.observers:
         return
     repeated = core.last_requests.repeated(loaded, context, extras.system)
@@ -38,7 +38,7 @@ def tell_request(core: Core, loaded: LoadedConversation, context: Context, extra
 
 
 def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
-    """Tell the observers that want to know it how far a summary is."""
+    """Notify progress observers of the finished chunks of a summary."""
     for observer in core.observers:
         if isinstance(observer, ProgressObserver):
             with _guarded():
@@ -47,7 +47,7 @@ def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
 
 @contextmanager
 def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
-    """A compaction that runs, for the observers that follow one."""
+    """Enter the contexts of observers that follow compactions, for the duration of one."""
     with ExitStack() as stack:
         for observer in core.observers:
             if isinstance(observer, FollowingObserver):
@@ -59,9 +59,9 @@ def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
 
 
 class Telling:
-    """Tells how compactions went that are made one after the other: each as it is in the answer.
+    """Notifies observers of consecutive compactions, each with the result that the caller gets.
 
-    The figures of the last one are known when all is done; it counts as running until then.
+    The final figures of the last one are known at the end; it counts as running until then.
     """
 
     def __init__(self, core: Core, thread_id: str, trigger: Trigger) -> None:
@@ -71,7 +71,7 @@ class Telling:
         self._stack = ExitStack()
         self._ended: CompactionResult | None = None
         self._told: set[str] = set()
-        """The attempts of which the end was told already."""
+        """Attempts whose end has been reported."""
 
     def __enter__(self) -> "Telling":
         return self
@@ -80,22 +80,22 @@ class Telling:
         self._tell()
 
     def begin(self) -> None:
-        """Note that one begins; the one before it is told."""
+        """Begin a compaction, and report the one before it."""
         self._tell()
         self._stack.enter_context(followed(self._core, self._thread_id, self._trigger))
 
     def ended(self, result: CompactionResult) -> None:
-        """Note how it ended."""
+        """Record the result of the current compaction."""
         self._ended = result
 
     def finish(self, result: CompactionResult | None) -> None:
-        """Tell the last one, with all of its figures; None: nothing was done."""
+        """Report the last compaction with its final figures, or nothing if ``result`` is None."""
         self._ended = result
         self._tell()
 
     def _tell(self) -> None:
         ended, self._ended = self._ended, None
-        # That there is nothing to do is news only to somebody who asked for it.
+        # "Nothing to do" is reported only to callers that asked for a compaction.
         is_news = self._trigger == "manual" or (ended and ended.outcome != "nothing_to_do")
         if ended is not None and is_news and ended.attempt_id not in self._told:
             tell_compaction(self._core, ended)
@@ -104,7 +104,7 @@ class Telling:
 
 
 async def finish_observers(core: Core) -> None:
-    """Wait for what observers have under way, before the memory closes."""
+    """Wait for running work of observers before the memory closes."""
     for observer in core.observers:
         if isinstance(observer, FinishingObserver):
             with _guarded():
@@ -121,5 +121,5 @@ def _guarded() -> Generator[None]:
     try:
         with Contained():
             yield
-    except Exception as error:  # An observer of the user's own may raise anything.
+    except Exception as error:  # A user's observer may raise anything.
         logger.warning("an observer failed: %s", raised(error))

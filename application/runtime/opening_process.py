@@ -1,4 +1,4 @@
-"""The process that opened something, and how long its work waits for a log that another program holds."""
+"""The process that opened a memory, and the time limits of its writes for a locked log."""
 
 import ctypes
 import os
@@ -11,15 +11,15 @@ from weakref import WeakSet
 from refold.application.errors import OpenedBeforeFork
 
 BRIEFLY = 1.0
-"""Seconds that a request which fits as it is waits for the log, all in all, to have its decisions stored."""
+"""Total seconds that a request which already fits waits for the log to store its decisions."""
 
 LOCK_WAIT: ContextVar[float | None] = ContextVar("refold_lock_wait", default=None)
-"""Seconds that a write waits for the log at most; None: as long as the log itself says."""
+"""Maximum seconds that a write waits for the log, or None for the log's own limit."""
 
 
 @contextmanager
 def waiting_at_most(seconds: float | None) -> Generator[None]:
-    """Have writes within wait so long at most; None: as long as they would without."""
+    """Limit the wait of writes within the context; None keeps the current limit."""
     if seconds is None:
         yield
         return
@@ -31,11 +31,11 @@ def waiting_at_most(seconds: float | None) -> Generator[None]:
 
 
 _forks = 0
-"""How many forks lie between this process and the one that was started."""
+"""Number of forks between this process and the original one."""
 
 
 _kept: WeakSet[object] = WeakSet()
-"""What lives for ever in a forked process."""
+"""Objects that are never destroyed in a forked process."""
 
 
 def live_for_ever(
@@ -43,15 +43,14 @@ def live_for_ever(
     add: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
     held: Callable[[object], Any] = ctypes.py_object,
 ) -> None:
-    """Have an object never be destroyed, not even while Python takes itself down."""
+    """Prevent the destruction of an object, even during interpreter shutdown."""
     add(held(one))
 
 
 def keep_in_child(one: object) -> None:
-    """Have an object live for ever in a process that is forked from this one.
+    """Prevent the destruction of an object in processes forked from this one.
 
-    For what runs when it is destroyed: there it may touch files of this process, or wait for a lock of a thread
-    that does not live there.
+    A destructor there could use files of this process, or wait for a lock of a thread that does not exist.
     """
     _kept.add(one)
 
@@ -69,26 +68,27 @@ if hasattr(os, "register_at_fork"):
 
 
 class OpeningProcess:
-    """Names the process that made it, and tells it from every process that is forked from that one.
+    """Identity of the process that created it, different in every fork of that process.
 
-    By its id, since a fork may bypass Python; and by the number of forks, since ids are given again.
+    It compares the process id, since a fork may bypass Python, and the number of forks, since ids are
+    reused.
     """
 
     __slots__ = ("_forks", "_pid", "what")
 
     def __init__(self, what: str = "this memory") -> None:
-        """``what`` was opened."""
+        """``what``: name of the opened object for errors."""
         self.what = what
         self._pid = os.getpid()
         self._forks = _forks
 
     @property
     def is_this(self) -> bool:
-        """Whether it is the process that runs here."""
+        """Whether it is the current process."""
         return os.getpid() == self._pid and self._forks == _forks
 
     def check(self) -> None:
-        """Check that it is the process that runs here.
+        """Raise unless it is the current process.
 
         Raises:
             OpenedBeforeFork: this process was forked from it.

@@ -1,4 +1,4 @@
-"""Representations for people: what a value is, never all that it holds."""
+"""Short representations and plain log messages, without conversation content."""
 
 import logging
 import re
@@ -23,10 +23,10 @@ LONGEST = 80
 
 
 class ShortRepr:
-    """A base for values whose long fields are cut where they are represented."""
+    """A mixin for values whose long fields are shortened in their representation."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """What pydantic represents: the fields, long ones in short."""
+        """Return the fields for the representation, long ones shortened."""
         return [(name, _Short(value)) for name, value in vars(self).items()]
 
 
@@ -41,21 +41,21 @@ class _Short:
 ShownThreadIds = Literal["plain", "hashed", "omitted"]
 
 _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, RaisedOutside)
-"""Errors whose words are those of code or of a service outside, which may quote what it was given."""
+"""Errors whose text comes from user code or external services and may quote its input."""
 _QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 
 _asked: dict[int, ShownThreadIds] = {}
-"""What each open memory asks for. Lines in plain words come from code that serves several."""
+"""Setting of each open memory. Log messages come from code that serves several memories."""
 
 
 def show_thread_ids(shown: ShownThreadIds, owner: object) -> None:
-    """Show ids no more openly than so, in every line in plain words, as long as ``owner`` is there."""
+    """Limit how thread ids appear in all log messages while ``owner`` exists."""
     _asked[id(owner)] = shown
     weakref.finalize(owner, _asked.pop, id(owner), None).atexit = False
 
 
 def shown_id(thread_id: str, shown: ShownThreadIds) -> str:
-    """What stands for a thread id; empty where nothing does."""
+    """Return the text to show for a thread id; empty if none is shown."""
     match shown:
         case "plain":
             return thread_id
@@ -68,15 +68,15 @@ def shown_id(thread_id: str, shown: ShownThreadIds) -> str:
 
 
 def hashed(thread_id: str) -> str:
-    """A digest that is the same at any time: lines of one conversation still belong together.
+    """Return a stable digest, so that log messages of one conversation can be grouped.
 
-    Who can guess an id can check the guess: this hides names from sight, it does not keep secrets.
+    A guessed id can be verified: the digest hides names, but does not keep them secret.
     """
     return sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def conversation(thread_id: str) -> str:
-    """How a line in plain words calls a conversation, or a stream of it."""
+    """Return the name of a conversation, or of a stream of it, for log messages."""
     thread_id = thread_of(thread_id)
     asked = _asked.copy().values()
     if "omitted" in asked:
@@ -85,9 +85,9 @@ def conversation(thread_id: str) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """What code that is not ours raised, and where: its words may quote a message."""
+    """Return type and location of an exception from user code; its text may quote a message."""
     if isinstance(error, LogError):
-        return unquoted(error)  # It is of the log, below whatever was called.
+        return unquoted(error)  # A subclass of LogError from below the called code.
     inner = error.__cause__ if isinstance(error, RaisedOutside) and error.__cause__ else error
     reason = getattr(error, "reason", "") if isinstance(error, _OF_OTHERS) else ""
     kind = f"{type(inner).__name__} {reason}" if reason else type(inner).__name__
@@ -96,14 +96,14 @@ def raised(error: BaseException) -> str:
 
 
 def unquoted(error: BaseException) -> str:
-    """What an error says, without what it quotes, which may be what people said, or an id."""
+    """Return the text of an error without quotations, which may be user content or an id."""
     if isinstance(error, OSError) and error.errno is not None:
-        return str(error)  # What it quotes is a path.
+        return str(error)  # It quotes only a path.
     return _QUOTED.sub("…", str(error))
 
 
 def plain_logger(name: str) -> logging.Logger:
-    """The logger of a module, for lines in plain words: what is said of errors there is made harmless."""
+    """Return the logger of a module; errors in its messages are stripped of quoted content."""
     logger = logging.getLogger(name)
     logger.addFilter(_harmless)
     return logger
@@ -113,7 +113,7 @@ def _harmless(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
         record.args = tuple(map(_told, record.args))
     if record.exc_info and (error := record.exc_info[1]) is not None:
-        # A traceback ends in the words of the error.
+        # A traceback ends with the text of the error.
         record.msg, record.args = f"{record.getMessage()}: {raised(error)}", ()
         record.exc_info = record.exc_text = None
     return True
