@@ -1,1 +1,1 @@
-"""Erasing messages and conversations, with everything that was made from them."""
+"""Erase messages and conversations, with everything that was made from them."""

@@ -1,4 +1,4 @@
-"""Use cases: erase messages, or a conversation, with everything that was copied or made from them."""
+"""Erase messages or conversations, with everything that was copied or made from them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -34,17 +34,17 @@ from .rebuilt_summary import Remade, remade
 Where = int | str | Sequence[int | str]
 
 Positions = Mapping[str, frozenset[int]]
-"""Messages, by conversation."""
+"""Positions of messages, by thread id."""
 
 
 def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> ErasureReport:
-    """Erase messages in every conversation that has them, in all or in none; what is erased stays so.
+    """Erase messages in all conversations that have them, in one transaction.
 
-    Blocks, and runs a loop of its own: call it from a thread without one.
+    Blocks, and runs an event loop of its own: call it from a thread without one.
 
     Raises:
         UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing was erased.
-        ConversationGone: the conversation was erased as a whole.
+        ConversationGone: the whole conversation was erased.
     """
     positions = _positions(core, thread_id, where)
     erasing = _Erasing(core, reason)
@@ -61,9 +61,9 @@ def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> Erasure
 
 
 def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
-    """Erase a conversation, and its messages in the conversations that were forked from it.
+    """Erase a conversation, and its messages in its forks.
 
-    What was said in those after they were forked stays, and so does what it was itself forked from.
+    Messages added to the forks later stay, and so does the conversation that it was forked from.
 
     Raises:
         InvalidThreadId: there is no such conversation.
@@ -84,7 +84,7 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
 
 
 def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
-    """Erase every message of an owner, in all conversations in one transaction; those of others stay."""
+    """Erase every message of an owner in all conversations, in one transaction."""
     erasing = _Erasing(core, reason, owner=owner)
     erasing.begin(lambda load: messages_of_owner(core, load, owner))
     known = is_known(core, owner)
@@ -92,11 +92,13 @@ def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
 
 
 def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:
-    """The other conversations that erasing these messages reaches; None: the whole conversation.
+    """Return the other conversations that erasing these messages affects.
+
+    Without ``where``, the whole conversation is meant.
 
     Raises:
         UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
-        ConversationGone: the conversation was erased as a whole.
+        ConversationGone: the whole conversation was erased.
     """
     if where is None:
         return tuple(sorted(_forked(core, core.log.load(thread_id).present())))
@@ -107,13 +109,13 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
 
 
 def finish(core: Core) -> bool:
-    """Remove what earlier erasures may have left in files; whether nothing is left."""
+    """Remove remains of earlier erasures from files, and return whether none are left."""
     done = core.log.finish_erasures(lambda: forget_erased(core))
     return write_notes(core) and done
 
 
 def derived_places(core: Core) -> Sequence[Place]:
-    """What ``forget_erased`` reaches."""
+    """Return the derived places that ``forget_erased`` cleans."""
     places: list[Place] = ["read models", "recall index"]
     if core.recall.embedder is not None:
         places.append("vectors")
@@ -123,7 +125,7 @@ def derived_places(core: Core) -> Sequence[Place]:
 
 
 def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> ErasureReport:
-    """``noted``: the conversations of which something was noted that is gone as a whole."""
+    """Return the report; ``noted`` are conversations whose notes are gone completely."""
     parts = list(done)
     removed = tuple(one for part in parts for one in part.removed)
     kept = tuple(str(path) for path in core.keeper.damaged_copies())
@@ -166,7 +168,7 @@ def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
 def _family(
     core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
 ) -> Positions:
-    """The messages in every conversation that has them, this one first."""
+    """Return the messages in every conversation that has them, this one first."""
     known = erasing.traced(loaded, positions)
     versions = {p: logged.version for p, (logged, _) in known.messages.items()}
     others = copies(core, loaded.thread_id, versions)
@@ -175,7 +177,7 @@ def _family(
 
 
 def _forked(core: Core, loaded: LoadedConversation) -> Positions:
-    """The messages of a conversation in those that were forked from it."""
+    """Return the messages of a conversation in its forks."""
     if loaded.state.erased:
         return {}
     shared = sorted(descendants(core, loaded.thread_id).items())
@@ -187,7 +189,7 @@ def _forked(core: Core, loaded: LoadedConversation) -> Positions:
 
 
 def _withdrawn(known: Lineage) -> Mapping[int, NotesFlushed]:
-    """What was noted of messages that are erased now, by version."""
+    """Return the notes that were taken from newly erased messages, by version."""
     made = known.made_from(known.fresh)
     return {at: event for at, event in made if isinstance(event, NotesFlushed) and event.notes}
 
@@ -197,28 +199,31 @@ def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
 
 
 class _Erasing:
-    """One erasure, in all conversations that it reaches."""
+    """One erasure in all conversations that it affects."""
 
     def __init__(
         self, core: Core, reason: str, whole: str | None = None, owner: str | None = None
     ) -> None:
         self._owner = owner
-        """Whose messages are erased, if it is about all of a person's."""
+        """Owner of the messages to erase, if all of an owner's are erased."""
         self._core = core
         self._reason = reason
         self._whole = whole
-        """The conversation that is erased as a whole, if one is."""
+        """Thread id of the conversation to erase completely, or None."""
         self._known: dict[str, Lineage] = {}
         self._prepared: dict[str, Remade | None] = {}
         self._noted: dict[str, tuple[frozenset[int], Renoted]] = {}
-        """What is noted in each conversation, and what had been erased there when that was written."""
+        """New notes of each conversation, with the positions that were erased when they were
+        written.
+        """
         self._reach: Callable[[Loading], Positions] = lambda _: {}
         self._done: dict[str, Done] = {}
         self._quotations = Quotations(core)
 
     def begin(self, reach: Callable[[Loading], Positions]) -> Positions:
-        """Prepare it in the conversations that ``reach`` finds: the long part of the work, which is done
-        before anybody has to wait for it.
+        """Prepare the erasure in the conversations that ``reach`` returns.
+
+        This is the slow part of the work, done before the log is locked.
         """
         self._reach = reach
         found = reach(self._core.log.load)
@@ -231,14 +236,14 @@ class _Erasing:
         return found
 
     def finish(self) -> Mapping[str, Done]:
-        """Do it; what was done, by conversation."""
+        """Apply the erasure and return what was done, by thread id."""
         self._core.log.erase(self._decide, at=self._core.clock())
         for thread_id in self._done:
             self._core.last_requests.forget(thread_id)
         return self._done
 
     def traced(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
-        """What a conversation holds of these messages."""
+        """Return the stored events of a conversation that concern these messages."""
         thread_id = loaded.thread_id
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
@@ -249,7 +254,7 @@ class _Erasing:
         return known
 
     def _decide(self, load: Loading) -> Mapping[str, Erasure]:
-        # Somebody may have forked, appended or compacted since it was prepared.
+        # Others may have forked, appended or compacted since the preparation.
         self._done.clear()
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
@@ -271,7 +276,7 @@ class _Erasing:
         return erasures
 
     def _gone(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
-        """Everything that is erased, by conversation."""
+        """Return all positions that are erased, by thread id."""
         if self._whole is None:
             return reached
         return {**reached, self._whole: range(load(self._whole).state.length)}
@@ -314,9 +319,10 @@ class _Erasing:
 
 
 def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAgain, ...]:
-    """Apply erasures that another log of the same conversations records; what was erased now.
+    """Apply erasures that another log of the same conversations records; return those applied.
 
-    Only where it is about the same message or conversation: a backup can be of another history.
+    An erasure is applied only if the message or conversation is the same, since a backup may have
+    another history.
     """
     threads: dict[str, list[RecordedErasure]] = {}
     for recorded in dict.fromkeys(known):
@@ -349,7 +355,7 @@ def _in_conversation(
 
 
 def _readable(events: Iterable[Event]) -> dict[int, str]:
-    """The ids of the messages that were not erased, by position."""
+    """Return the ids of the messages that were not erased, by position."""
     found: dict[int, str] = {}
     for event in events:
         match event:

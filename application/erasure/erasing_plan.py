@@ -1,4 +1,4 @@
-"""The plan of an erasure: which messages go, and what else holds their text."""
+"""Plan an erasure: which messages to erase, and which other events contain their text."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,10 +45,10 @@ REASON = "erased"
 
 
 class Renoted(NamedTuple):
-    """Notes in the place of some that must go."""
+    """Notes that replace withdrawn ones."""
 
     replaces: frozenset[str] = frozenset()
-    """The ids of the others."""
+    """Ids of the withdrawn notes."""
     events: tuple[NotesFlushed, ...] = ()
 
 
@@ -60,11 +60,11 @@ def renoted(
     version: int,
     known: Sequence[Note] = (),
 ) -> Renoted:
-    """New notes for each of ``withdrawn``, by version: of the same messages, but for those that are
-    ``gone``, and of the time at which those were taken.
+    """Return new notes for each withdrawn flush, with the original times.
 
-    ``version``: of the conversation. ``known``: what stays noted elsewhere, and is not noted twice. Needs
-    no model; with notes turned off, nothing takes their place.
+    The notes are taken from the same messages except those that are ``gone``. ``version`` is that
+    of the conversation; ``known`` are notes that stay elsewhere and are not repeated. No model is
+    needed. If notes are switched off, there are no new ones.
     """
     replaces = frozenset(flush.flush_id for flush in withdrawn.values())
     if core.settings.notes.by == "off" or not withdrawn:
@@ -100,10 +100,10 @@ def _left(
     gone: frozenset[int],
     version: int,
 ) -> Mapping[int, Message]:
-    """The messages of all of them that are left, by position, oldest first."""
+    """Return the remaining messages of all these flushes by position, oldest first."""
     stop = max(flush.stop for flush in withdrawn)
     found: dict[int, Message] = {}
-    # A message never has a smaller version than the number of messages up to it.
+    # The version of a message is at least the number of messages up to it.
     for logged in read(core, thread_id, 1 + min(flush.start for flush in withdrawn), version):
         event = logged.event
         if not isinstance(event, MessageAppended):
@@ -116,7 +116,7 @@ def _left(
 
 
 class Done(NamedTuple):
-    """What was erased in one conversation."""
+    """The content that was erased in one conversation."""
 
     messages: Sequence[ErasedMessage] = ()
     removed: tuple[Removed, ...] = ()
@@ -129,12 +129,12 @@ class _Lost(NamedTuple):
     event: Event
     left: Event
     position: int
-    """Of the message that it loses it for."""
+    """Position of the message for which it loses content."""
 
 
 @dataclass(frozen=True)
 class ErasurePlan:
-    """What is removed from one conversation, and what happens with that."""
+    """The content to remove from one conversation, and the events that record it."""
 
     now: LoadedConversation
     known: Lineage
@@ -143,14 +143,14 @@ class ErasurePlan:
     renoted: Renoted
     reason: str
     quoting: Mapping[int, MemoriesChosen] = field(default_factory=dict[int, MemoriesChosen])
-    """By version: choices of memories that quote what is erased in another conversation."""
+    """Memory choices that quote erased messages of another conversation, by version."""
 
     def erasure(self) -> Erasure:
-        """As the log takes it."""
+        """Return the erasure in the form that the log accepts."""
         return Erasure({version: lost.left for version, lost in self._lost.items()}, self._events)
 
     def done(self) -> Done:
-        """As it is reported."""
+        """Return the erased content for the report."""
         thread_id, summary = self.now.thread_id, self.now.window.summary
         removed = tuple(
             Removed(thread_id=thread_id, place=place, version=version, count=count)
@@ -172,7 +172,7 @@ class ErasurePlan:
 
     @cached_property
     def _lost(self) -> Mapping[int, _Lost]:
-        """By version: each event that loses content."""
+        """Events that lose content, by version."""
         lost: dict[int, _Lost] = {}
         for message in self.messages:
             position = frozenset((message.position,))
@@ -181,11 +181,11 @@ class ErasurePlan:
             for version, event in self.known.made_from(position):
                 before = lost.get(version, _Lost(event, event, message.position))
                 left = without_quotes(remains_of(before.left, marker), is_quoted, WITHDRAWN)
-                # The message itself is marked as erased even where it holds nothing but calls.
+                # The message itself is marked as erased even if it contains only calls.
                 if left != before.left or isinstance(event, MessageAppended):
                     lost[version] = before._replace(left=left)
         for version, event in self.quoting.items():
-            # Any of the erasures that are recorded here vouches for it.
+            # Any erasure that is recorded here explains the change.
             known = _Lost(event, remains_of(event, ""), self.messages[0].position)
             lost.setdefault(version, known)
         return lost
@@ -212,11 +212,11 @@ class ErasurePlan:
 
 
 def erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
-    """Those of the messages asked for that were not erased before, as they will be."""
+    """Return the requested messages that were not erased before, as they will remain."""
     messages: list[ErasedMessage] = []
     for position in sorted(known.positions - known.erased):
         if position not in known.messages:
-            continue  # Of a message that was lost nothing is left either.
+            continue  # Nothing is left of a lost message.
         _, event = known.messages[position]
         stub = stub_of(event.message, marker_of(now.thread_id, position))
         tokens = core.counter.count_message(stub).total
@@ -227,7 +227,7 @@ def erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[Erased
 def erased_message(
     now: LoadedConversation, position: int, message_id: str, tokens: int
 ) -> ErasedMessage:
-    """The message that is erased, ``tokens`` of it left, and what that frees in the context."""
+    """Return the erased message, of which ``tokens`` remain, with the tokens freed in the context."""
     entry = entry_at(now.window.entries, position)
     freed = _shown(now, entry) - tokens if entry else 0
     return ErasedMessage(position, message_id, tokens, freed)
@@ -241,7 +241,7 @@ def _shown(now: LoadedConversation, entry: Entry) -> int:
 
 
 def marker_of(thread_id: str, position: int) -> str:
-    """What stands in the place of an erased message's words."""
+    """Return the text that replaces the words of an erased message."""
     return f"[Content unavailable: {address_of(thread_id, position)}]"
 
 
@@ -274,17 +274,17 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
 
 
 def messages_of_owner(core: Core, load: Loading, owner: str) -> Mapping[str, frozenset[int]]:
-    """The positions of the messages of an owner, by conversation.
+    """Return the positions of the messages of an owner, by thread id.
 
-    Those that name the owner as their own, and in the owner's conversations those that name nobody else;
-    and what was copied from such a conversation before the log said whose it is.
+    These are messages that name the owner, messages in the owner's conversations that name nobody,
+    and messages copied from such a conversation before the log recorded its owner.
     """
     named = core.views.messages_of(owner)
     found: dict[str, frozenset[int]] = {}
     for row in core.views.conversations():
         state = load(row.thread_id).state if row.owner == owner else None
         if state is not None:
-            # Every row is read: what is somebody else's must not go by mistake.
+            # Read every row, so that no message of another owner is erased by mistake.
             rows = core.views.messages(row.thread_id, 0, state.length)
             found[row.thread_id] = frozenset(
                 message.position for message in rows if message.owner in (None, owner)
@@ -303,7 +303,7 @@ def messages_of_owner(core: Core, load: Loading, owner: str) -> Mapping[str, fro
 
 
 def is_known(core: Core, owner: str) -> bool:
-    """Whether a conversation or a message is of an owner, erased messages as well."""
+    """Return whether the owner has a conversation or a message, including erased ones."""
     has_own = any(row.owner == owner for row in core.views.conversations())
     return has_own or bool(core.views.messages_of(owner))
 
@@ -311,33 +311,33 @@ def is_known(core: Core, owner: str) -> bool:
 def _versions(
     core: Core, loaded: LoadedConversation, positions: frozenset[int]
 ) -> Mapping[int, int]:
-    """The versions of messages, by position; those that were lost are left out."""
+    """Return the versions of messages by position, without lost messages."""
     rows = core.views.messages(loaded.thread_id, min(positions, default=0), loaded.state.length)
     return {row.position: row.version for row in rows if row.position in positions}
 
 
 Positions = Mapping[str, Collection[int]]
-"""Messages, by conversation."""
+"""Positions of messages, by thread id."""
 Choices = Mapping[int, MemoriesChosen]
-"""Choices of memories, by version."""
+"""Memory choices, by version."""
 
 
 class _Read(NamedTuple):
-    """What a conversation quotes of others, as far as it was read."""
+    """Quotations of other conversations in one conversation, up to a version."""
 
     version: int = 0
     choices: Choices = MappingProxyType({})
 
 
 class Quotations:
-    """The choices of memories that quote other conversations; what was read once is not read again."""
+    """Memory choices that quote other conversations, cached by conversation."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._known: dict[str, _Read] = {}
 
     def of(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
-        """By conversation: the choices that quote one of these messages of another one."""
+        """Return the choices that quote these messages from another conversation, by thread id."""
         owners = {load(thread_id).state.owner for thread_id in gone} - {None}
         if not owners:
             return {}  # Only conversations of the same owner quote each other.
@@ -372,7 +372,7 @@ class Quotations:
 
 
 def withdrawal(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
-    """Take these choices out of a conversation that loses nothing else, and record that."""
+    """Remove these choices from a conversation that loses nothing else, and record that."""
     remains = {version: remains_of(event, "") for version, event in choices.items()}
 
     def happened(rewritten: Sequence[Rewritten]) -> Sequence[Event]:
@@ -384,7 +384,7 @@ def withdrawal(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done
 
 
 def removed_quotations(thread_id: str, choices: Choices) -> tuple[Removed, ...]:
-    """What the report says of them."""
+    """Return the entries of the report for these choices."""
     return tuple(
         Removed(
             thread_id=thread_id,

@@ -1,4 +1,4 @@
-"""What an erasure removed and where, as it is reported (requirement F7)."""
+"""Report of an erasure: what was removed, and where."""
 
 from typing import Literal
 
@@ -24,29 +24,31 @@ Place = Literal[
     "vectors",
     "search backend",
 ]
-"""``attempt``: what was recorded of a compaction attempt besides its summary. ``label`` and ``focus``:
-of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
-quoted it. ``topics``: of a summary; ``notes``: that were taken of messages before they left the context;
-``notes files``: what the folder that is configured says of them. ``quoted memory``: a quotation in the
-system text, now or earlier; ``system text``: the caller's, or a tool's definition, that quoted the message,
-as it was recorded. ``event``: of an erased conversation, whatever it was. The last four are
-derived from the log, and made anew from what remains: ``vectors`` of texts, and what was handed to a
-``search backend``, are named where there may be any."""
+"""Place of removed content.
+
+``attempt`` is the record of a compaction attempt without its summary. ``label`` and ``focus``
+quoted the message, as did ``pin`` unless it pinned the message. ``topics`` belong to a summary.
+``notes`` were taken from messages before they left the context; ``notes files`` are in the
+configured folder. ``quoted memory`` is a present or past quotation in the system text. ``system
+text`` is a recorded system text or tool definition of the caller that quoted the message. ``event``
+is any event of an erased conversation. The last four are derived from the log and rebuilt without
+the content; ``vectors`` and ``search backend`` are named if they may have it.
+"""
 
 
 class Removed(Value, frozen=True):
-    """Content that was removed from a place where it was."""
+    """Content that was removed from one place."""
 
     thread_id: str
     place: Place
     version: int | None = None
-    """Of the event; None for what is not in the log."""
+    """Version of the event, or None for content outside the log."""
     count: int = 1
-    """How many lines or events."""
+    """Number of lines or events."""
 
 
 class RebuiltSummary(Value, frozen=True):
-    """A summary that was made anew, by code, from what remains."""
+    """A summary that was rebuilt from the remaining messages without a model."""
 
     thread_id: str
     summary_id: str
@@ -56,38 +58,46 @@ class RebuiltSummary(Value, frozen=True):
 
 
 class ErasureReport(Value, frozen=True):
-    """What an erasure removed, and where (requirement F7)."""
+    """What an erasure removed, and where."""
 
     thread_id: str
     positions: tuple[int, ...]
-    """The messages that were erased now."""
+    """Positions of the messages that were erased now."""
     already_erased: tuple[int, ...]
-    """Those that had been erased before: nothing of them was left."""
+    """Positions of requested messages that had been erased before."""
     copies: tuple[str, ...]
-    """Other conversations that had the same messages, by fork, and have lost them as well."""
+    """Other conversations that had the same messages through forks and lost them as well."""
     removed: tuple[Removed, ...]
     rebuilt: tuple[RebuiltSummary, ...]
     complete: bool
-    """Whether no file of the log holds any of it. False where another process was reading: then the
-    rest is removed by the next erasure, or when the log is opened next, or by ``erase`` once more; and
-    where there are ``damaged_copies`` or ``earlier_logs``."""
+    """True if no file of the log contains any erased content.
+
+    It is false while another process is reading; the next erasure, the next opening of the log or
+    another ``erase`` then removes the rest. It is also false if there are ``damaged_copies`` or
+    ``earlier_logs``.
+    """
     damaged_copies: tuple[str, ...] = ()
-    """Copies of write-ahead logs that were damaged, which may hold it: delete them when nothing is missed."""
+    """Copies of damaged write-ahead logs that may contain it; delete them if nothing is missing."""
     earlier_logs: tuple[str, ...] = ()
-    """Logs that restorations moved aside, which may hold it: erase there as well, or delete them."""
+    """Logs that a restore moved aside and that may contain it; erase there as well, or delete them.
+    """
     notes_elsewhere: bool = False
-    """Whether something had been noted of it, and no notes folder is configured here: files in one keep
-    it until a program that names the folder opens the log."""
+    """True if notes were taken from it and no notes folder is configured here.
+
+    Files in a notes folder keep it until a program with that folder opens the log.
+    """
     conversation: bool = False
-    """Whether the whole conversation was erased."""
+    """True if the whole conversation was erased."""
     owner: str | None = None
-    """Whose messages were erased in all conversations, if it was about a person; ``removed`` names each
-    place, and ``thread_id`` is empty."""
+    """Owner whose messages were erased in all conversations, or None.
+
+    ``removed`` then names each place, and ``thread_id`` is empty.
+    """
     known: bool = True
-    """Whether the log knows the owner: False where no conversation and no message in it is of that owner,
-    so that nothing was erased; the id may be mistyped."""
+    """False if no conversation or message has this owner, for instance because the id is misspelt.
+    """
 
     @property
     def changed(self) -> bool:
-        """Whether anything was erased now."""
+        """True if anything was erased now."""
         return bool(self.removed)

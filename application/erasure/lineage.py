@@ -1,4 +1,4 @@
-"""Lineage: which stored events hold text of a message, or text that was made from it."""
+"""Find the stored events that contain the text of a message, or text made from it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -26,44 +26,44 @@ from refold.domain.notes import MemoriesChosen, NotesFlushed
 from refold.domain.quoted_text import IsQuoted, is_quoting, quoted_from, quoting_attempts
 
 AT_ONCE = 1_000
-"""Events read in one go."""
+"""Number of events to read at a time."""
 
 Said = tuple[LoggedEvent, MessageAppended]
-"""A message, with its places in the log."""
+"""A message with its log entry."""
 
 
 class Lineage(NamedTuple):
-    """What a conversation holds of some of its messages, as far as it was read."""
+    """Stored events that concern some messages of a conversation, up to a version."""
 
     thread_id: str
     positions: frozenset[int]
-    """The messages that are asked for."""
+    """Positions of the requested messages."""
     version: int = 0
-    """Up to which it was read."""
+    """Last version that was read."""
     messages: Mapping[int, Said] = {}
-    """Those that are there, by position."""
+    """Requested messages that exist, by position."""
     erased: frozenset[int] = frozenset()
-    """Every position that was erased before, asked for or not."""
+    """All positions that were erased before, requested or not."""
     decisions: tuple[tuple[int, Event], ...] = ()
-    """Everything that may hold text made from messages, or quoted from them, with its version."""
+    """Events that may contain text made or quoted from messages, with their versions."""
     takes_all: bool = False
-    """Whether everything that a person wrote beside the messages goes with them, quoting or not."""
+    """True if texts written by the owner are erased with the messages, quoting them or not."""
 
     @property
     def fresh(self) -> frozenset[int]:
-        """Those that are there and were not erased before."""
+        """Positions of requested messages that exist and were not erased before."""
         return self.positions & self.messages.keys() - self.erased
 
     def said(self, positions: frozenset[int]) -> list[Message]:
-        """The messages at these positions."""
+        """Return the messages at these positions."""
         return [self.messages[p][1].message for p in sorted(positions & self.messages.keys())]
 
     def is_quoted(self, positions: frozenset[int]) -> IsQuoted:
-        """Tells of a text beside the messages at these positions whether it goes with them."""
+        """Return a predicate for other texts that are erased with the messages at these positions."""
         return _every_text if self.takes_all else quoted_from(self.said(positions))
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
-        """The events with text of messages at these positions, or quoting it, themselves included."""
+        """Yield the messages at these positions, and the events made or quoted from them."""
         attempts: dict[str, Coverage] = {
             event.attempt_id: event.coverage
             for _, event in self.decisions
@@ -84,10 +84,10 @@ def _every_text(text: str) -> bool:
 
 
 def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
-    """``known``, carried on to the version of the conversation that is loaded.
+    """Update ``known`` to the version of the loaded conversation.
 
-    Only decisions are read, and the messages that are asked for: what a history holds of a message does
-    not depend on how many others there are.
+    Only decisions and the requested messages are read, so the cost does not depend on the number of
+    other messages.
     """
     thread_id, version = loaded.thread_id, loaded.state.version
     places = StreamPlaces(partial(core.log.read, thread_id), version, loaded.state.length)
@@ -125,7 +125,7 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
 
 
 def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and end of each row of positions one after the other."""
+    """Yield start and stop of each run of consecutive positions."""
     first = stop = -1
     for position in sorted(positions):
         if position != stop:
@@ -138,10 +138,10 @@ def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[str, frozenset[int]]:
-    """The positions that other conversations have as well, by conversation.
+    """Return the shared positions in other conversations, by thread id.
 
-    ``versions``: of the messages, by position. A copy has the same positions and versions, and so
-    have copies of copies, and what a conversation was itself copied from.
+    ``versions`` are those of the messages, by position. A fork shares positions and versions with
+    its source, and so do forks of forks.
     """
     found = {thread_id: frozenset(versions)}
     forks, grown = core.log.forks(), True
@@ -157,9 +157,7 @@ def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[s
 
 
 def descendants(core: Core, thread_id: str) -> Mapping[str, int]:
-    """The conversations that began as a copy of this one, or of such a copy, with the version up to
-    which they share its events.
-    """
+    """Return the direct and indirect forks of a conversation, each with the last shared version."""
     found: dict[str, int] = {}
     forks, grown = core.log.forks(), True
     while grown:
@@ -181,6 +179,6 @@ def _up_to(version: int, positions: Iterable[int], versions: Mapping[int, int]) 
 
 
 def read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
-    """The events from version ``first`` to ``last``, not all of them in memory at once."""
+    """Yield the events from version ``first`` to ``last``, reading some at a time."""
     for version in range(first, last + 1, AT_ONCE):
         yield from core.log.read(thread_id, version, min(version + AT_ONCE - 1, last))

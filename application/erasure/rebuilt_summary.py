@@ -1,4 +1,4 @@
-"""Rebuild the active summary, by code, from what remains when some of its sources are erased."""
+"""Rebuild the active summary without a model when some of its sources are erased."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,19 +38,21 @@ from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
 MOST = 1_536
-"""More covered messages than so many are not all read again: each takes half a millisecond."""
+"""Largest number of covered messages to read again completely, at half a millisecond each."""
 FIRST = 64
-"""So many of the oldest are: what a conversation is about stands there."""
+"""Number of oldest messages to read, because they often state the subject."""
 NEWEST = 512
-"""So many of the newest are."""
+"""Number of newest messages to read."""
 _BESIDE = 1
-"""Messages beside one that a line of the ledger comes from: the call to a result, the answer to a request."""
+"""Neighbours to read of a message with a ledger line: the call of a result, the answer to a
+request.
+"""
 _APART = 8
-"""Positions that are read on over, where nothing is wanted."""
+"""Number of unwanted positions to read over between wanted ones."""
 
 
 class Stretch(NamedTuple):
-    """Positions from the first up to but not including the second."""
+    """Positions from ``start`` up to but not including ``stop``."""
 
     start: int
     stop: int
@@ -59,10 +61,10 @@ class Stretch(NamedTuple):
 def reread_positions(
     old: CompactionPerformed, touched: Iterable[Stretch], gone: frozenset[int]
 ) -> Sequence[int]:
-    """Which of the covered messages are read again, oldest first.
+    """Return the covered positions to read again, oldest first.
 
-    ``touched``: the parts that lose an extract. Of a long history: its beginning and its end and those of
-    each such part, and where the lines of the ledger come from, so that these are found again.
+    ``touched`` are the parts that lose an extract. For a long history, these are the beginning and
+    end of the whole and of each such part, and the sources of ledger lines.
     """
     coverage = old.coverage
     whole = Stretch(coverage.start, coverage.stop)
@@ -78,7 +80,7 @@ def reread_positions(
 def read_again(
     core: Core, loaded: LoadedConversation, positions: Sequence[int]
 ) -> Iterator[MessageAppended]:
-    """The messages at these positions that were not erased before."""
+    """Yield the messages at these positions that were not erased before."""
     state, thread_id = loaded.state, loaded.thread_id
     places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)
     wanted = frozenset(positions)
@@ -94,7 +96,7 @@ def read_again(
 
 
 def stretch_of(covered: Coverage, before: Coverage | None) -> Stretch:
-    """What a compaction covered first."""
+    """Return the positions that a compaction was the first to cover."""
     return Stretch(before.stop if before else covered.start, covered.stop)
 
 
@@ -123,21 +125,21 @@ ALGORITHM = "refold-remains-1"
 _FINGERPRINT = sha256(ALGORITHM.encode()).hexdigest()
 _NOTHING_LEFT = "[Everything that was said here was erased.]"
 _SLICE = 40_000
-"""Tokens of messages that one extract is made of."""
+"""Tokens of messages for one extract."""
 _NAMING_SHARE = 3
 
 
 class Remade(NamedTuple):
-    """A summary in the place of one that must go."""
+    """A summary that replaces a withdrawn one."""
 
     replaces: str
-    """The id of the other one."""
+    """Id of the withdrawn summary."""
     events: tuple[Event, ...]
     summary: CompactionPerformed
 
 
 class _Part(NamedTuple):
-    """What one compaction covered first."""
+    """The messages that one compaction was the first to cover."""
 
     leaf: LeafSummary | None
     covered: Coverage
@@ -145,23 +147,23 @@ class _Part(NamedTuple):
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether no extract of them is left."""
+        """True if there is no extract of these messages."""
         return self.leaf is None or self.leaf.text == WITHDRAWN
 
     def has(self, position: int) -> bool:
-        """Whether a message is one of these."""
+        """Return whether a message belongs to this part."""
         return self.covered.covers(position) and not (self.before and self.before.covers(position))
 
 
 def remade(
     core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
 ) -> Remade:
-    """The active summary without the messages ``gone``: over the same coverage, and no larger,
-    unless it was shorter than a note of some 60 tokens, which is the least that there is.
+    """Rebuild the active summary without the messages ``gone``, with the same coverage.
 
-    Extracts of messages of which none is gone are taken as they are; the others are made anew, and
-    so is the ledger. ``into``: the conversation that it is for, if it is a copy. Needs no model. Runs a
-    loop of its own: call it from a thread without one.
+    The result is not larger, except that a note takes about 60 tokens. Extracts that do not involve
+    ``gone`` are reused; the others and the ledger are rebuilt. ``into`` is the thread id of a copy
+    that the summary is for. No model is needed. Runs an event loop of its own: call it from a
+    thread without one.
     """
     return asyncio.run(_Remaking(core, loaded, gone, into or loaded.thread_id).remade())
 
@@ -204,7 +206,7 @@ class _Remaking:
 
     @property
     def _of_topics(self) -> int:
-        """What the topics of the old one take."""
+        """Tokens of the topics of the old summary."""
         shown = self._old.topics[: self._old.topics_shown]
         return topics_tokens(
             shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask
@@ -225,7 +227,7 @@ class _Remaking:
         return parts or [_Part(None, self._old.coverage, None)]
 
     def _unread_of(self, read: int) -> str:
-        """What is said of the covered messages that were not read again."""
+        """Return the note about covered messages that were not read again."""
         coverage = self._old.coverage
         left = coverage.count - sum(map(coverage.covers, self._gone)) - read
         return unread(self._thread_id, coverage.start, coverage.stop - 1, left)
@@ -243,11 +245,11 @@ class _Remaking:
         room = max(1, self._limit - self._count(named))
         text = await text_of_leaves(self._core, self._thread_id, leaves, room)
         kept = ends_within(text, room, self._count, GAP)
-        # The note names what is left by itself: with both, it would outgrow the text before.
+        # This note names the remaining messages itself; with both, the text would grow.
         return (kept + named).strip() if kept else await self._note(leaves)
 
     async def _note(self, leaves: Sequence[LeafSummary]) -> str:
-        # Nothing else fits: it says where all that is left can be read.
+        # Nothing else fits, so only say where the remaining messages can be read.
         left = tuple(OmittedMessage(position=n.start, tokens=0) for n in leaves) + tuple(
             OmittedMessage(position=n.stop - 1, tokens=0) for n in leaves
         )
@@ -344,7 +346,7 @@ def _leaves(
 
 
 def _sliced(events: Iterable[MessageAppended]) -> Iterator[tuple[SourceMessage, ...]]:
-    """The messages in portions, none of which begins with the result of a call in the one before."""
+    """Yield portions of messages; no portion begins with the result of an earlier call."""
     portion: list[SourceMessage] = []
     size = 0
     for event in events:

@@ -1,1 +1,1 @@
-"""Looking back: explain, compare, fork, export and query a conversation."""
+"""Explain, compare, fork, export and query a conversation."""

@@ -1,4 +1,4 @@
-"""Two requests line by line, so that a person sees what differs."""
+"""Compare two requests line by line."""
 
 import difflib
 import json
@@ -22,11 +22,11 @@ from .explain import MessageFate, explain
 from .moments import At, loaded_at
 
 LONGEST_DATA = 200
-"""Characters of binary data in base64 that are shown; of more only the digest is."""
+"""Largest number of base64 characters to print; longer data is printed as its digest."""
 
 
 def unified(before: Context, after: Context) -> str:
-    """What differs, in the form of ``diff -u``; empty where nothing does."""
+    """Return the difference in the form of ``diff -u``, or an empty string if there is none."""
     lines = difflib.unified_diff(
         list(_lines(before)),
         list(_lines(after)),
@@ -57,7 +57,7 @@ def _json(block: Mapping[str, Any]) -> str:
 
 
 def _shortened(value: object) -> object:
-    """The value with binary data named instead of shown."""
+    """Return the value with binary data replaced by its length and digest."""
     if is_object(value):
         short = {key: _shortened(part) for key, part in value.items()}
         data = value.get("data")
@@ -74,55 +74,56 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class EventCount(Value, frozen=True):
-    """How often something happened."""
+    """How often one kind of event happened."""
 
     what: str
-    """In words: ``message appended``, ``compaction performed`` …"""
+    """The kind of event in words, such as ``message appended`` or ``compaction performed``."""
     count: int
 
 
 class MessageChange(Value, frozen=True):
-    """A message that the model sees in another way than before."""
+    """A message that the model sees differently in the two requests."""
 
     position: int
     message_id: str
     role: str
     before: Fate | None
-    """None where it had not been appended yet."""
+    """The fate in the first request, or None if the message had not been appended yet."""
     after: Fate | None
     tokens_before: int
-    """What it took up in the context."""
+    """Tokens of the message in the first request."""
     tokens_after: int
     thinking_dropped: bool
-    """Whether its thinking was shown before and is no more."""
+    """True if only the first request includes the thinking of the message."""
     why: str
     """The reason for ``after``, in words."""
 
 
 class ContextDiff(Value, frozen=True):
-    """What became of a request from one version to another; ``before`` may be the newer one."""
+    """The difference between the requests at two versions; ``before`` may be the newer one."""
 
     thread_id: str
     before: int
-    """The version."""
+    """The first version."""
     after: int
     tokens_before: int
-    """Of the whole request."""
+    """Tokens of the whole request at ``before``."""
     tokens_after: int
     summary_before: str | None
-    """The id of the active summary."""
+    """Id of the active summary at ``before``."""
     summary_after: str | None
     events: tuple[EventCount, ...]
-    """What happened in between."""
+    """Number of events of each kind between the two versions."""
     changes: tuple[MessageChange, ...]
-    """By position."""
+    """Changed messages, ordered by position."""
     unified: str
-    """Both requests line by line, as ``diff -u`` has it: what stands for older messages as it is
-    written, then a line of JSON for each content block."""
+    """Both requests line by line in the form of ``diff -u``. The text that precedes the
+    conversation is printed as it is; each content block is one line of JSON.
+    """
 
     @property
     def freed(self) -> int:
-        """By how many tokens the request is smaller."""
+        """Number of tokens by which the second request is smaller."""
         return self.tokens_before - self.tokens_after
 
 
@@ -158,7 +159,7 @@ def _between(core: Core, thread_id: str, first: int, last: int) -> Iterator[Even
 
 
 def _counted(events: Iterable[Event]) -> tuple[EventCount, ...]:
-    # Events are named by what happened.
+    # The class name of an event says what happened.
     words = Counter(_WORD.sub(" ", type(event).__name__).lower() for event in events)
     return tuple(EventCount(what=what, count=count) for what, count in words.items())
 
@@ -183,7 +184,9 @@ def _changes(
 
 
 def _shown_otherwise(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
-    """Positions whose place in the request may differ; what is covered in both is not among them."""
+    """Return the positions that may be shown differently; those covered at both versions are
+    excluded.
+    """
     lengths = sorted((older.state.length, newer.state.length))
     views = _views(older), _views(newer)
     either = views[0].keys() | views[1].keys()

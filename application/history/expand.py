@@ -1,4 +1,4 @@
-"""Use case: say what a summary stands for: its text, its leaves, and the original messages page by page."""
+"""Expand a summary: its text, its leaves and the original messages, page by page."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
@@ -17,11 +17,13 @@ from .query import MOST_RECORDS, HistoryPage, Wanted, page_of, record_page, room
 
 SummaryState = Literal["active", "superseded", "undone"]
 NEWEST = 5
-"""Summaries that an error names."""
+"""Number of newest summaries that an error names."""
 
 
 class LeafText(Value, frozen=True):
-    """What code extracted from the messages at positions ``start`` up to but not including ``stop``."""
+    """Text that was extracted without a model from positions ``start`` up to but not including
+    ``stop``.
+    """
 
     start: int
     stop: int
@@ -29,33 +31,34 @@ class LeafText(Value, frozen=True):
 
 
 class ExpandedSummary(Value, frozen=True):
-    """A summary and what it stands for."""
+    """A summary and the messages that it covers."""
 
     thread_id: str
     summary_id: str
     state: SummaryState
     superseded_by: str | None
-    """The summary that took over, where one did."""
+    """Id of the summary that replaced this one, or None."""
     made_at: str
-    """ISO 8601, UTC."""
+    """Time of the summary in ISO 8601, UTC."""
     model: str
-    """That wrote it, or the name of the built-in algorithm."""
+    """Name of the model or of the built-in algorithm that wrote the summary."""
     text: str
     withdrawn: bool
-    """Whether its text is gone, since something that it was made from was erased."""
+    """True if the text was removed because a message that it was made from was erased."""
     tokens: int
-    """Of text and ledger, as rendered."""
+    """Tokens of the text and the ledger, as rendered."""
     start: int
     stop: int
-    """It covers the positions from ``start`` up to but not including ``stop`` …"""
+    """First position after the covered range, which begins at ``start``."""
     exclusions: tuple[int, ...]
-    """… without these, which stayed in the context word for word."""
+    """Positions in the range that the summary does not cover; their messages stayed in the context.
+    """
     count: int
-    """How many messages it covers."""
+    """Number of covered messages."""
     leaves: tuple[LeafText, ...]
-    """Together they stand for the same messages, oldest first."""
+    """Leaf texts for the same messages, oldest first."""
     page: HistoryPage
-    """Original messages that it covers."""
+    """Covered messages in their original form."""
 
 
 def expand(
@@ -66,12 +69,12 @@ def expand(
     max_tokens: int | None = None,
     limit: int = 20,
 ) -> ExpandedSummary:
-    """What the summary with an id that begins so stands for; of its messages those from ``start`` on.
+    """Expand the summary whose id begins with ``summary_id``, with its messages from ``start`` on.
 
     Raises:
-        UnknownSummary: names the newest ones that there are, or those that begin so.
-        InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
-        ConversationGone: the conversation was erased as a whole.
+        UnknownSummary: no summary or several have such an id; the error lists candidates.
+        InvalidSetting: ``limit`` or ``max_tokens`` is out of range.
+        ConversationGone: the whole conversation was erased.
         LogError: the log cannot be read.
     """
     whole_number("limit", limit, 1, MOST_RECORDS)
@@ -109,12 +112,14 @@ def expand_anywhere(
     *,
     within: Collection[str] | None = None,
 ) -> ExpandedSummary:
-    """The same, of whichever conversation made it: a fork has the summaries of its source as well.
-    ``within``: only of these.
+    """Expand a summary of any conversation.
+
+    A fork shares the summaries of its source; the source is preferred. ``within`` limits the search
+    to these conversations.
 
     Raises:
-        UnknownSummary: names the newest ones that there are, or those that begin so.
-        InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+        UnknownSummary: no summary or several have such an id; the error lists candidates.
+        InvalidSetting: ``limit`` or ``max_tokens`` is out of range.
         LogError: the log cannot be read.
     """
     rows_of_all: list[SummaryRow] = []
@@ -139,10 +144,10 @@ def expand_anywhere(
 
 
 def _meant(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
-    """The id that is meant by one or the beginning of one; the rows are there oldest first.
+    """Return the full id for an id or its beginning; ``rows`` are ordered oldest first.
 
     Raises:
-        UnknownSummary: there is none, or more than one.
+        UnknownSummary: no id or more than one id matches.
     """
     known = list(dict.fromkeys(row.summary_id for row in rows))[::-1]
     if given in known:
@@ -166,7 +171,7 @@ def _ambiguous(given: str, thread_id: str | None, could_be: Sequence[str]) -> Un
 def _made(
     core: Core, thread_id: str, summary_id: str
 ) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
-    """The row of a summary, and the event that it was made by."""
+    """Return the row of a summary, its log entry and its event."""
     rows = core.views.summaries(thread_id)
     meant = _meant(rows, summary_id, thread_id)
     for row in rows:
@@ -184,7 +189,7 @@ def _state(row: SummaryRow) -> SummaryState:
 
 
 def _leaves(core: Core, thread_id: str, version: int) -> tuple[LeafText, ...]:
-    """The leaves as they were when it was made, with the texts that the log has now."""
+    """Return the leaves at the version of the summary, with the texts that the log has now."""
     then = core.log.load(thread_id, at=version)
     return tuple(
         LeafText(start=leaf.start, stop=leaf.stop, text=leaf.text)

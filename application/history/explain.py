@@ -1,4 +1,4 @@
-"""Use case: say of each message how the model sees it now, since when, and why."""
+"""Explain how the model sees each message now, since when, and why."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,23 +24,26 @@ class MessageFate(Value, frozen=True):
     message_id: str
     role: str
     tokens: int
-    """Of the whole message, as it was appended."""
+    """Tokens of the whole message, as it was appended."""
     shown_tokens: int
-    """What it takes up in the context now; 0 if it is covered."""
+    """Tokens that the message takes up in the context now; 0 if it is covered."""
     fate: Fate
     why: str
-    """The reason, in words."""
+    """The reason for the fate, in words."""
     thinking_dropped_at: int | None
-    """The version since which its thinking is left out: what stands before it was changed then."""
+    """Version since which the thinking is left out because the text before it changed, or None."""
     since_version: int
-    """The version of the event that decided this: of the compaction that covered it first, of the
-    newest decision to show it shorter; for a message as it came, its own."""
+    """Version of the event that decided the fate.
+
+    For a covered message this is the first compaction that covered it, for a shortened one the
+    newest decision to shorten it, and for an unchanged one its own event.
+    """
     since: str
-    """When that was logged: ISO 8601, UTC."""
+    """Time of that event in ISO 8601, UTC."""
     summary_id: str | None
-    """The active summary, where that stands for the message or reaches beyond it."""
+    """Id of the active summary if it covers the message or reaches past it."""
     address: str
-    """Under which the whole message can be read back: see ``ConversationMemory.read``."""
+    """Address for reading the whole message with ``ConversationMemory.read``."""
 
 
 def explain(
@@ -51,9 +54,10 @@ def explain(
     *,
     version: int | None = None,
 ) -> tuple[MessageFate, ...]:
-    """The fates of the messages at positions ``start`` up to but not including ``stop``.
+    """Return the fates of the messages at positions ``start`` up to but not including ``stop``.
 
-    Negative numbers count from the end, as in a slice. ``version``: as it was at this version.
+    Negative numbers count from the end, as in a slice. ``version`` selects an earlier version of
+    the conversation.
     """
     loaded = core.log.load(thread_id, at=version)
     first, last, _ = slice(start, stop).indices(loaded.state.length)
@@ -74,10 +78,10 @@ def explain(
 def _events_about(
     core: Core, loaded: LoadedConversation, first: int, last: int
 ) -> Iterator[LoggedEvent]:
-    """The messages asked for, and all that was decided since the first of them was said."""
+    """Yield the events of the messages, and every decision made since the first of them."""
     newest = loaded.state.version
     places = StreamPlaces(partial(core.log.read, loaded.thread_id), newest, loaded.state.length)
-    begin = places.version_of(first) or 1  # A lost message has no place that is known.
+    begin = places.version_of(first) or 1  # The position of a lost message is unknown.
     end = places.version_of(last - 1) or newest
     yield from places.between(begin, end)
     yield from places.decisions_after(end)
@@ -94,7 +98,7 @@ class _Verdict:
 
 
 class _Judge:
-    """Decides what became of a message, from the window that is rendered and what was decided."""
+    """Decides the fate of messages from the rendered window and the decisions in the log."""
 
     def __init__(
         self, loaded: LoadedConversation, decisions: Decisions, entries: Mapping[int, Entry]
@@ -105,7 +109,7 @@ class _Judge:
         self._coverage = loaded.window.summary.coverage if loaded.window.summary else None
 
     def fate(self, logged: LoggedEvent) -> MessageFate:
-        """What became of the message that this event appended."""
+        """Return the fate of the message that this event appended."""
         event = logged.event
         assert isinstance(event, MessageAppended)
         entry = self._entries.get(event.position)

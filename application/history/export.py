@@ -1,4 +1,4 @@
-"""Hand a conversation out as messages or events, and one long message part by part."""
+"""Export a conversation as messages or events, and read one long message in parts."""
 
 import re
 from collections.abc import Iterator
@@ -23,25 +23,25 @@ LEAST_CHARACTERS, MOST_CHARACTERS = 100, 1_000_000
 
 
 class TextPart(Value, frozen=True):
-    """A part of what a message says, word for word."""
+    """A part of the text of a message, word for word."""
 
     thread_id: str
     position: int
     version: int
-    """Of the conversation when the message was appended."""
+    """Version of the conversation right after the message was appended."""
     message_id: str
     address: str
     role: str
     at: str
-    """When it was written, or else logged: ISO 8601, UTC."""
+    """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
     text: str
     start: int
     stop: int
-    """Characters ``start`` up to but not including ``stop`` of all that it says."""
+    """First character after this part, which begins at character ``start``."""
     length: int
-    """How many there are."""
+    """Number of characters of the whole text."""
     next: int | None
-    """Ask again with ``start`` here for what follows; None: this is the end."""
+    """Value of ``start`` for the next part, or None at the end."""
     fate: Fate
     erased: bool
 
@@ -53,13 +53,15 @@ def read_part(
     start: int = 0,
     max_characters: int = USUAL_CHARACTERS,
 ) -> TextPart:
-    """A part of the message at an address or a position, from character ``start`` on: at most
-    ``max_characters`` long (100 to 1,000,000), and up to the end of a line where one is near.
+    """Return a part of a message from character ``start`` on.
+
+    ``where`` is an address or a position. The part has at most ``max_characters`` characters (100
+    to 1,000,000) and ends at a line break if one is near.
 
     Raises:
         ForeignAddress, InvalidAddress, UnknownMessage: there is no such message in this conversation.
-        InvalidSetting: ``start`` or ``max_characters`` cannot be; says how long the message is.
-        ConversationGone: the conversation was erased as a whole.
+        InvalidSetting: ``start`` or ``max_characters`` is out of range; the error names the limits.
+        ConversationGone: the whole conversation was erased.
     """
     most = whole_number("max_characters", max_characters, LEAST_CHARACTERS, MOST_CHARACTERS)
     stored = read_back(core, thread_id, position_in(thread_id, where))
@@ -95,18 +97,19 @@ ExportFormat: TypeAlias = Literal["jsonl", "anthropic", "events"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)
 
 AT_ONCE = 500
-"""Events in memory at a time."""
+"""Number of events in memory at a time."""
 
 
 def export(
     core: Core, thread_id: str, format: ExportFormat, at: At | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The conversation as JSON objects, as it is or as it was at ``at``.
+    """Yield the conversation as JSON objects, as it is now or as it was at ``at``.
 
-    ``jsonl``: one for each original message, with its position, time and id. ``anthropic``: a single
-    one with the ``messages``, and a leading system message as ``system``. ``events``: one for each
-    event, with its version, time, stored name and all of its fields. Nothing is compacted or shortened
-    in any of them; of an erased message only its marker is left.
+    ``jsonl`` gives one object for each original message, with its position, time and id.
+    ``anthropic`` gives a single object with the ``messages``, and a leading system message as
+    ``system``. ``events`` gives one object for each event, with its version, time, stored name and
+    all of its fields. No format contains compacted or shortened messages; an erased message is
+    exported as its marker.
 
     Raises:
         ConversationGone: it was erased; only its ``events`` can be exported.
@@ -128,7 +131,7 @@ def export(
 
 
 def stored_name(event: object) -> str:
-    """The name that events of this kind have in the log."""
+    """Return the name of this kind of event in the log."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
 
 
@@ -172,7 +175,7 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
 
 def _as_request(events: Iterator[MessageAppended]) -> dict[str, Any]:
     messages = [{"role": e.message.role, "content": e.message.content} for e in events]
-    # The API has no place for a system message but the one before all others.
+    # The API accepts a system message only before all other messages.
     if messages and messages[0]["role"] == "system":
         return {"system": messages[0]["content"], "messages": messages[1:]}
     return {"messages": messages}

@@ -1,4 +1,4 @@
-"""Begin a new conversation as a copy of another, without what was erased of it since."""
+"""Fork a conversation: copy it without the content that was erased since."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,21 +26,23 @@ from .moments import At, loaded_at
 
 
 class _Later(NamedTuple):
-    """What was erased of a conversation after a version of it."""
+    """Content that was erased from a conversation after a given version."""
 
     messages: Mapping[int, MessageErased] = {}
-    """Of the messages that it had by then, by position."""
+    """Erasures of messages that the conversation had at that version, by position."""
     rewritten: Mapping[int, tuple[Rewritten, int]] = {}
-    """By version, up to that one: what is left of the event, and the message that it was erased for."""
+    """Rewritten events up to that version, each with the position of the message it was erased for.
+    """
 
 
 def erased_since(
     core: Core, then: LoadedConversation, state: Conversation, into: str
 ) -> tuple[Event, ...]:
-    """What must follow a copy of the conversation as it was ``then``, which has come to ``state`` since.
+    """Return the events that a fork appends after the copied ones to record later erasures.
 
-    Each event of it that has lost content is vouched for, and the active summary is made anew for
-    ``into`` if it was withdrawn.
+    ``then`` is the copied conversation and ``state`` its state in the fork. Every copied event that
+    lost content is recorded as rewritten. If the active summary was withdrawn, it is rebuilt for
+    ``into``.
     """
     later = _erased_later(core, then)
     vouched = _vouched(core, then, later) if later.rewritten else ()
@@ -67,7 +69,7 @@ def erased_since(
 def _quotations(
     core: Core, then: LoadedConversation, state: Conversation
 ) -> tuple[MemoriesChosen, ...]:
-    """Vouch for choices of memories that were withdrawn since, for what other conversations lost."""
+    """Record memory choices that were withdrawn because other conversations erased messages."""
     version, newest = then.state.version, core.log.load(then.thread_id).state.version
     rewritten = {
         one.version: one
@@ -93,7 +95,7 @@ def _summary(
 def _notes(
     core: Core, then: LoadedConversation, later: _Later, gone: frozenset[int]
 ) -> tuple[Event, ...]:
-    """What is noted anew in the place of notes that lost their content since."""
+    """Rebuild the notes that lost content since."""
     withdrawn = {
         version: logged.event
         for version in sorted(later.rewritten)
@@ -113,20 +115,21 @@ def _erased_later(core: Core, then: LoadedConversation) -> _Later:
             continue
         if event.position < then.state.length:
             messages[event.position] = event
-        # Of an event that lost content twice, what the second time left is there.
+        # If an event lost content twice, the newest form is the one in the log.
         here = (one for one in event.rewritten if one.version <= version)
         rewritten.update((one.version, (one, event.position)) for one in here)
     return _Later(messages, rewritten)
 
 
 def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[MessageErased]:
-    """The erasures, each with those events of the copy that it vouches for."""
+    """Return the erasures, each with the copied events that it explains."""
     owners = dict(later.messages)
     by_position: dict[int, list[Rewritten]] = {position: [] for position in owners}
     for _, (one, position) in sorted(later.rewritten.items()):
         if position not in owners:
-            # It quoted a message that the copy does not have. Another erasure can vouch for it; without
-            # one, nothing in the copy tells of an erasure, and it is an event like any other.
+            # The event quoted a message that the copy does not have, so another erasure explains
+            # it. Without any erasure, nothing in the copy mentions one, and the event is treated as
+            # unchanged.
             owner = next(iter(owners.values()), None) or _any_before(core, then)
             if owner is None:
                 continue
@@ -145,15 +148,16 @@ def _any_before(core: Core, then: LoadedConversation) -> MessageErased | None:
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
-    """Copy the conversation as it was at ``at`` (None: as it is); the id of the copy.
+    """Copy the conversation as it was at ``at``, or as it is if None, and return the id of the
+    copy.
 
-    What was erased since is erased in the copy: it is marked as that, and a summary that was made of it
-    is made anew. Blocks, and may run a loop of its own: call it from a thread without one.
+    Messages that were erased since are marked as erased in the copy, and a summary made from them
+    is rebuilt. Blocks, and may run an event loop of its own: call it from a thread without one.
 
     Raises:
         ThreadExists: ``into`` is taken.
-        InvalidThreadId: ``into`` is no usable id.
-        InvalidSetting: there is no such version, or nothing had been said by then.
+        InvalidThreadId: ``into`` is not a valid id.
+        InvalidSetting: there is no such version, or the conversation was empty then.
         ConversationGone: the conversation was erased.
     """
     target = f"fork-{core.new_id()}" if into is None else read_thread_id(into)
@@ -177,17 +181,17 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
 def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
     state = copied.state
     forked = ConversationForked(source=copied.thread_id, version=state.version)
-    # Whoever works on an attempt works for the other conversation: nobody will end the copied one.
+    # A running attempt belongs to the other conversation and would never end in the copy.
     ended = abandon_compaction(state, "it was under way where the conversation was forked")
     yield forked
     yield from ended
-    with suppress(LogDamaged):  # What lies before the damage can still be copied.
+    with suppress(LogDamaged):  # Events before the damage can still be copied.
         yield from erased_since(core, copied, fold((forked, *ended), state), into)
     yield from _quoted_anew(core, copied, into)
 
 
 def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
-    """The memories that are quoted, measured as they are rendered in the copy: addresses name it."""
+    """Yield the quoted memories with their size in the copy, since their addresses name the copy."""
     present = copied.window.memories
     if present is not None:
         source = memories_text(copied.thread_id, present.memories)

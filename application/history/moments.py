@@ -1,4 +1,4 @@
-"""Finds a conversation as it was: at the version, or at the time, that a caller names."""
+"""Load a conversation as it was at a given version or time."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,27 +11,30 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, UnknownMessage
 
 At: TypeAlias = int | datetime | str
-"""A version of a conversation, or a time with a time zone, also as text in ISO 8601, as results give it: then as
-it was after the newest message that was written by then, as ``messages`` and ``refold show`` give the times,
-and after what was decided by then."""
+"""A version of a conversation, or a time with a time zone.
+
+A time may be a ``datetime`` or text in ISO 8601, as in results. It selects the newest message that
+was written by then, as ``messages`` and ``refold show`` give the times, and the decisions logged by
+then.
+"""
 _MOST = 2**63 - 1
-"""The highest version that a store can look for."""
+"""Highest version that a store accepts."""
 
 
 def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
-    """The conversation as it was at a version or a time; empty for a time before its first event.
+    """Return the conversation as it was at a version or a time, empty before its first event.
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
         ConversationGone: it was erased.
     """
-    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+    with suppress(LogDamaged):  # Events before the damage can still be read.
         core.log.load(thread_id).present()
     return _then(core, thread_id, at)
 
 
 def version_at(core: Core, thread_id: str, at: At) -> int:
-    """The version that ``at`` means, of a conversation that may have been erased.
+    """Return the version that ``at`` selects; the conversation may have been erased.
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
@@ -72,9 +75,10 @@ def _version(core: Core, thread_id: str, at: At) -> int:
 
 
 def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
-    """The newest message that was written by then, and what was decided after it and logged by then.
+    """Return the version of the newest message written by then, or of a later decision logged by
+    then.
 
-    A recording has the times of long ago, and all of it is logged when it is imported.
+    An imported recording has old times of writing, although all of it is logged at the import.
     """
     decided = core.log.version_at(thread_id, moment)
     said = core.views.newest_message_by(thread_id, utc(moment))
@@ -82,11 +86,11 @@ def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
 
 
 def version_of(core: Core, thread_id: str, position: int) -> int:
-    """The version of a conversation right after the message at this position.
+    """Return the version of the conversation right after the message at this position.
 
     Raises:
         UnknownMessage: there is no such message.
-        InvalidSetting: this is no position.
+        InvalidSetting: ``position`` is not an integer.
     """
     given = cast("object", position)
     if not isinstance(given, int) or isinstance(given, bool):
@@ -100,7 +104,7 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
 
 
 def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
-    """What ``at`` or ``position`` names; None: as it is.
+    """Return the moment that ``at`` or ``position`` selects, or None for the current state.
 
     Raises:
         InvalidSetting: both are given.
@@ -129,5 +133,7 @@ def _moment(given: str) -> datetime:
 def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
-    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+    except (
+        OverflowError
+    ):  # Only within a day of the end of the calendar, which is before or after every event.
         return moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The original records of a conversation by id, by range or by what they say."""
+"""Find original records of a conversation by id, by range or by text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,60 +21,60 @@ from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 
 AT_ONCE = 500
-"""Messages that are looked at in one go."""
+"""Number of messages that are read at a time."""
 BEFORE_MATCH = 200
-"""Characters before the text that was looked for, where a record must be cut."""
+"""Characters to keep before the match when a record is cut."""
 
 
 class HistoryRecord(Value, frozen=True):
-    """An original message, and what became of it."""
+    """An original message and its fate."""
 
     position: int
     version: int
-    """Of the conversation when the message was appended."""
+    """Version of the conversation right after the message was appended."""
     message_id: str
     address: str
-    """``conversation.read(address)`` gives all of it, with its blocks."""
+    """Address for reading the whole message, with its blocks, by ``conversation.read``."""
     role: str
     at: str
-    """When it was written, or else logged: ISO 8601, UTC."""
+    """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
     tokens: int
-    """Of the whole message."""
+    """Tokens of the whole message."""
     text: str
-    """What it says, word for word: all of it, or the part that has room."""
+    """The text of the message, word for word: all of it, or the part that fits."""
     start: int
     stop: int
-    """Where ``text`` stands in ``StoredMessage.text``."""
+    """First character after ``text``, which begins at ``start`` in ``StoredMessage.text``."""
     length: int
-    """Characters of all that it says; ``conversation.read_part`` gives them part by part."""
+    """Characters of the whole text; ``conversation.read_part`` returns it in parts."""
     fate: Fate
     erased: bool
 
 
 class RecordPage(NamedTuple):
-    """Some records, and where to go on."""
+    """Some records and the position to continue from."""
 
     records: tuple[HistoryRecord, ...]
     next: int | None
-    """The position of the first record that is wanted and not here."""
+    """Position of the first matching record that is not on this page, or None."""
     tokens: int
-    """Of all texts here."""
+    """Tokens of all texts on this page."""
 
 
 class Wanted(NamedTuple):
-    """Which records, and how many of them."""
+    """Which records to return, and how many."""
 
     positions: Sequence[int]
-    """In their order."""
+    """Candidate positions, in order."""
     text: str | None
-    """Only those that contain this, whatever its case."""
+    """Text that a record must contain, regardless of case."""
     limit: int
     room: int
-    """In tokens; the first record is there in any case, cut if need be."""
+    """Most tokens of all texts; the first record is always returned, shortened if necessary."""
 
 
 def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> RecordPage:
-    """The first records that are wanted.
+    """Return the first matching records.
 
     Raises:
         LogError: the log cannot be read.
@@ -90,7 +90,7 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> Recor
             continue
         record = _record(logged, event, sight)
         if wanted.text and wanted.text.casefold() not in record.text.casefold():
-            continue  # It was erased since.
+            continue  # The message was erased in the meantime.
         size = count(record.text)
         if spent + size > wanted.room:
             if records:
@@ -103,7 +103,7 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> Recor
 
 
 def message_rows(core: Core, thread_id: str, positions: Sequence[int]) -> Iterator[MessageRow]:
-    """The rows of the messages at these positions, in their order, read as they are asked for."""
+    """Yield the rows of the messages at these positions in order, reading them lazily."""
     for begin in range(0, len(positions), AT_ONCE):
         some = positions[begin : begin + AT_ONCE]
         for first, last in _runs(some):
@@ -111,7 +111,7 @@ def message_rows(core: Core, thread_id: str, positions: Sequence[int]) -> Iterat
 
 
 def _rows(core: Core, thread_id: str, wanted: Wanted) -> Iterator[tuple[MessageRow, LoggedEvent]]:
-    """What is wanted, each with its event as the log has it now."""
+    """Yield the matching rows, each with its current event in the log."""
     needle = wanted.text.casefold() if wanted.text else ""
     fitting: list[MessageRow] = []
     for row in message_rows(core, thread_id, wanted.positions):
@@ -153,7 +153,7 @@ def _record(logged: LoggedEvent, event: MessageAppended, sight: Sight) -> Histor
 def _part_with_room(
     record: HistoryRecord, text: str | None, room: int, count: Callable[[str], int]
 ) -> HistoryRecord:
-    """The part of a record that has room, from shortly before the text that was looked for."""
+    """Return the part of a record that fits, beginning shortly before the match."""
     start = begin_of(record.text, text)
 
     def fits(length: int) -> bool:
@@ -165,13 +165,13 @@ def _part_with_room(
 
 
 def begin_of(text: str, wanted: str | None) -> int:
-    """Where to begin to read, so that what is wanted of a text comes soon, whatever its case."""
+    """Return the character to begin at, shortly before the first match regardless of case."""
     found = re.search(re.escape(wanted), text, re.IGNORECASE) if wanted else None
     return max(0, found.start() - BEFORE_MATCH) if found else 0
 
 
 def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each row of positions one after the other."""
+    """Yield the first and last position of each run of consecutive positions."""
     first = last = positions[0]
     for position in positions[1:]:
         if position != last + 1:
@@ -185,49 +185,49 @@ MOST_RECORDS = 200
 
 
 class HistoryPage(Value, frozen=True):
-    """Original records in their order."""
+    """A page of original records, in order."""
 
     thread_id: str
     records: tuple[HistoryRecord, ...]
     next: int | None
-    """Ask again with ``start`` at this position for what follows; None: this is the last page."""
+    """Value of ``start`` for the next page, or None on the last page."""
     length: int
-    """How many messages the conversation has."""
+    """Number of messages in the conversation."""
     missing: tuple[str, ...] = ()
     """Ids that no message has."""
     notice: str | None = None
-    """What is worth knowing of this answer, in a sentence."""
+    """A remark about this answer, in one sentence."""
     tokens: int = 0
-    """Of all texts here."""
+    """Tokens of all texts on this page."""
 
 
 class HistoryQuery(NamedTuple):
-    """Which records are asked for; several conditions hold together."""
+    """A query for records; a record must satisfy every condition."""
 
     ids: Sequence[str | int] = ()
-    """Of messages; addresses and positions are understood as well. None: any."""
+    """Message ids, addresses or positions; empty for any message."""
     start: int | None = None
-    """A position; negative ones count from the end."""
+    """First position; negative ones count from the end."""
     stop: int | None = None
-    """Up to but not including this one."""
+    """First position after the range; negative ones count from the end."""
     text: str | None = None
-    """What they contain, whatever its case. Blank: anything."""
+    """Text that a record must contain, regardless of case; a blank text matches any record."""
     limit: int = 20
     max_tokens: int | None = None
-    """Of all texts together, from 50; None: as long as the settings say."""
+    """Most tokens of all texts together, at least 50, or None for the value in the settings."""
     recall: str = "recall"
-    """How who asks calls the search by words; a notice names it."""
+    """Name of the caller's word search, for notices."""
     hidden: frozenset[int] = frozenset()
-    """Positions that are out of reach for who asks."""
+    """Positions that the caller must not see."""
 
 
 def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPage:
-    """One page of the records.
+    """Return one page of the records.
 
     Raises:
-        InvalidSetting: what is asked for cannot be, such as a ``stop`` that is not after ``start``.
-        ForeignAddress, InvalidAddress: an id is an address of another conversation, or of none.
-        ConversationGone: the conversation was erased as a whole.
+        InvalidSetting: a condition is invalid, such as a ``stop`` that is not after ``start``.
+        ForeignAddress, InvalidAddress: an id is an invalid address or belongs to another conversation.
+        ConversationGone: the whole conversation was erased.
         LogError: the log cannot be read.
     """
     query = _checked(query)
@@ -256,10 +256,10 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
 
 
 def _checked(query: HistoryQuery) -> HistoryQuery:
-    """The query with its ids in a list, and without a blank text.
+    """Return the query with its ids as a list, and without a blank text.
 
     Raises:
-        InvalidSetting: names what cannot be.
+        InvalidSetting: a condition is invalid.
     """
     ids = _listed(query.ids)
     for name, position in (("start", query.start), ("stop", query.stop)):
@@ -267,14 +267,14 @@ def _checked(query: HistoryQuery) -> HistoryQuery:
         _require(whole or position is None, name, position, "a position, as a whole number")
     text, start, stop = query.text, query.start or 0, query.stop
     _require(text is None or isinstance(cast("object", text), str), "text", text, "a text")
-    # Of one that counts from the end and one that does not, only the conversation knows.
+    # Comparing a position from the end with one from the beginning needs the length.
     ordered = stop is None or (start < 0) != (stop < 0) or start < stop
     _require(ordered, "stop", stop, f"greater than start, which is {start}")
     return query._replace(ids=ids, text=text if text and text.strip() else None)
 
 
 def _listed(given: object) -> Sequence[str | int]:
-    """Ids as a list; a single one as a list of it."""
+    """Return ids as a list; a single id becomes a list of one."""
     ids = [given] if isinstance(given, str) else given
     listed = list(cast("Iterable[object]", ids)) if isinstance(ids, Iterable) else [None]
     fine = all(isinstance(one, str | int) for one in listed)
@@ -289,7 +289,7 @@ def _require(fine: bool, name: str, given: object, wanted: str) -> None:
 
 
 def page_of(loaded: LoadedConversation, page: RecordPage) -> HistoryPage:
-    """Some records of a conversation as an answer."""
+    """Return a page of records as an answer."""
     return HistoryPage(
         thread_id=loaded.thread_id,
         records=page.records,
@@ -300,10 +300,10 @@ def page_of(loaded: LoadedConversation, page: RecordPage) -> HistoryPage:
 
 
 def room_of(core: Core, max_tokens: int | None) -> int:
-    """The room of a page in tokens.
+    """Return the number of tokens that a page may have.
 
     Raises:
-        InvalidSetting: it cannot be.
+        InvalidSetting: ``max_tokens`` is out of range.
     """
     if max_tokens is None:
         return core.settings.recall_tokens
@@ -313,7 +313,7 @@ def room_of(core: Core, max_tokens: int | None) -> int:
 def _positions(
     core: Core, loaded: LoadedConversation, ids: Iterable[str | int]
 ) -> tuple[set[int], tuple[str, ...]]:
-    """Where messages with these ids stand, and which ids none has."""
+    """Return the positions of messages with these ids, and the ids that no message has."""
     given = [str(one).strip() for one in ids]
     length, wanted = loaded.state.length, set(given)
     rows = message_rows(core, loaded.thread_id, range(length))
@@ -331,7 +331,7 @@ def _positions(
 
 
 def _missed(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]:
-    """What is told of ids that no message has."""
+    """Yield notices about ids that no message has."""
     if not missing:
         return
     summaries = {row.summary_id for row in core.views.summaries(thread_id)}
@@ -343,7 +343,7 @@ def _missed(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]
 
 
 def _in_part(records: Sequence[HistoryRecord]) -> Iterator[str]:
-    """Which of these is not here as a whole, if any is."""
+    """Yield a notice about the first record that is cut, if any is."""
     cut = next((r for r in records if r.stop - r.start < r.length), None)
     if cut is not None:
         yield (
@@ -355,7 +355,7 @@ def _in_part(records: Sequence[HistoryRecord]) -> Iterator[str]:
 def _nothing(
     query: HistoryQuery, positions: Sequence[int], reach: Sequence[int], length: int
 ) -> str:
-    """Why there is no record."""
+    """Explain why there is no record."""
     if not reach:
         return f"nothing there: the conversation has positions 0 to {length - 1}"
     if not positions:

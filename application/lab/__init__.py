@@ -1,1 +1,1 @@
-"""Playing and simulating recorded conversations, and what they cost."""
+"""Replay and simulate recorded conversations, and compute their cost."""

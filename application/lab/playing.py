@@ -1,4 +1,4 @@
-"""How much of a request repeats the beginning of the one before it: what a prompt cache can serve."""
+"""Replay a recorded conversation, and measure how much of each request a prompt cache can serve."""
 
 import json
 import time
@@ -19,18 +19,18 @@ from refold.domain.value import Value
 
 
 class Part(NamedTuple):
-    """A part of a request, in the order in which providers cache them: tools, system, messages."""
+    """A part of a request, in the order of provider caches: tools, system, messages."""
 
     kind: Literal["tools", "system", "message"]
     value: Any
 
 
 Measure = Callable[[Part], int]
-"""The size of a part."""
+"""Returns the size of a part."""
 
 
 class Repeated(NamedTuple):
-    """The size of a request, and of the part that the one before began with."""
+    """The size of a request, and of the prefix that it shares with the request before."""
 
     size: int
     repeated: int
@@ -45,7 +45,7 @@ class RepeatedPrefix:
         self._sizes: list[int] = []
 
     def compare(self, context: Context) -> Repeated:
-        """Measure this request, and what of it repeats the beginning of the last one."""
+        """Return the size of this request and of the prefix shared with the last one."""
         parts = _parts(context)
         same = 0
         for before, now in zip(self._parts, parts, strict=False):
@@ -59,12 +59,12 @@ class RepeatedPrefix:
 
 
 def in_characters(part: Part) -> int:
-    """The length of a part as JSON."""
+    """Return the length of a part as JSON."""
     return len(json.dumps(part.value)) if part.value else 0
 
 
 def in_tokens(counter: TokenCounter) -> Measure:
-    """Measures parts as a token counter does."""
+    """Return a measure that uses a token counter."""
 
     def measure(part: Part) -> int:
         if not part.value:
@@ -92,46 +92,46 @@ def _parts(context: Context) -> list[Part]:
 
 
 class Played(Value, frozen=True):
-    """One thing that happened while playing, for whoever watches."""
+    """A progress event of a replay."""
 
     index: int
-    """Which message of the recording it was, from 0."""
+    """Index of the message in the recording."""
     total: int
     compaction: CompactionResult | None = None
     refused: str | None = None
-    """Why a request could not be made, if it could not."""
+    """Reason why a request could not be made, or None."""
     restarted: bool = False
 
 
 class PlayFigures(Value, frozen=True):
-    """What playing showed. Sizes are tokens as estimated; times are milliseconds."""
+    """Results of a replay. Sizes are estimated tokens; times are milliseconds."""
 
     thread_id: str
     messages: int
     messages_known: int
-    """Of these, what the store had already: it was not played, and the figures are of the rest."""
+    """Number of messages that the store already had; they are not replayed or measured."""
     requests: int
     requests_refused: int
-    """Requests that could not be made: what must be shown word for word does not fit."""
+    """Requests that could not be made because content to show word for word does not fit."""
     requests_over_budget: int
     compactions: int
     compactions_failed: int
     splits: int
-    """Compactions that divided a turn."""
+    """Compactions that split a turn."""
     rebuilds: int
-    """Compactions that built their summary anew from leaf summaries."""
+    """Compactions that rebuilt their summary from leaf summaries."""
     results_offloaded: int
     """Tool results and inputs that were replaced by previews."""
     results_condensed: int
-    """Older tool results that were cut short."""
+    """Older tool results that were cut."""
     restarts: int
     largest_request: int
     budget: int
     tokens_sent: int
     tokens_without_compaction: int
-    """What the same requests would have carried with the whole history in each."""
+    """Tokens of the same requests with the whole history in each."""
     unchanged_prefix_share: float
-    """The share of what was sent that repeats the beginning of the request before, byte for byte."""
+    """Share of the sent bytes that repeat the beginning of the request before."""
     append_p50_ms: float
     append_p99_ms: float
     context_p50_ms: float
@@ -139,7 +139,7 @@ class PlayFigures(Value, frozen=True):
 
 
 def combined(figures: Sequence[PlayFigures]) -> PlayFigures:
-    """The figures of several conversations together: sums, the largest, weighted means of times."""
+    """Combine the results of several conversations: sums, maxima and weighted mean times."""
     if len(figures) == 1:
         return figures[0]
     requests = max(1, sum(f.requests for f in figures))
@@ -181,7 +181,7 @@ class _Tally:
 
 
 class Player:
-    """Plays one conversation against a memory that it may close and open again."""
+    """Replays one conversation with a memory that it may close and reopen."""
 
     def __init__(
         self,
@@ -195,8 +195,10 @@ class Player:
         on_event: Callable[[Played], None] | None = None,
         on_end: Callable[[ConversationMemory], None] | None = None,
     ) -> None:
-        """``restart_every``: close and reopen the store after so many messages; 0: never.
-        ``on_end`` is asked before the store is closed for good.
+        """Prepare the replay.
+
+        ``restart_every`` is the number of messages after which the store is reopened, or 0 for
+        never. ``on_end`` is called before the store is closed.
         """
         self._open = open_memory
         self._recorded = recorded
@@ -210,7 +212,7 @@ class Player:
         self._prefix = RepeatedPrefix(in_characters)
 
     def play(self) -> PlayFigures:
-        """Play to the end; what was played before, into the same store, is not played again."""
+        """Replay to the end; messages that the store already has are skipped."""
         memory = self._open()
         since_restart = 0
         try:
@@ -270,7 +272,7 @@ class Player:
             self._tell(turn, refused=str(error))
             return
         if not context.messages:
-            return  # The recording begins with the model's words: nobody had asked.
+            return  # The recording begins with words of the model, so no request came before.
         tally.context_times.append(time.perf_counter() - start)
         tally.requests += 1
         tally.largest = max(tally.largest, context.tokens)
@@ -354,7 +356,7 @@ class _Turn:
 
 
 def _turns(messages: Sequence[RecordedMessage]) -> Iterator[_Turn]:
-    """What is appended between two requests, with the answer that the model gave then."""
+    """Yield the messages between two requests, with the model's recorded answer."""
     waiting: list[RecordedMessage] = []
     for index, message in enumerate(messages):
         if message.message.role == "assistant":

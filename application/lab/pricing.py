@@ -1,4 +1,4 @@
-"""What requests cost: prices by model, and what a prompt cache makes of a run of requests."""
+"""Compute the cost of requests with prices by model and a prompt cache."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -17,49 +17,49 @@ MILLION = 1_000_000
 
 
 class Price(Value, frozen=True):
-    """What a million tokens of one model cost."""
+    """Prices per million tokens of one model."""
 
     input: float = Field(ge=0)
-    """Input that neither comes from the cache nor goes into it."""
+    """Price of input outside the cache."""
     cached_read: float = Field(ge=0)
-    """Input that the cache serves."""
+    """Price of input that is read from the cache."""
     cache_write: float = Field(ge=0)
-    """Input that goes into the cache, to be served to the next request."""
+    """Price of input that is written to the cache for the next request."""
     output: float = Field(ge=0)
     least_cached: int = Field(default=1_024, ge=0)
-    """A prefix with fewer tokens is not cached."""
+    """Shortest prefix in tokens that is cached."""
 
 
 class Prices(Value, frozen=True):
-    """A price table. Prices change: ``as_of`` says when these were looked up."""
+    """A price table with its date, since prices change."""
 
     as_of: date
     currency: str = "USD"
     default: str
-    """The entry that stands for models without one."""
+    """Entry for models that have none."""
     cache_seconds: int | None = Field(default=None, gt=0)
-    """How long a cached prefix lives after its last use; None: as long as the conversation."""
+    """Lifetime of a cached prefix after its last use, or None for unlimited."""
     models: dict[str, Price] = Field(min_length=1)
-    """By the beginning of the model's name; the longest that fits counts."""
+    """Prices by the beginning of the model's name; the longest match is used."""
 
     def entry_of(self, model: str | None) -> str:
-        """The name of the entry that gives a model's price."""
+        """Return the name of the entry with a model's price."""
         return longest_prefix(model, self.models) or self.default
 
 
 class Sent(NamedTuple):
-    """One request as a prompt cache sees it, in tokens."""
+    """Tokens of one request by their use of the prompt cache."""
 
     tokens: int
     served: int
-    """From the cache."""
+    """Tokens read from the cache."""
     written: int
-    """Into the cache: all that was not served, unless the request is too short to be cached."""
+    """Tokens written to the cache: all others, unless the request is too short to be cached."""
 
 
 @dataclass
 class Bill:
-    """What a run of requests comes to. Sums are tokens and money."""
+    """Total tokens and cost of a series of requests."""
 
     sent: int = 0
     served: int = 0
@@ -67,32 +67,32 @@ class Bill:
     answered: int = 0
     summariser_calls: int = 0
     summariser_tokens: int = 0
-    """Input and output of the summariser's own model."""
+    """Input and output tokens of the summariser's model."""
     cost: float = 0
     cost_without_cache: float = 0
 
 
 class CostMeter:
-    """Adds up what requests cost if each marks its end for the cache.
+    """Adds up the cost of requests that each mark their end for the cache.
 
-    The cache serves what repeats the beginning of the request before byte for byte, from the least
-    cacheable length on and while it lives.
+    The cache serves the bytes that repeat the beginning of the request before, if they are long
+    enough and have not expired.
     """
 
     def __init__(self, prices: Prices, counter: TokenCounter) -> None:
         self.bill = Bill()
         self.entries: set[str] = set()
-        """The entries of the price table that were used."""
+        """Entries of the price table that were used."""
         self._prices = prices
         self._prefix = RepeatedPrefix(in_tokens(counter))
         self._model: str | None = None
         self._last: datetime | None = None
 
     def request(self, context: Context, at: datetime | None = None) -> Sent:
-        """Add a request. ``at``: when it was sent, if that is known."""
+        """Add a request that was sent at ``at``, or at an unknown time if None."""
         price = self._price(context.model)
         compared = self._prefix.compare(context)
-        # Parts are measured one by one: together they may differ a little from the whole estimate.
+        # Parts are measured separately, so their sum may differ a little from the whole estimate.
         served = min(compared.repeated, context.tokens)
         if served < price.least_cached or self._expired(at) or context.model != self._model:
             served = 0
@@ -115,7 +115,7 @@ class CostMeter:
         self._add(cost, cost)
 
     def summariser(self, given: int, written: int, model: str | None) -> None:
-        """Add a call of the summariser's model: ``given`` tokens in, ``written`` out."""
+        """Add a call of the summariser's model with ``given`` input and ``written`` output tokens."""
         self.bill.summariser_calls += 1
         self.bill.summariser_tokens += given + written
         price = self._price(model)

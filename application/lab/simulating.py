@@ -1,4 +1,4 @@
-"""A summariser that tells what its model was given and what it wrote."""
+"""Simulate a recorded conversation under several compaction policies."""
 
 import dataclasses
 from collections import Counter
@@ -41,13 +41,13 @@ from .playing import Played, Player, PlayFigures
 from .pricing import CostMeter, Prices
 
 Heard = Callable[[int, int, str | None], None]
-"""Is told of every call: tokens given, tokens written, and by which model."""
+"""Receives input tokens, output tokens and model of every call."""
 
 
 def metered(summariser: Summariser, counter: TokenCounter, heard: Heard) -> Summariser:
-    """``summariser``, with ``heard`` told of every call.
+    """Wrap a summariser so that ``heard`` receives the tokens of every call.
 
-    An answer that failed is not counted: providers do not charge for it.
+    Failed answers are not counted, because providers do not charge for them.
     """
 
     async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
@@ -71,21 +71,23 @@ COVERED: tuple[Fate, ...] = ("summarised", "omitted")
 
 
 class Remains(Value, frozen=True):
-    """What the context still holds of all that was said."""
+    """Content of the conversation that the context still has."""
 
     messages: dict[Fate, int]
-    """How many messages have which fate."""
+    """Number of messages by fate."""
     summary_tokens: int
-    """The size of the active summary with the ledger beside it; 0 without one."""
+    """Tokens of the active summary with its ledger, 0 without a summary."""
     ledger_lines: int
-    """Lines that the ledger shows, pinned texts included."""
+    """Number of shown ledger lines, including pinned texts."""
     user_words: float
-    """The share of what users wrote, by characters, that stands in the context word for word: all
-    of a message that is shown, of a covered one each line that is in the summary or the ledger."""
+    """Share of the users' characters that the context has word for word.
+
+    Shown messages count completely; of covered ones, each line in the summary or the ledger counts.
+    """
 
 
 def remains(core: Core, thread_id: str) -> Remains:
-    """What is left now."""
+    """Return what the context of a conversation still has."""
     fates = explain(core, thread_id)
     loaded = core.log.load(thread_id)
     summary, pins = loaded.window.summary, loaded.window.pins
@@ -114,7 +116,7 @@ def _user_words(core: Core, loaded: LoadedConversation, fates: tuple[MessageFate
 
 
 def _opening(core: Core, loaded: LoadedConversation) -> str:
-    """The first turn of the context, where summary and ledger stand."""
+    """Return the text of the first turn, which contains summary and ledger."""
     messages = context_at(core, loaded.thread_id, Extras(), loaded.state.version).messages
     return text_of(messages[0]) if messages else ""
 
@@ -123,70 +125,70 @@ PRESETS: dict[str, CompactionPolicy] = {
     "early": CompactionPolicy(trigger_share=0.4, target_share=0.4),
     "late": CompactionPolicy(trigger_share=1.0, target_share=0.7),
 }
-"""Policies to compare with: ``early`` keeps requests small, ``late`` keeps as much as fits."""
+"""Policies for comparison: ``early`` keeps requests small, ``late`` keeps as much as fits."""
 
 
 class Contestant(NamedTuple):
-    """One of the settings that are compared."""
+    """Settings to compare."""
 
     name: str
     open_core: Callable[[], Core]
-    """Gives a core with these settings, on a new log; it is closed after use."""
+    """Returns a core with these settings and a new log, which is closed after use."""
 
 
 Deed = Literal["compaction", "failure", "offload", "condense"]
-"""What was decided about a conversation before a request."""
+"""Kind of decision about a conversation before a request."""
 
 
 class Step(Value, frozen=True):
     """One request of a simulation."""
 
     index: int
-    """The message of the recording that it asked for, from 0."""
+    """Index of the answer in the recording."""
     tokens: int
     served: int
-    """Of these, from the prompt cache."""
+    """Tokens read from the prompt cache."""
     deeds: tuple[Deed, ...] = ()
-    """What was decided since the request before."""
+    """Decisions since the request before."""
 
 
 class Simulated(Value, frozen=True):
-    """What one policy made of the conversation. Sizes are tokens as estimated."""
+    """Results of one policy. Sizes are estimated tokens."""
 
     name: str
     policy: CompactionPolicy
     window: int
     trigger: int
-    """The size of a request that begins a compaction."""
+    """Request size that starts a compaction."""
     limit: int
-    """What no request may exceed."""
+    """Largest allowed request size."""
     figures: PlayFigures
     compactions: int
     failures: dict[str, int]
-    """Compactions that failed, by reason."""
+    """Number of failed compactions by reason."""
     splits: int
-    """Compactions that divided a turn."""
+    """Compactions that split a turn."""
     rebuilds: int
-    """Compactions that built their summary anew from leaf summaries."""
+    """Compactions that rebuilt their summary from leaf summaries."""
     offloads: int
-    """Decisions to show tool content by previews."""
+    """Decisions to show tool content as previews."""
     condensings: int
-    """Decisions to cut older tool results short."""
+    """Decisions to cut older tool results."""
     tokens_sent: int
     tokens_served: int
-    """Of these, from the prompt cache."""
+    """Tokens read from the prompt cache."""
     tokens_written: int
-    """Into the prompt cache."""
+    """Tokens written to the prompt cache."""
     tokens_answered: int
     summariser_calls: int
-    """Of a model; the built-in summariser needs none."""
+    """Number of model calls; the built-in summariser makes none."""
     summariser_tokens: int
     cost: float
     cost_without_cache: float
     priced_as: tuple[str, ...]
-    """The entries of the price table that were used."""
+    """Entries of the price table that were used."""
     kept: Remains
-    """What the context held at the end."""
+    """Content of the context at the end."""
     steps: tuple[Step, ...]
 
 
@@ -196,11 +198,11 @@ class Simulation(Value, frozen=True):
     thread_id: str
     messages: int
     model: str | None
-    """The model that was simulated; None: those of the recording."""
+    """The simulated model, or None for the models of the recording."""
     prices_as_of: date
     currency: str
     cache_seconds: int | None
-    """How long the cache was taken to keep what nobody uses; None: for ever."""
+    """Assumed lifetime of an unused cache entry in seconds, or None for unlimited."""
     policies: tuple[Simulated, ...]
 
 
@@ -212,7 +214,7 @@ def simulate(
     model: str | None = None,
     on_event: Callable[[str, Played], None] | None = None,
 ) -> Simulation:
-    """Play ``recorded`` once for each contestant, one after the other."""
+    """Replay ``recorded`` for each contestant in turn."""
     done: list[Simulated] = []
     for contestant in contestants:
         run = _Run(contestant, recorded, prices)
@@ -234,7 +236,7 @@ def _named(on_event: Callable[[str, Played], None], name: str) -> Callable[[Play
 
 
 class _Run:
-    """One play under one policy."""
+    """One replay under one policy."""
 
     def __init__(
         self, contestant: Contestant, recorded: RecordedConversation, prices: Prices
@@ -246,7 +248,7 @@ class _Run:
         asked = core.summariser
         if asked.name != core.fallback.name:
             asked = metered(asked, core.counter, self._meter.summariser)
-        # What is compared must not depend on how quick this machine is.
+        # Results must not depend on the speed of the machine.
         settings = replace(core.settings, background=False)
         self._core = dataclasses.replace(core, summariser=asked, settings=settings)
         self._seen = 0
@@ -256,7 +258,7 @@ class _Run:
         self._kept: Remains | None = None
 
     def play(self, model: str | None, watch: Callable[[Played], None] | None) -> Simulated:
-        """Play to the end and say what came of it."""
+        """Replay to the end and return the results."""
         player = Player(
             lambda: Memory(self._core),
             self._recorded,

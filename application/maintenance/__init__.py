@@ -1,1 +1,1 @@
-"""Taking care of a log as a whole: verify, rebuild, and what that answers."""
+"""Maintain a log as a whole: verify it, rebuild derived data, and report."""

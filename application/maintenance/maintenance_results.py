@@ -1,4 +1,4 @@
-"""What maintenance answers: how large a log is, what a backup, a restore and a salvage did."""
+"""Results of maintenance: sizes, backups, restores and salvages."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,36 +7,36 @@ from refold.domain.value import Value
 
 
 class LostEvent(Value, frozen=True):
-    """An event that could not be copied; its place is left, so that the others keep theirs."""
+    """An event that could not be copied; its place stays, so that later events keep theirs."""
 
     thread_id: str
-    """Empty where not even that is known."""
+    """Thread id of the event, or empty if unknown."""
     version: int
-    """0 where it is not about one event."""
+    """Version of the event, or 0 if no single event is concerned."""
     kind: str
-    """The kind of damage, as ``verify`` names it."""
+    """Kind of damage, as ``verify`` names it."""
     detail: str
     position: int | None
-    """Of the message, where it was one and that is known."""
+    """Position of the message, or None if it was not a message or is unknown."""
 
 
 class Salvaged(Value, frozen=True):
-    """A new log that was made from a damaged one."""
+    """A new log that was copied from a damaged one."""
 
     path: Path
     events: int
-    """How many events were copied."""
+    """Number of copied events."""
     conversations: int
     lost: tuple[LostEvent, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was lost."""
+        """True if nothing was lost."""
         return not self.lost
 
 
 class Share(Value, frozen=True):
-    """A share of what is stored: of one kind of event, or of one kind of frame."""
+    """Share of one kind of event or frame in the stored data."""
 
     name: str
     count: int
@@ -44,25 +44,25 @@ class Share(Value, frozen=True):
 
 
 class ConversationSize(Value, frozen=True):
-    """What one conversation takes up."""
+    """Stored size of one conversation."""
 
     thread_id: str
     messages: int
     events: int
     bytes: int
-    """Of its events as stored."""
+    """Bytes of its events as stored."""
     message_bytes: int
-    """Of its messages alone, as JSON."""
+    """Bytes of its messages as JSON."""
     snapshots: int
     snapshot_bytes: int
     kinds: tuple[Share, ...]
-    """Its events by stored name, the largest share first."""
+    """Events by stored name, largest share first."""
     erased_events: int
-    """How many of them lost content by an erasure."""
+    """Number of events that lost content by erasures."""
 
     @property
     def bytes_per_message(self) -> float:
-        """Everything that is stored of it, shared among its messages."""
+        """Stored bytes divided by the number of messages."""
         return (self.bytes + self.snapshot_bytes) / max(1, self.messages)
 
 
@@ -70,41 +70,43 @@ class FileSize(Value, frozen=True):
     """One file of a memory."""
 
     name: str
-    """``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal``, ``anchor`` or
-    ``checked``."""
+    """One of ``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal``, ``anchor`` and
+    ``checked``.
+    """
     path: Path
     bytes: int
 
 
 class Sizes(Value, frozen=True):
-    """How large a log is, and what of."""
+    """Size of a log and of its parts."""
 
     conversations: tuple[ConversationSize, ...]
-    """The largest first."""
+    """Sizes of conversations, largest first."""
     frames: tuple[Share, ...]
-    """Events by how they are stored: ``plain``, ``erased``, ``damaged``, or the names of encodings, as in
-    ``zstd+aes`` and ``erased+aes``."""
+    """Events by storage: ``plain``, ``erased``, ``damaged``, or names of encodings such as
+    ``zstd+aes`` and ``erased+aes``.
+    """
     files: tuple[FileSize, ...]
-    """None for a log in memory."""
+    """Files of the log, empty for a log in memory."""
 
     @property
     def messages(self) -> int:
-        """Of all conversations."""
+        """Number of messages in all conversations."""
         return sum(c.messages for c in self.conversations)
 
     @property
     def events(self) -> int:
-        """Of all conversations."""
+        """Number of events in all conversations."""
         return sum(c.events for c in self.conversations)
 
     @property
     def kinds(self) -> tuple[Share, ...]:
-        """The events of all conversations by stored name, the largest share first."""
+        """Events of all conversations by stored name, largest share first."""
         return added([kind for one in self.conversations for kind in one.kinds])
 
 
 class BackedUp(Value, frozen=True):
-    """A backup that was made and checked."""
+    """A backup that was made and verified."""
 
     path: Path
     bytes: int
@@ -113,53 +115,53 @@ class BackedUp(Value, frozen=True):
 
 
 class Compressed(Value, frozen=True):
-    """What compressing did."""
+    """Result of compressing a log."""
 
     events: int
-    """How many events are stored in less now."""
+    """Number of events that take less space now."""
     bytes_before: int
-    """Of these events, as they were stored."""
+    """Bytes of these events before compression."""
     bytes_after: int
     dictionary: int | None
-    """The number of the dictionary that they were compressed with; None: there were too few for one."""
+    """Number of the compression dictionary, or None if there were too few events for one."""
     reusable_bytes: int
-    """Whole pages of the log's file that are free for what is appended next: it stays as long as it is.
-    More is free inside of its pages."""
+    """Bytes of whole free pages in the log file for future events; the file itself does not shrink.
+    """
 
 
 class ErasedAgain(Value, frozen=True):
-    """An erasure that a backup did not know of, applied to what was restored from it."""
+    """An erasure missing from a backup that was applied to the restored log."""
 
     thread_id: str
     position: int | None
-    """Of the message; None: the whole conversation."""
+    """Position of the message, or None for the whole conversation."""
 
 
 class Restored(Value, frozen=True):
-    """A log that was put in place from a backup."""
+    """A log that was restored from a backup."""
 
     path: Path
     events: int
     conversations: int
     moved_aside: Path | None
-    """Where the log that was there is now, with everything that it held."""
+    """New path of the log that was replaced, or None."""
     erased_again: tuple[ErasedAgain, ...]
     unread: tuple[Path, ...]
-    """Earlier logs of which not every erasure could be read: what they say was erased may be back."""
+    """Earlier logs with unreadable erasures; content that they erased may be present again."""
 
 
 class AnchorState(Value, frozen=True):
-    """An anchor, and what it knows."""
+    """An anchor and what it covers."""
 
     path: Path | None
-    """Where it was written; None where none is kept."""
+    """Path of the anchor, or None if none is stored."""
     conversations: int
     accepted: bool
-    """Whether it was made again from the log."""
+    """True if the anchor was rewritten from the log."""
 
 
 def added(shares: list[Share]) -> tuple[Share, ...]:
-    """Shares of the same name as one, the largest first."""
+    """Combine shares of the same name, largest first."""
     names = dict.fromkeys(share.name for share in shares)
     sums = [
         Share(
@@ -173,19 +175,19 @@ def added(shares: list[Share]) -> tuple[Share, ...]:
 
 
 class RecordedErasure(NamedTuple):
-    """That something was erased, as a log records it."""
+    """An erasure as a log records it."""
 
     thread_id: str
     position: int | None
-    """Of the message; None: the whole conversation."""
+    """Position of the message, or None for the whole conversation."""
     identity: str
-    """What it is about: the message's id, or when the conversation's first event was logged."""
+    """Id of the message, or log time of the conversation's first event."""
     reason: str
 
 
 class KnownErasures(NamedTuple):
-    """What a log records as erased."""
+    """Erasures that a log records."""
 
     erasures: tuple[RecordedErasure, ...] = ()
     complete: bool = True
-    """Whether everything could be read."""
+    """True if every event could be read."""

@@ -1,4 +1,4 @@
-"""Verify a log and all that is derived from it, and rebuild what differs."""
+"""Verify a log and all data derived from it, and rebuild derived data that differs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,45 +15,45 @@ from refold.application.runtime.core import Core
 from refold.domain.value import Value
 
 FOREIGN = "foreign"
-"""The kind of what lies in the place of a file of ours: it is left alone."""
+"""Kind of damage for another program's file under one of our names, which is left alone."""
 
 
 class Fold(Protocol):
-    """What is folded from the log alone: ``ReadModels`` and ``RecallIndex``."""
+    """Data folded from the log alone: ``ReadModels`` and ``RecallIndex``."""
 
     def check(self) -> Iterator[Damage]:
         """Compare everything with a fresh fold of the log, without changing either."""
         ...
 
     def rebuild(self) -> int:
-        """Drop everything and fold the log again; returns how much was folded."""
+        """Delete everything, fold the log again, and return how much was folded."""
         ...
 
     def drop(self) -> bool:
-        """Delete everything that was folded; whether nothing is left."""
+        """Delete everything that was folded, and return whether nothing is left."""
         ...
 
     def forget_erased(self) -> bool:
-        """Take out what was erased, so that no byte of it is left; whether none is."""
+        """Remove erased content from all files, and return whether none is left."""
         ...
 
     def close(self) -> None:
-        """Release files and connections; closing twice is fine."""
+        """Release files and connections; closing twice is allowed."""
         ...
 
 
 def folds(core: Core) -> Mapping[str, Fold]:
-    """What replay makes anew, by what sentences call it."""
+    """Return the data that replay can rebuild, by name."""
     return {"the read models": core.views, "the recall index": core.recall.index}
 
 
 def drop_derived(core: Core) -> bool:
-    """Delete everything that was made from the log. The next question makes it anew. Whether nothing is left."""
+    """Delete all derived data, which is rebuilt on demand, and return whether nothing is left."""
     return _all_done(core, [fold.drop() for fold in folds(core).values()])
 
 
 def forget_erased(core: Core) -> bool:
-    """Take what was erased out of everything that was made from the log; whether nothing of it is left."""
+    """Remove erased content from all derived data, and return whether none is left."""
     return _all_done(core, [fold.forget_erased() for fold in folds(core).values()])
 
 
@@ -67,7 +67,7 @@ def _all_done(core: Core, done: list[bool]) -> bool:
 
 
 def check_derived(core: Core) -> Iterator[Damage]:
-    """Compare every fold with a fresh one, and read every vector, without changing any."""
+    """Compare every fold with a fresh one and check every vector, without changes."""
     for fold in folds(core).values():
         yield from fold.check()
     if core.recall.vectors is not None:
@@ -75,7 +75,7 @@ def check_derived(core: Core) -> Iterator[Damage]:
 
 
 def repair_derived(core: Core) -> Iterator[str]:
-    """Make anew what is damaged; yields what that was, in words."""
+    """Rebuild damaged derived data, and yield a description of each repair."""
     for title, fold in folds(core).items():
         if places := sorted({one.place for one in fold.check() if one.kind != FOREIGN}):
             fold.rebuild()
@@ -87,7 +87,7 @@ def repair_derived(core: Core) -> Iterator[str]:
 
 
 def close_derived(core: Core) -> None:
-    """Release files and connections; closing twice is fine."""
+    """Release files and connections; closing twice is allowed."""
     if core.recall.embedding is not None:
         core.recall.embedding.close()
     for fold in folds(core).values():
@@ -99,11 +99,11 @@ def close_derived(core: Core) -> None:
 
 
 def _pruned(index: RecallIndex, vectors: VectorStore) -> bool:
-    """Vectors may have cost money: those of texts that are still there stay."""
+    """Delete only vectors of texts that are gone, because vectors may have cost money."""
     try:
         return vectors.prune(index.digests)
     except LogError:
-        return vectors.drop()  # The log is damaged: it cannot tell what is still there.
+        return vectors.drop()  # A damaged log cannot tell which texts are left.
 
 
 _RESTORE = "restore the log from a backup, or copy every intact event with `refold salvage NEW.db`"
@@ -145,7 +145,7 @@ _OF_FOREIGN = (
 
 
 def remedy_of(damage: Damage) -> str:
-    """What can be done about it."""
+    """Return advice for this kind of damage."""
     match damage.place:
         case "log":
             return _OF_LOG.get(damage.kind, _RESTORE)
@@ -167,53 +167,52 @@ class DamageReport(Value, frozen=True):
     """One finding of a verification."""
 
     place: str
-    """``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table that is folded from the log."""
+    """One of ``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a derived table."""
     thread_id: str
     version: int
     kind: str
     detail: str
     remedy: str
-    """What can be done about it."""
+    """Advice for this kind of damage."""
 
 
 class Verification(Value, frozen=True):
-    """What a verification found."""
+    """Result of a verification."""
 
     ok: bool
-    """Whether nothing is damaged, or not any more."""
+    """True if nothing is damaged after any repair."""
     events: int
-    """How many events of the log were read."""
+    """Number of events that were read."""
     conversations: int
-    """All that the log has; ``erased`` says how many of them nothing can be read from any more."""
+    """Number of conversations in the log, including ``erased`` ones."""
     erased: int = 0
     damage: tuple[DamageReport, ...] = ()
-    """What is damaged; what was repaired is not among it."""
+    """Damage that was not repaired."""
     repaired: tuple[str, ...] = ()
-    """What was damaged and is repaired."""
+    """Descriptions of repaired damage."""
     notices: tuple[str, ...] = ()
-    """What is to be known of the files beside the log, and is no damage."""
+    """Remarks about files next to the log that are not damage."""
 
     @property
     def log_damaged(self) -> bool:
-        """Whether the log itself is damaged: replay cannot repair that."""
+        """True if the log itself is damaged, which replay cannot repair."""
         return any(d.place == "log" for d in self.damage)
 
 
 class Replayed(Value, frozen=True):
-    """What a replay rebuilt."""
+    """Result of a replay."""
 
     events: int
     passages: int = 0
-    """How many passages the recall index has."""
+    """Number of passages in the recall index."""
 
 
 def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
-    """Check every event of the log, then compare every read model and the recall index with a fresh fold.
+    """Verify every event of the log, and compare all derived data with a fresh fold.
 
-    Vectors that are kept are checked as well: that they are what was stored.
-
-    ``repair``: whether these, snapshots, the index of keys and the anchor are made anew where they are damaged; the
-    events are never touched. ``anchor``: one that was exported, to hold the log against as well.
+    Stored vectors are checked as well. With ``repair``, damaged derived data, snapshots, the index
+    of keys and the anchor are rebuilt; events are never changed. ``anchor`` is an exported anchor
+    to compare the log with.
     """
     found = _looked(core, anchor)
     if not found.damage:
@@ -227,12 +226,12 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
 
 
 def replay(core: Core) -> Replayed:
-    """Drop every read model and the recall index, and fold the log again. No model is called."""
+    """Delete the read models and the recall index, and fold the log again without a model."""
     return Replayed(events=core.views.rebuild(), passages=core.recall.index.rebuild())
 
 
 def report_of(checked: Checked, repaired: Sequence[str] = (), *, erased: int = 0) -> Verification:
-    """What was found, for the caller."""
+    """Return the result of a check as a report."""
     return Verification(
         ok=not checked.damage,
         events=checked.events,
@@ -247,7 +246,7 @@ def report_of(checked: Checked, repaired: Sequence[str] = (), *, erased: int = 0
 def _looked(core: Core, anchor: Path | None) -> Checked:
     found = core.keeper.check(anchor)
     if any(d.place == "log" for d in found.damage):
-        return found  # There is nothing to compare read models with.
+        return found  # Derived data cannot be compared with a damaged log.
     return found._replace(damage=(*found.damage, *check_derived(core)))
 
 

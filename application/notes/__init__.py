@@ -1,1 +1,1 @@
-"""Durable notes: taken before messages leave the context, kept as events, and shown in files."""
+"""Durable notes: taken before messages leave the context, stored as events, shown in files."""

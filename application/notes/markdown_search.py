@@ -1,4 +1,4 @@
-"""Search the Markdown notes of the workspace, and say what of them is searched."""
+"""Search the Markdown notes of the workspace, and report which files are searched."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
 LONGEST = 1_600
-"""Characters of a section; of what is longer the next one goes on at a line."""
+"""Largest number of characters of a section; longer ones are split at a line."""
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _MARK = re.compile(r"\s*<!--\s*refold:notes:(?:begin|end)\b.*-->\s*")
@@ -29,14 +29,14 @@ class Section(NamedTuple):
 
     path: str
     heading: str
-    """The headings that it stands below, the highest first, with `` > `` between them; or empty."""
+    """Headings above the section, highest first, joined by `` > ``; may be empty."""
     line: int
-    """Its first line, from 1."""
+    """Number of its first line, from 1."""
     text: str
 
 
 def sections_of(file: MarkdownFile) -> list[Section]:
-    """The sections of a file in their order; headings alone are none."""
+    """Return the sections of a file in order, without headings that have no text."""
     found: list[Section] = []
     for path, begin, lines in _parts(file.text):
         heading = " > ".join(path)
@@ -47,7 +47,7 @@ def sections_of(file: MarkdownFile) -> list[Section]:
 
 
 def _parts(text: str) -> Iterator[tuple[list[str], int, list[str]]]:
-    """Headings, first line and lines of what stands below each heading."""
+    """Yield the headings, first line number and lines of each part of a file."""
     path: list[tuple[int, str]] = []
     lines: list[str] = []
     begin, fence = 1, ""
@@ -67,7 +67,7 @@ def _parts(text: str) -> Iterator[tuple[list[str], int, list[str]]]:
 
 
 def _pieces(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The lines in pieces, each with the number of lines before it."""
+    """Yield the lines in pieces, each with the number of lines before it."""
     start, size = 0, 0
     for number, line in enumerate(lines):
         if size and size + len(line) > LONGEST:
@@ -89,17 +89,17 @@ NO_FOLDER = "no folder is configured: set markdown_folder or notes_folder"
 
 
 class NotesHit(Value, frozen=True):
-    """A part of a Markdown file that answers."""
+    """A part of a Markdown file that answers the question."""
 
     path: str
-    """Below the folder."""
+    """Path relative to the folder."""
     line: int
-    """Where it begins, from 1."""
+    """Number of its first line, from 1."""
     heading: str
-    """The headings that it stands below."""
+    """Headings above the part."""
     text: str
     score: float
-    """Relative to the best hit: over 0, at most 1."""
+    """Score relative to the best hit: over 0, at most 1."""
 
 
 class NotesFound(Value, frozen=True):
@@ -108,9 +108,9 @@ class NotesFound(Value, frozen=True):
     query: str
     hits: tuple[NotesHit, ...]
     mode: RecallMode
-    """How it was really searched."""
+    """Search mode that was actually used."""
     notice: str | None = None
-    """What did not go as asked, in a sentence."""
+    """Deviations from the requested search in one sentence, or None."""
 
 
 class SearchedFile(Value, frozen=True):
@@ -122,13 +122,13 @@ class SearchedFile(Value, frozen=True):
 
 
 class NotesStatus(Value, frozen=True):
-    """What of the workspace is searched now: files are read anew with each question."""
+    """Files that are searched now; they are read again for each question."""
 
     folder: str | None
-    """None: no folder is configured."""
+    """The searched folder, or None if none is configured."""
     files: tuple[SearchedFile, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
-    """Files that are not searched, and why."""
+    """Files that are not searched, with reasons."""
 
 
 def _hit(section: Section, score: float) -> NotesHit:
@@ -150,10 +150,10 @@ def search_notes(
     min_score: float = 0.0,
     mode: RecallMode | None = None,
 ) -> NotesFound:
-    """The sections that answer best. The same files and question give the same answer.
+    """Return the sections that answer best; the same files and question give the same answer.
 
     Raises:
-        InvalidSetting: an option cannot be; says what is allowed.
+        InvalidSetting: an option is invalid; the error names the valid values.
     """
     _check(limit, min_score, mode)
     query = well_formed(query)
@@ -186,7 +186,7 @@ def _check(limit: int, min_score: float, mode: RecallMode | None) -> None:
 
 
 def notes_status(core: Core, owner: str | None) -> NotesStatus:
-    """What is searched for somebody."""
+    """Return the files that are searched for an owner."""
     if core.markdown is None:
         return NotesStatus(folder=None)
     found: PagesRead = core.markdown.read(owner)
@@ -227,7 +227,7 @@ def _full(section: Section) -> str:
 
 
 def _by_words(query: str, sections: Sequence[Section]) -> list[float]:
-    """By the words of the question that a section has, rare ones weighing more."""
+    """Score sections by the words of the question in them; rare words weigh more."""
     asked = ask(query).tokens
     counted = [Counter(tokens_of(_full(section))) for section in sections]
     there = Counter(token for counts in counted for token in asked if token in counts)

@@ -1,4 +1,4 @@
-"""Notes as files for people: MEMORY.md for what lasts, one file a day for everything."""
+"""Write notes as files for people: MEMORY.md for lasting notes, and one file a day."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,11 @@ _MOST_HOURS, _MINUTES = 24, 60
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset (``+08:00``).
+    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset
+    (``+08:00``).
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such time zone.
     """
     if name == "UTC":
         return UTC
@@ -41,10 +42,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 def dated(notes: Iterable[NoteRow], zone: str | None) -> Iterator[NoteRow]:
-    """Return the notes with the times at which they were taken as clocks in this zone show them.
-
-    None: the zone of this machine, as it was at each time.
-    """
+    """Yield the notes with their times in this zone, or in the zone of this machine if None."""
     there = None if zone is None else time_zone(zone)
     for note in notes:
         yield replace(note, taken_at=_as_there(note.taken_at, there))
@@ -54,14 +52,14 @@ def _as_there(taken_at: str, zone: tzinfo | None) -> str:
     try:
         return datetime.fromisoformat(taken_at).astimezone(zone).isoformat()
     except (ValueError, OverflowError, OSError):
-        return taken_at  # Beyond the calendar, or before what the machine's clock knows.
+        return taken_at  # The time is outside the calendar or outside the range of the machine's clock.
 
 
 MEMORY = "MEMORY.md"
 DAILY = "memory"
-"""The folder of the files by day."""
+"""Folder of the files by day."""
 OWNERS = "owners"
-"""The folder that has one for each owner."""
+"""Folder that contains one folder for each owner."""
 _LASTING: Mapping[str, str] = {
     "decision": "Decisions",
     "preference": "Preferences",
@@ -75,14 +73,15 @@ def files_of(
     conversations: Iterable[ConversationRow] = (),
     owners_of: Callable[[str], Mapping[int, str]] = lambda _: {},
 ) -> Mapping[str, str]:
-    """By path: what each file says. What was noted in conversations of an owner stands in a folder of
-    theirs alone (``owner_folder``). What was noted of messages that name another owner of their own
-    (``owners_of``: by position) stands in none. ``MEMORY.md`` has decisions, preferences and constraints,
-    by kind and conversation; a day's file all that was noted on it, by the date of ``taken_at``. Every
-    line ends with its sources.
+    """Return the content of each file, by path.
 
-       ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
-       stand under the one that they were taken in.
+    Notes of conversations with an owner are in the owner's folder (``owner_folder``). Notes of
+    messages that name another owner (``owners_of``: by position) are in no file. ``MEMORY.md`` has
+    decisions, preferences and constraints by kind and conversation; the file of a day has all notes
+    taken on that day. Every line ends with its sources.
+
+    ``notes`` must be in the order of the log. A note that a fork copied is listed under the
+    conversation where it was taken.
     """
     rows = list(conversations)
     owners = {row.thread_id: row.owner for row in rows}
@@ -97,7 +96,7 @@ def files_of(
 
 
 def owner_folder(owner: str) -> str:
-    """The folder of an owner's notes: readable, and another one for each owner on every file system."""
+    """Return the folder name of an owner's notes, readable and distinct on every file system."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in owner.lower())[:40]
     return f"{OWNERS}/{readable}-{blake2b(owner.encode(), digest_size=8).hexdigest()}"
 
@@ -114,12 +113,14 @@ def _files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
 def without_others(
     notes: Iterable[NoteRow], owners_of: Callable[[str], Mapping[int, str]]
 ) -> Iterator[NoteRow]:
-    """Those that were not made of messages that name another owner of their own (``owners_of``: by position)."""
+    """Yield the notes without those of messages that name another owner (``owners_of``: by
+    position).
+    """
     known: dict[str, frozenset[int]] = {}
     for note in notes:
         if note.thread_id not in known:
             known[note.thread_id] = frozenset(owners_of(note.thread_id))
-        # Code names the messages that a note comes from; a model may have used any that it was given.
+        # Code records the source messages of a note; a model may have used any message it received.
         exact = note.source_positions if note.taken_by == LEDGER else ()
         if known[note.thread_id].isdisjoint(exact or range(note.start, note.stop)):
             yield note
@@ -132,7 +133,7 @@ def _without_copies(
     kept: dict[object, tuple[int, NoteRow]] = {}
     for note in notes:
         origin, steps = _origin(note.thread_id, sources)
-        # Not by its id: what an erasure noted anew has another one in each of them.
+        # Ids are not compared, because notes rebuilt by an erasure have another id in each copy.
         key = (origin, note.taken_at, note.kind, note.text, note.positions)
         if key not in kept or steps < kept[key][0]:
             kept[key] = steps, note
@@ -140,7 +141,7 @@ def _without_copies(
 
 
 def _origin(thread_id: str, sources: Mapping[str, str]) -> tuple[str, int]:
-    """The conversation that this one began as a copy of, or as a copy of a copy; in how many steps."""
+    """Return the conversation that this one was forked from originally, and the number of forks."""
     seen = set[str]()
     while thread_id in sources and thread_id not in seen:
         seen.add(thread_id)
@@ -171,7 +172,7 @@ def _by_conversation(notes: Iterable[NoteRow], *, named: bool = False) -> str:
 
 
 def _heading(thread_id: str) -> str:
-    # As in an address: nothing in an id can end the line, or begin a comment.
+    # Escaped as in an address, so that an id can neither end the line nor begin a comment.
     return "### " + address_of(thread_id, 0).removeprefix(SCHEME).removesuffix("/0")
 
 
@@ -189,7 +190,7 @@ def _sources(note: NoteRow) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that cannot pass for a mark of ours, nor hide what follows it."""
+    """Return a text that cannot imitate our marks or hide the text after it."""
     return " ".join(text.split()).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
 
 
@@ -201,9 +202,9 @@ logger = plain_logger(__name__)
 
 
 def write_notes(core: Core) -> bool:
-    """Bring the files of the folder that is configured up to date with the log, if one is.
+    """Update the files in the configured notes folder, and return whether that succeeded.
 
-    Whether that worked; where it did not a warning is logged, and the next time makes up for it.
+    A failure is logged as a warning; the next update writes everything.
     """
     if core.notes_folder is None:
         return True

@@ -1,4 +1,4 @@
-"""The messages that notes are taken of: live ones from the window, covered ones from the log."""
+"""Take notes of messages before they leave the context."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -32,23 +32,23 @@ from refold.domain.noting import (
 from .note_files import write_notes
 
 AT_ONCE = 1_000
-"""Events read in one go."""
+"""Number of events to read at a time."""
 
 
 def messages_to_note(
     core: Core, loaded: LoadedConversation, start: int, stop: int
 ) -> tuple[SourceMessage, ...]:
-    """The messages at positions ``start`` up to but not including ``stop``, oldest first.
+    """Return the messages at positions ``start`` up to but not including ``stop``, oldest first.
 
-    Those that a summary covers already are there as well: not every cycle reaches as far as the
-    compaction that ends it.
+    Messages that a summary already covers are included, because notes may be taken later than the
+    compaction.
     """
     found = {
         entry.position: SourceMessage(position=entry.position, message=entry.message)
         for entry in entries_between(loaded.window.entries, start, stop)
     }
     if start < loaded.state.covered_to:
-        # A message never has a smaller version than the number of messages up to it.
+        # The version of a message is at least the number of messages up to it.
         for logged in _read(core, loaded.thread_id, start + 1, loaded.state.version):
             event = logged.event
             if not isinstance(event, MessageAppended) or event.position < start:
@@ -62,16 +62,16 @@ def messages_to_note(
 
 
 def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
-    """What was noted before, the newest of it: the same line is not noted twice."""
+    """Return the newest earlier notes, to avoid repeating them."""
     events = core.log.read_at(loaded.thread_id, loaded.state.notes_versions)
     flushes = [logged.event for logged in events if isinstance(logged.event, NotesFlushed)]
     return tuple(note for flush in flushes for note in flush.notes)
 
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
-    """Whether a message was erased since: then notes may hold what is to be forgotten."""
+    """Return whether a message was erased since, so that notes may quote it."""
     if then.state.first_message_id not in ("", now.state.first_message_id):
-        return True  # All of it was, and something else was begun.
+        return True  # The conversation was erased and a new one started.
     events = _read(core, then.thread_id, then.state.version + 1, now.state.version)
     return any(isinstance(logged.event, MessageErased) for logged in events)
 
@@ -85,12 +85,14 @@ logger = plain_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE = 5
-"""Beside a summary a model gets at most a fifth of a compaction's lease for notes: then code takes them."""
+"""Divisor of a compaction's lease for the time a model has for notes while a summary is written."""
 
 
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
-    """The size of a request from which on notes are taken before any compaction (requirement C1); None
-    where they were taken in this cycle, and where that lies no higher than what a compaction leaves.
+    """Return the request size that triggers notes before any compaction, or None.
+
+    It is None if notes were already taken in this cycle, or if the size is not above the target of
+    a compaction.
     """
     settings = core.settings.notes
     least = budget.window - settings.reserve_tokens - settings.soft_tokens
@@ -99,7 +101,7 @@ def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
 
 
 def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
-    """Whether a request of ``size`` tokens is large enough for that."""
+    """Return whether a request of ``size`` tokens triggers notes."""
     least = notes_from(core, state, budget)
     return least is not None and size >= least
 
@@ -107,24 +109,25 @@ def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) ->
 async def take_notes_if_due(
     core: Core, loaded: LoadedConversation, budget: Budget, size: int
 ) -> None:
-    """Take notes of all that was said, if a request of ``size`` tokens is large enough for that."""
+    """Take notes of all messages if a request of ``size`` tokens triggers that."""
     if notes_are_due(core, loaded.state, budget, size):
         taking = NoteTaking(core, loaded.thread_id, core.summariser)
         await taking.take(loaded, loaded.state.length)
 
 
 class _Taken(NamedTuple):
-    """What came of asking."""
+    """The result of asking a model for notes."""
 
     draft: NotesDraft | None = None
-    """None where code is to take them."""
+    """The model's notes, or None if they are extracted without a model."""
     calls: int = 0
     reason: str = ""
 
 
 class NoteTaking:
-    """Notes of one conversation, by the model of ``summariser`` or by code. Raises nothing of its own:
-    what goes wrong is logged, and the compaction goes on.
+    """Takes notes of one conversation, with a model or without.
+
+    It raises no errors of its own: failures are logged, and the compaction continues.
     """
 
     def __init__(self, core: Core, thread_id: str, summariser: Summariser) -> None:
@@ -134,14 +137,16 @@ class NoteTaking:
         by_model = core.settings.notes.by == "auto"
         self._ask: TakeNotes | None = note_taking(summariser) if by_model else None
         self._work: asyncio.Future[Any] | None = None
-        """What the turn waits for besides; None: nothing."""
+        """The work that the turn waits for at the same time, or None."""
 
     async def beside(
         self, loaded: LoadedConversation, stop: int, work: Callable[[], Awaitable[T]]
     ) -> T:
-        """Do ``work``, and take notes of the messages before ``stop``: by code before it begins, by a
-        model at the same time. Both have ended when this returns or raises. Only where ``work`` ends
-        before the time-out of notes, these are waited for beyond it.
+        """Do ``work`` and take notes of the messages before ``stop``.
+
+        Without a model, notes are taken first; with a model, both run at the same time. Both have
+        ended when this returns or raises. The time limit of notes is extended only while ``work``
+        is running.
         """
         if self._ask is None:
             await self.take(loaded, stop)
@@ -154,7 +159,7 @@ class NoteTaking:
         return done
 
     async def take(self, loaded: LoadedConversation, stop: int) -> None:
-        """Take notes of the messages before ``stop``, unless that was done since the last compaction."""
+        """Take notes of the messages before ``stop``, unless they were taken in this cycle."""
         if self._core.settings.notes.by == "off" or is_noted(loaded.state):
             return
         start = notes_start(loaded.state, stop)
@@ -170,7 +175,7 @@ class NoteTaking:
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
-        except Exception as error:  # Notes cost neither the compaction nor the turn.
+        except Exception as error:  # A failure of notes must not stop the compaction or the turn.
             logger.warning(
                 "%s: no notes were taken: %s", conversation(self._thread_id), raised(error)
             )
@@ -198,20 +203,22 @@ class NoteTaking:
                 return _Taken(reason="error", calls=1)
             draft = call.result()
         except SummariserError as error:
-            # The event has the reason; trouble that summaries have as well is told of those.
+            # The event has the reason, and summaries report the same problem.
             logger.info("%s: code takes notes: %s", conversation(self._thread_id), error)
             return _Taken(reason=error.reason, calls=error.attempts)
-        except Exception as error:  # A summariser of the user's own may raise anything.
+        except Exception as error:  # A summariser of the user may raise anything.
             logger.warning("%s: code takes notes: %s", conversation(self._thread_id), raised(error))
             return _Taken(reason="error", calls=1)
         finally:
-            # Not waited for: what does not let itself be cancelled must not hold up the turn.
+            # Do not wait: a call that ignores its cancellation must not delay the turn.
             call.cancel()
             call.add_done_callback(_forgotten)
         return _Taken(draft, draft.attempts)
 
     async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
-        """Wait until the call ends or is late. While the turn waits for a summary, it costs no time."""
+        """Wait until the call ends or is late; extra time is free while the turn waits for a
+        summary.
+        """
         settings = self._core.settings
         await asyncio.wait({call}, timeout=settings.notes.timeout)
         if not call.done() and self._work is not None:
@@ -245,11 +252,11 @@ class NoteTaking:
         )
 
     def _recorded(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
-        """Record them, now or as soon as the log can be written; whether that is done."""
+        """Record the notes now or when the log can be written again; return whether that is done."""
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
             if is_erased_since(self._core, then, now):
-                return ()  # The next cycle takes notes of what is left.
+                return ()  # The next cycle takes notes of the remaining messages.
             return flush_notes(now.state, flush)
 
         def written(_: LoadedConversation, events: Sequence[Event]) -> None:
@@ -260,7 +267,7 @@ class NoteTaking:
             _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
         except LogError as error:
             if flush.taken_by == LEDGER:
-                raise  # Code takes them again.
+                raise  # Extracting the notes again is free.
             kept = Unwritten("notes of a model", decide, written)
             self._core.unwritten.keep(self._thread_id, kept, error)
             return False
@@ -277,6 +284,6 @@ async def _contained(ask: TakeNotes, request: NotesRequest) -> NotesDraft:
 
 
 def _forgotten(call: asyncio.Future[NotesDraft]) -> None:
-    """Take note of how a call ended that was given up: nobody is left to tell."""
+    """Retrieve the exception of an abandoned call, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()

@@ -1,4 +1,4 @@
-"""Vectors of sections, kept in memory alone: files change, and nothing of them is stored."""
+"""Vectors of sections, kept only in memory because files change."""
 
 import math
 import threading
@@ -9,7 +9,7 @@ from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Embedder, Vector
 
 KEPT = 5_000
-"""Vectors; the oldest go first."""
+"""Number of vectors to keep; the oldest are dropped."""
 
 
 class SectionVectors:
@@ -20,7 +20,7 @@ class SectionVectors:
         self._known: OrderedDict[tuple[str, str], Vector] = OrderedDict()
 
     def cosines(self, embedder: Embedder, query: str, texts: Sequence[str]) -> list[float]:
-        """How near each text is to the question; never below 0.
+        """Return the nearness of each text to the question, at least 0.
 
         Raises:
             EmbedderError: the embedder failed.
@@ -30,7 +30,7 @@ class SectionVectors:
             vectors = self._vectors(embedder, texts)
         except EmbedderError:
             raise
-        except Exception as error:  # An embedder of the user's own may raise anything.
+        except Exception as error:  # An embedder of the user may raise anything.
             raise EmbedderError("error", f"{type(error).__name__}: {error}") from error
         return [_cosine(wanted, vector) for vector in vectors]
 

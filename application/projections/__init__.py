@@ -1,1 +1,1 @@
-"""Projections: pure folds of the log, one file each, named for the question it answers."""
+"""Projections: pure folds of the log, one per file."""

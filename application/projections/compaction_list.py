@@ -1,4 +1,4 @@
-"""Which compactions were tried, and how did each end?"""
+"""The list of compaction attempts and how each ended."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,13 @@ from refold.domain.events import (
 from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
 
 VERSION = 2
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """A request makes the row of its attempt; its end is written into it."""
+    """Add a row for a requested compaction, and record its outcome when it ends."""
     event = logged.event
     match event:
         case CompactionRequested():
@@ -47,7 +49,7 @@ changes_of_run = one_by_one(
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """A focus that quoted what was erased is withdrawn."""
+    """Update the focus of an attempt that quoted erased text."""
     event = left.event
     if not isinstance(event, CompactionRequested):
         return ()

@@ -1,4 +1,4 @@
-"""Which conversations are there, how large are they, and when was each last used?"""
+"""The list of conversations, with their sizes and times of last use."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,20 +21,22 @@ from refold.domain.text_cuts import beginning
 from .row_changes import Added, Cell, Change, Changed, written
 
 VERSION = 6
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 
 FIRST_WORDS = 80
-"""Characters of the first words that are kept."""
+"""Number of characters of the first words to keep."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """The first event of a conversation makes its row, every one counts into it."""
+    """Add a row for the first event of a conversation, and update it for every event."""
     return changes_of_run((logged,))
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """One change for the whole run, however long it is."""
+    """Return one change for the whole run."""
     to: dict[str, Cell] = {"version": run[-1].version}
     more = Counter[str]()
     for logged in run:
@@ -43,7 +45,9 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= _of_message(logged, event)
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
-                more["compactions"] += event.trigger != "erasure"  # That one is made anew.
+                more["compactions"] += (
+                    event.trigger != "erasure"
+                )  # A summary rebuilt by an erasure is not a new compaction.
             case MessageErased():
                 more["erased_messages"] += 1
             case EventLost():
@@ -70,7 +74,7 @@ def _of_message(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
 
 
 def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
-    """The first words of a user in a run, and the times between which its messages were written."""
+    """Return the first words of a user in a run, and the earliest and latest times of its messages."""
     messages = [(one, one.event) for one in run if isinstance(one.event, MessageAppended)]
     if not messages:
         return {}, {}
@@ -102,7 +106,7 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """The first words of a conversation go with their message."""
+    """Remove the first words of a conversation if their message was erased."""
     event = left.event
     if not isinstance(event, MessageAppended):
         return ()
@@ -111,12 +115,18 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
 
 
 def _is_own(event: MessageAppended) -> bool:
-    """Whether it says what a conversation can be named by: who lists those of an owner sees it."""
+    """Return whether the message may provide the first words of its conversation.
+
+    A message that has its own owner may not, because the owner of the conversation would see it.
+    """
     return event.owner is None and is_of_user(event.message)
 
 
 def is_of_user(message: Message) -> bool:
-    """Whether a message is a user's own, as far as anybody said. Erasing its words changes nothing of that."""
+    """Return whether a message was written by the user, as far as its author is known.
+
+    Erasing its words does not change the answer.
+    """
     own = message.role == "user" and message.author in (None, "person")
     return own and not gist(message).results
 

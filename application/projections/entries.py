@@ -1,4 +1,4 @@
-"""The live messages of a window: in memory, but for a long run of old ones that stays in the log."""
+"""The live messages of a window; a long run of old ones stays in the log."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,21 +13,21 @@ from refold.domain.value import byte_size
 
 
 class Entry(NamedTuple):
-    """A live message, as the log holds it."""
+    """A live message as the log stores it."""
 
     position: int
     message_id: str
     message: Message
     tokens: int
-    """Of the whole message, thinking included."""
+    """Tokens of the whole message, including thinking."""
     thinking: int
     stop_reason: str | None
     bytes: int = 0
-    """Of the whole message as JSON."""
+    """Bytes of the whole message as JSON."""
 
 
 def entry_of(event: MessageAppended) -> Entry:
-    """The entry of an appended message."""
+    """Return the entry of an appended message."""
     return Entry(
         event.position,
         event.message_id,
@@ -40,28 +40,28 @@ def entry_of(event: MessageAppended) -> Entry:
 
 
 class Words(NamedTuple):
-    """What stored messages are looked through for."""
+    """Words to search stored messages for."""
 
     promises: Mapping[bytes, float]
-    """What each word promises: one of ASCII letters in lower case, its apostrophes left out."""
+    """Weight of each word; a word has ASCII letters in lower case and no apostrophes."""
     others: Sequence[tuple[bytes, float]]
-    """The same for words with other characters, as UTF-8; these may be part of a longer one."""
+    """Weights of words with other characters, as UTF-8; these also match inside longer words."""
 
 
 class Looked(NamedTuple):
-    """What came of looking through stored messages."""
+    """The result of searching stored messages."""
 
     digest: str
-    """Names exactly the messages that were looked through."""
+    """Digest of the messages that were searched."""
     telling: frozenset[int]
-    """The positions of those that promise most."""
+    """Positions of the messages with the highest weights."""
 
 
 class StoredMessages(Protocol):
-    """Reads live messages of one conversation from the log, in order."""
+    """Reader of the live messages of one conversation from the log, in order."""
 
     def read(self, start: int, stop: int) -> Iterator[Entry]:
-        """The messages at positions ``start`` up to but not including ``stop``.
+        """Yield the messages at positions ``start`` up to but not including ``stop``.
 
         Raises:
             LogError: they cannot be read.
@@ -69,39 +69,41 @@ class StoredMessages(Protocol):
         ...
 
     def look_through(self, start: int, stop: int, words: Words, most: int) -> Looked:
-        """Find the user's messages there that promise most, at most so many; the newer ones among
-        equals. A message promises what the best of its words does.
+        """Find the user's messages with the highest weights, at most ``most`` of them.
+
+        The weight of a message is that of its best word. Newer messages win ties.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """Live messages one after the other that are read from the log whenever they are wanted."""
+    """Consecutive live messages that are read from the log on demand."""
 
     start: int
     stop: int
     count: int
-    """How many there are: fewer than positions where some were lost."""
+    """Number of messages, which is less than the number of positions if some were lost."""
     log: StoredMessages
     measures: Mapping[int, int]
-    """By position: the size of what is left of an erased message."""
+    """Tokens that remain of erased messages, by position."""
 
     def read(self, start: int, stop: int) -> Iterator[Entry]:
-        """Those at positions ``start`` up to but not including ``stop``."""
+        """Yield the messages at positions ``start`` up to but not including ``stop``."""
         for entry in self.log.read(max(start, self.start), min(stop, self.stop)):
             tokens = self.measures.get(entry.position)
             yield entry if tokens is None else entry._replace(tokens=tokens, thinking=0)
 
     def from_on(self, start: int) -> "StoredRun":
-        """The run without what lies before ``start``."""
+        """Return the run without the messages before ``start``."""
         gone = sum(1 for _ in self.read(self.start, start))
         return replace(self, start=start, count=self.count - gone)
 
 
 class LongEntries(Sequence[Entry]):
-    """Entries of a conversation too long to be held: first those kept on purpose, then a stored run,
-    then the newest.
+    """Entries of a conversation that is too long to keep in memory.
+
+    First come the entries kept on purpose, then a stored run, then the newest entries.
     """
 
     def __init__(self, kept: Sequence[Entry], stored: StoredRun, newest: Sequence[Entry]) -> None:
@@ -111,11 +113,11 @@ class LongEntries(Sequence[Entry]):
 
     @property
     def held(self) -> tuple[Entry, ...]:
-        """Those that are in memory."""
+        """Entries that are in memory."""
         return self.kept + self.newest
 
     def between(self, start: int, stop: int) -> Iterator[Entry]:
-        """Those at positions ``start`` up to but not including ``stop``."""
+        """Yield the entries at positions ``start`` up to but not including ``stop``."""
         yield from (e for e in self.kept if start <= e.position < stop)
         if start < self.stored.stop and stop > self.stored.start:
             yield from self.stored.read(start, stop)
@@ -162,19 +164,19 @@ Entries = tuple[Entry, ...] | LongEntries
 
 
 def held_entries(entries: Entries) -> tuple[Entry, ...]:
-    """The entries in memory: all but what only the log holds."""
+    """Return the entries that are in memory."""
     return entries.held if isinstance(entries, LongEntries) else entries
 
 
 def entries_between(entries: Entries, start: int, stop: int) -> Iterator[Entry]:
-    """The entries at positions ``start`` up to but not including ``stop``."""
+    """Yield the entries at positions ``start`` up to but not including ``stop``."""
     if isinstance(entries, LongEntries):
         return entries.between(start, stop)
     return (entry for entry in entries if start <= entry.position < stop)
 
 
 def entry_at(entries: Entries, position: int) -> Entry | None:
-    """The entry at a position; None where no live message is."""
+    """Return the entry at a position, or None if no live message is there."""
     if isinstance(entries, LongEntries):
         return next(entries.between(position, position + 1), None)
     place = bisect_left(entries, position, key=_position)
@@ -183,7 +185,7 @@ def entry_at(entries: Entries, position: int) -> Entry | None:
 
 
 def positions_of(entries: Entries) -> Iterator[int]:
-    """The positions of the entries; of a stored run also those of messages that were lost."""
+    """Yield the positions of the entries, including lost messages within a stored run."""
     if isinstance(entries, LongEntries):
         yield from map(_position, entries.kept)
         yield from range(entries.stored.start, entries.stored.stop)
@@ -199,9 +201,9 @@ def shelved(
     measures: Mapping[int, int],
     begin: int,
 ) -> Entries:
-    """The entries with only the newest ``keep`` of them in memory.
+    """Return the entries with only the newest ``keep`` of them in memory.
 
-    ``begin``: the position from which on every message is live; those before it stay in memory.
+    Every message from position ``begin`` on is live; entries before it stay in memory.
     """
     if isinstance(entries, LongEntries):
         kept, newest = entries.kept, entries.newest

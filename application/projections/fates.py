@@ -1,4 +1,4 @@
-"""What became of each message, by which decision, and how the context shows it now."""
+"""The fate of each message, the decision behind it, and how the context shows the message."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -35,13 +35,15 @@ Fate = Literal[
     "preamble",
     "erased",
 ]
-"""How the model sees a message. ``full``: word for word. ``condensed``, ``offloaded``: the same, but
-for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
-``omitted``: not even by it, since it was too large to be summarised: the summary names it.
-``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
-reaches beyond it, because it belongs to an open request
-or to the tool round of a pinned message. ``preamble``: as part of the system text. ``erased``: as a
-marker in its place, or not at all where a summary covers it."""
+"""How the model sees a message.
+
+``full``: word for word. ``condensed``, ``offloaded``: word for word, except for tool content that
+is cut or shown as a preview. ``summarised``: only in the active summary. ``omitted``: named by the
+summary but too large to be summarised. ``pinned``: word for word, even when its neighbours are
+summarised. ``protected``: word for word although the summary reaches past it, because it belongs to
+an open request or to the tool round of a pinned message. ``preamble``: in the system text.
+``erased``: as a marker, or not at all if a summary covers it.
+"""
 
 
 def fate_of(
@@ -52,7 +54,7 @@ def fate_of(
     *,
     erased: bool,
 ) -> Fate:
-    """The fate of the message at ``position``: ``entry`` and ``previews`` are what the window has of it."""
+    """Return the fate of the message at ``position``, given its entry and previews in the window."""
     if erased:
         return "erased"
     if entry is None:
@@ -76,12 +78,12 @@ def _fate_of_covered(loaded: LoadedConversation, position: int) -> Fate:
 
 
 class When(NamedTuple):
-    """When something was decided."""
+    """Version and time of a decision."""
 
     version: int
-    """Of the event."""
+    """Version of the event."""
     at: str
-    """When it was logged: ISO 8601, UTC."""
+    """Time of the event in ISO 8601, UTC."""
 
 
 class Compacted(NamedTuple):
@@ -92,34 +94,34 @@ class Compacted(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """A compaction that was undone later."""
+    """A compaction that was reverted later."""
 
     when: When
-    """When it was undone."""
+    """Version and time of the reversal."""
     compaction: Compacted
 
 
 @dataclass
 class Decisions:
-    """Everything that was decided about the messages of one conversation, oldest first."""
+    """Every decision about the messages of one conversation, oldest first."""
 
     standing: list[Compacted] = field(default_factory=list[Compacted])
-    """Compactions that were not undone: each covers all that the ones before it cover."""
+    """Compactions that were not reverted; each covers all that the earlier ones cover."""
     undone: list[Undone] = field(default_factory=list[Undone])
     shortened: dict[int, When] = field(default_factory=dict[int, When])
-    """By position: the newest decision to show some of it shorter."""
+    """Newest decision to shorten a message, by position."""
     erased: dict[int, When] = field(default_factory=dict[int, When])
-    """By position."""
+    """Erasures, by position."""
     pinned: dict[str, When] = field(default_factory=dict[str, When])
-    """By pin."""
+    """Pins, by pin id."""
     once_pinned: set[int] = field(default_factory=set[int])
-    """Positions that were pinned at some time."""
+    """Positions that are or were pinned."""
     prefix_changed: list[When] = field(default_factory=list[When])
-    """Whatever was decided that changes what stands before later messages."""
+    """Decisions that changed the text before later messages."""
     _in_ledger: set[str] = field(default_factory=set[str])
 
     def fold(self, logged: LoggedEvent) -> None:
-        """Note what an event decided."""
+        """Record what an event decided."""
         event, when = logged.event, When(logged.version, logged.at)
         match event:
             case CompactionPerformed():
@@ -162,20 +164,22 @@ class Decisions:
                 return
 
     def covering(self, position: int) -> Compacted | None:
-        """The compaction that covered a message first, of those that stand."""
+        """Return the first active compaction that covered a message, or None."""
         return next((c for c in self.standing if c.event.coverage.covers(position)), None)
 
     def uncovering(self, position: int) -> Undone | None:
-        """The newest undoing of a compaction that had covered a message."""
+        """Return the newest reversal of a compaction that had covered a message, or None."""
         found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
         return next(found, None)
 
     def given_in_part(self, position: int) -> GivenInPart | None:
-        """Return how much of a covered message a summariser was given, where that was not all."""
+        """Return how much of a covered message the summariser received, or None if it received all
+        of it.
+        """
         found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
         return next(found, None)
 
     def thinking_dropped(self, version: int) -> When | None:
-        """The decision that made the thinking of a message at ``version`` worthless."""
+        """Return the decision that invalidated the thinking of a message at ``version``, or None."""
         after = [when for when in self.prefix_changed if when.version > version]
         return after[0] if after else next(reversed(self.prefix_changed), None)

@@ -1,4 +1,4 @@
-"""What was said, message by message, as people read it?"""
+"""The list of messages as readable text."""
 
 import json
 from collections.abc import Sequence
@@ -11,19 +11,21 @@ from refold.domain.messages import THINKING, Block, Message
 from .row_changes import Appended, Cell, Change, Replaced, utc
 
 VERSION = 4
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 LOST = "[lost]"
-"""Stands for a message that was damaged: see ``refold salvage``."""
+"""Text for a message that was damaged and lost."""
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
-# Made once: `json.dumps` with settings makes an encoder for every call.
+# Made once, because `json.dumps` with options makes an encoder for every call.
 _as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """Each message is one row; summaries and offloads do not touch it."""
+    """Add one row for each message."""
     rows: list[tuple[Cell, ...]] = []
     for logged in run:
         event = logged.event
@@ -38,13 +40,17 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """What is left of a message takes the place of what it said."""
+    """Replace the row of an erased message with its remaining content."""
     event = left.event
     return (Replaced(_said(left, event)),) if isinstance(event, MessageAppended) else ()
 
 
 def readable(message: Message) -> str:
-    """Words in full, tool calls as ``→ name {input}``, results and documents as text; thinking is left out."""
+    """Return a message as readable text.
+
+    Words are given in full, tool calls as ``→ name {input}``, results and documents as text.
+    Thinking is left out.
+    """
     content = message.content
     if isinstance(content, str):
         return content
@@ -52,7 +58,7 @@ def readable(message: Message) -> str:
 
 
 def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
-    """What is to be read of each block, where there is something; ``readable`` joins it with new lines."""
+    """Return the readable blocks of a message, each with its text."""
     parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
     return [part for part in parts if part[1] and not part[1].isspace()]
 
@@ -61,12 +67,12 @@ def _readable(block: Block) -> str:
     kind = block.get("type")
     if kind in CALLS:
         return f"→ {block.get('name')} {_as_json(block.get('input'))}"
-    # Blank text says nothing; a block without text (an image) is at least named.
+    # A blank text block says nothing; a block without text (an image) is at least named.
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 
 
 def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
-    """The columns of ``MessageRow`` in their order; an object for each would cost as much again."""
+    """Return the columns of ``MessageRow`` in order; a tuple costs half as much as an object."""
     message = event.message
     return (
         logged.thread_id,
@@ -82,6 +88,6 @@ def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
 
 
 def _lost(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
-    """The row of a message of which only the place is left, so that positions have no gaps."""
+    """Return a row for a lost message, so that positions have no gaps."""
     place = (logged.thread_id, position, logged.version)
     return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST, None)

@@ -1,4 +1,4 @@
-"""What was noted for longer than its conversation is in view, when, and from which messages?"""
+"""The list of durable notes, with their times and source messages."""
 
 import json
 from collections.abc import Sequence
@@ -10,11 +10,13 @@ from refold.domain.notes import NotesFlushed
 from .row_changes import Added, Change, Removed, one_by_one
 
 VERSION = 3
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """Each note is one row, which never changes: what was withdrawn is in the log no more."""
+    """Add one row for each note."""
     event = logged.event
     match event:
         case NotesFlushed():
@@ -27,7 +29,7 @@ changes_of_run = one_by_one(changes, NotesFlushed)
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """Notes that were withdrawn go."""
+    """Remove notes that were withdrawn."""
     event = left.event
     if not isinstance(event, NotesFlushed) or event.notes:
         return ()

@@ -1,4 +1,4 @@
-"""What a projection does to its table for one event, as data: rows that are new, rows that change."""
+"""Changes that a projection makes to its table, as data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,55 +10,55 @@ from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value
 
 Cell = str | int | None
-"""What a column holds; truth values are stored as 0 and 1."""
+"""Value of a column; booleans are stored as 0 and 1."""
 
 
 class Added(NamedTuple):
-    """A new row; its key was not there before."""
+    """A new row with a new key."""
 
     row: Value
 
 
 class Appended(NamedTuple):
-    """New rows of one conversation that never change: their values in the order of the columns."""
+    """New rows of one conversation that never change, as values in column order."""
 
     rows: Sequence[tuple[Cell, ...]]
 
 
 class Changed(NamedTuple):
-    """Every row whose columns equal ``where`` (there may be none) gets new values."""
+    """New values for every row whose columns equal ``where``; there may be none."""
 
     where: Mapping[str, Cell]
     to: Mapping[str, Cell]
     more: Mapping[str, int] = MappingProxyType({})
-    """By how much numbers in the row grow."""
+    """Amounts to add to numeric columns."""
     once: Mapping[str, Cell] = MappingProxyType({})
-    """Values for columns that are all empty yet; else they stay as they are."""
+    """Values to set if all of these columns are still empty."""
     spans: Mapping[str, str] = MappingProxyType({})
-    """Times that ``created_at`` must not be after, and ``last_activity`` not before."""
+    """Times that widen the range from ``created_at`` to ``last_activity``."""
 
 
 class Removed(NamedTuple):
-    """Every row whose columns equal ``where`` (there may be none) goes: what it said was erased."""
+    """The removal of every row whose columns equal ``where``, because its content was erased."""
 
     where: Mapping[str, Cell]
 
 
 class Replaced(NamedTuple):
-    """The row of an ``Appended`` one with the same key, if there is any, gives way to this one."""
+    """A replacement for the appended row with the same key, if there is one."""
 
     row: tuple[Cell, ...]
 
 
 Change = Added | Appended | Changed | Removed | Replaced
 Changes = Callable[[LoggedEvent], Sequence[Change]]
-"""A projection's fold: pure, so that replay gives the same rows as following live."""
+"""The fold of a projection. It is pure, so replay gives the same rows as live updates."""
 RunChanges = Callable[[Sequence[LoggedEvent]], Sequence[Change]]
-"""The same for a run, successive events of one conversation: what one by one gives, at less cost."""
+"""The fold of a run of successive events of one conversation, with the same result at less cost."""
 
 
 def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
-    """The fold of a run by a projection that looks only at events of these kinds."""
+    """Return a fold of runs that applies ``changes`` to events of these kinds only."""
     wanted = frozenset(kinds)
 
     def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
@@ -69,11 +69,11 @@ def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
 
 
 def written(logged: LoggedEvent, event: MessageAppended) -> str:
-    """When a message was written, or else logged: ISO 8601, UTC."""
+    """Return when a message was written or, if unknown, logged: ISO 8601, UTC."""
     return utc(event.written_at) if event.written_at else logged.at
 
 
 def utc(moment: datetime) -> str:
-    """The moment as the log writes times: ISO 8601, UTC, microseconds. Without a zone it is UTC."""
+    """Return a time in the format of the log: ISO 8601, UTC, microseconds. A naive time is UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

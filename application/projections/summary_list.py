@@ -1,4 +1,4 @@
-"""Which summaries were ever made, what does each stand for, and which one is active?"""
+"""The list of summaries, the messages that each covers, and which one is active."""
 
 import json
 from collections.abc import Sequence
@@ -15,11 +15,13 @@ from refold.domain.events import (
 from .row_changes import Added, Cell, Change, Changed, one_by_one
 
 VERSION = 3
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """A new summary is active from its event on, and none before it is (requirement A3)."""
+    """Add a row for a new summary and make it the only active one."""
     event = logged.event
     match event:
         case MessageAppended():
@@ -40,7 +42,7 @@ changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, Com
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """Nothing of a summary stays but what it stands for, and what became of it."""
+    """Update the text of a summary that lost content."""
     event = left.event
     if not isinstance(event, CompactionPerformed):
         return ()

@@ -1,4 +1,4 @@
-"""The read models by thread id, of the newest stream of each."""
+"""Read models addressed by thread id, each reading the newest stream of the thread."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -21,100 +21,100 @@ Row = TypeVar("Row", MessageRow, SummaryRow, CompactionRow, TopicSeen, NoteRow)
 
 
 class ThreadViews:
-    """Read models that take and give thread ids."""
+    """Read models that accept and return thread ids."""
 
     def __init__(self, views: ReadModels, log: ThreadLog) -> None:
         self._views = views
         self._log = log
 
     def conversations(self) -> Sequence[ConversationRow]:
-        """See ``ReadModels``."""
+        """Return all conversations."""
         return list(map(_by_thread, self._views.conversations()))
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
-        """See ``ReadModels``."""
+        """Return the conversations of one owner."""
         return list(map(_by_thread, self._views.conversations_of(owner)))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
-        """See ``ReadModels``."""
+        """Return whether any message in a range belongs to someone other than the owner."""
         return self._views.has_others(self._log.stream_of(thread_id), owner, start, stop)
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """See ``ReadModels``."""
+        """Return the positions of messages that name this owner themselves, by thread id."""
         found = self._views.messages_of(owner).items()
-        # Of an earlier stream everything is erased.
+        # Every message of an earlier stream is erased.
         newest = ((thread_of(s), s, positions) for s, positions in found)
         return {t: positions for t, s, positions in newest if self._log.stream_of(t) == s}
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """See ``ReadModels``."""
+        """Return the owners of messages that name their own, by position."""
         return self._views.owners_of(self._log.stream_of(thread_id))
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
-        """See ``ReadModels``."""
+        """Return the owners of other people's messages in the conversations of one owner."""
         found = self._views.guests_of(owner).items()
         return {thread_of(stream): guests for stream, guests in found}
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
-        """See ``ReadModels``."""
+        """Return the row of a conversation, or None."""
         row = self._views.conversation(self._log.stream_of(thread_id))
         return None if row is None else _by_thread(row)
 
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
-        """See ``ReadModels``."""
+        """Return the messages at positions ``start`` up to but not including ``stop``."""
         return _of(self._views.messages(self._log.stream_of(thread_id), start, stop))
 
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
-        """See ``ReadModels``."""
+        """Return the newest message that was written by a time, or None."""
         row = self._views.newest_message_by(self._log.stream_of(thread_id), at)
         return None if row is None else _of([row])[0]
 
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
-        """See ``ReadModels``."""
+        """Return the summaries of a conversation."""
         return _of(self._views.summaries(self._log.stream_of(thread_id)))
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
-        """See ``ReadModels``."""
+        """Return the compaction attempts of a conversation."""
         return _of(self._views.compactions(self._log.stream_of(thread_id)))
 
     def topics(self, thread_id: str) -> Sequence[TopicSeen]:
-        """See ``ReadModels``."""
+        """Return the topics of a conversation."""
         return _of(self._views.topics(self._log.stream_of(thread_id)))
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of a conversation."""
         return _of(self._views.notes(self._log.stream_of(thread_id)))
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of one owner."""
         return _of(self._views.notes_of(owner))
 
     def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
-        """See ``ReadModels``."""
+        """Return the active summaries in the conversations of one owner."""
         return _of(self._views.active_summaries_of(owner))
 
     def all_notes(self) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of all conversations."""
         return _of(self._views.all_notes())
 
     def check(self) -> Iterator[Damage]:
-        """See ``ReadModels``."""
+        """Yield the differences between the read models and a fresh fold of the log."""
         return self._views.check()
 
     def rebuild(self) -> int:
-        """See ``ReadModels``."""
+        """Rebuild the read models from the log and return the number of events."""
         return self._views.rebuild()
 
     def drop(self) -> bool:
-        """See ``ReadModels``."""
+        """Delete the read models and return whether nothing is left."""
         return self._views.drop()
 
     def forget_erased(self) -> bool:
-        """See ``ReadModels``."""
+        """Remove erased content from all files and return whether none is left."""
         return self._views.forget_erased()
 
     def close(self) -> None:
-        """See ``ReadModels``."""
+        """Close the read models."""
         self._views.close()
 
 

@@ -1,4 +1,4 @@
-"""What are the covered messages about, how often does it come up, and where last?"""
+"""The list of topics of the covered messages, with how often and where they occur."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,15 @@ from refold.domain.events import CompactionPerformed, CompactionReverted
 from .row_changes import Added, Cell, Change, Changed, Removed, one_by_one
 
 VERSION = 1
-"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
+rebuilt.
+"""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """The topics of a new summary take the place of those before; an undone one gives it back."""
+    """Replace the active topics for a new summary, and restore the earlier ones when it is
+    reverted.
+    """
     event = logged.event
     match event:
         case CompactionPerformed():
@@ -47,7 +51,7 @@ def _made(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
-    """The topics of a summary that was withdrawn go with it."""
+    """Remove the topics of a summary that was withdrawn."""
     event = left.event
     if not isinstance(event, CompactionPerformed) or event.topics:
         return ()

@@ -1,4 +1,4 @@
-"""What does the model see? The live messages, the active summary, and what was decided about them."""
+"""The window: live messages, the active summary, and the decisions about how to show them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,23 +33,27 @@ from .entries import (
 )
 
 PreviewKey = tuple[int, str, str]
-"""Position, call id, and side of a tool call: ``call`` or ``result``; for what a user said or showed the
-place of the block among those of its message, and ``said``."""
+"""Key of a shortened part: position, call id, and side of the tool call (``call`` or ``result``).
+
+For user content, the second item is the index of the block and the third is ``said``.
+"""
 SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear", "left-out"]
-"""How a part was made shorter: by a preview; condensed to its beginning; condensed to a marker; left out,
-with one marker for all parts next to each other."""
+"""How a part was shortened: to a preview, to its beginning, to a marker, or left out.
+
+Neighbouring parts that were left out share one marker.
+"""
 
 
 class Preview(NamedTuple):
-    """How a part that was made shorter is shown."""
+    """How a shortened part is shown."""
 
     head: int
     tail: int
     tokens_freed: int
-    """All that was saved on it."""
+    """Number of tokens saved on the part in total."""
     method: Method = "offload"
 
 
@@ -64,7 +68,7 @@ class PinnedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The live part of a conversation with its texts: everything that a context is rendered from."""
+    """The live part of a conversation with its texts: all that a context is rendered from."""
 
     entries: Entries = ()
     summary: CompactionPerformed | None = None
@@ -73,19 +77,21 @@ class Window:
     memories: MemoriesChosen | None = None
     """Earlier messages that are quoted in the system text."""
     thinking_from: int = 0
-    """Messages before this position are rendered without thinking, as the state of the conversation says."""
+    """Position before which messages are rendered without thinking."""
     thoughts_once: bool = False
-    """Whether thinking that was stored twice is shown in its first place only, as the state says."""
+    """True if thinking that was stored twice is shown in its first position only."""
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
-    """By position: the size of what is left of a live message that was erased."""
+    """Tokens that remain of erased live messages, by position."""
 
     def shelved(self, keep: int, log: StoredMessages) -> "Window":
-        """This window with only the newest ``keep`` messages in memory; the others are read from ``log``."""
+        """Return this window with only the newest ``keep`` messages in memory, reading others from
+        ``log``.
+        """
         begin = self.summary.coverage.stop if self.summary else 0
         return replace(self, entries=shelved(self.entries, keep, log, self.measures, begin))
 
     def read_from(self, log: StoredMessages) -> "Window":
-        """This window with what is not in memory read from another place that holds it as well."""
+        """Return this window with its stored messages read from another log that has them."""
         if not isinstance(self.entries, LongEntries):
             return self
         run = replace(self.entries.stored, log=log)
@@ -97,11 +103,12 @@ def project(
 ) -> Window:
     """Fold events into a window.
 
-    An undone compaction must lie among ``events`` together with its undoing: a window does not keep
-    what was covered (see ``must_reload``). Or it is among ``undone``, by the ids of summaries.
+    A reverted compaction must be among ``events`` together with its reversal, because a window does
+    not keep covered messages; ``must_reload`` detects this. Otherwise its summary id must be in
+    ``undone``.
     """
     if all(isinstance(e, MessageAppended) for e in events):
-        # An append: nothing changes but the end.
+        # Appending changes only the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
         return replace(window, entries=_with(window.entries, added))
     folding = _Folding(window, undone.union(undone_by(events)))
@@ -111,7 +118,7 @@ def project(
 
 
 def undone_by(events: Sequence[Event]) -> list[str]:
-    """The ids of the summaries that these events undo."""
+    """Return the ids of the summaries that these events revert."""
     return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
 
 
@@ -122,7 +129,7 @@ def _with(entries: Entries, added: tuple[Entry, ...]) -> Entries:
 
 
 class _Folding:
-    """A window that is being folded: lists where the window has tuples."""
+    """A window in the making, with lists in place of tuples."""
 
     def __init__(self, window: Window, undone: frozenset[str]) -> None:
         self._undone = undone
@@ -160,7 +167,8 @@ class _Folding:
             case CompactionPerformed():
                 self._compacted(event)
             case CompactionReverted():
-                # One that is not known here was replaced later: the active one is always at hand.
+                # A summary that is unknown here was replaced later, because the active one is
+                # always known.
                 restored = event.restored.summary_id if event.restored else ""
                 self._summary = self._summaries.get(restored)
             case ToolContentOffloaded() | UserContentShortened() | MessagesCondensed():
@@ -196,7 +204,7 @@ class _Folding:
         self._summary = event
 
     def _uncover_stored(self, coverage: Coverage) -> None:
-        """Keep in memory what a summary leaves of the stored run up to where it reaches."""
+        """Keep in memory the stored messages that a summary passes over without covering them."""
         run = self._stored
         if run is None or coverage.stop <= run.start:
             return
@@ -214,7 +222,7 @@ class _Folding:
         self._previews = previews
 
     def _erased(self, event: MessageErased) -> None:
-        # The message itself was rewritten in the log: only its measure is still the old one.
+        # The log already has the rewritten message; only its size is outdated.
         at = event.position
         is_stored = self._stored is not None and self._stored.start <= at < self._stored.stop
         if is_stored or any(e.position == at for e in (*self._kept, *self._entries)):
@@ -237,7 +245,9 @@ class _Folding:
 
 
 def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Preview]:
-    """What a decision shows shorter, with the tokens that each saves, and how it is shown."""
+    """Return the parts that a decision shortens, with the tokens saved on each, and how they are
+    shown.
+    """
     match event:
         case UserContentShortened():
             said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
@@ -253,7 +263,9 @@ def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Pr
 
 
 def must_reload(events: Sequence[Event]) -> bool:
-    """Whether these events bring back messages that a window no longer has, or change what it has."""
+    """Return whether these events bring back or change messages, so that the window must be
+    reloaded.
+    """
     return any(
         isinstance(event, CompactionReverted | MessageErased | ConversationErased)
         for event in events

@@ -1,1 +1,1 @@
-"""Recall: finding what a conversation no longer shows, and telling the truth about where it comes from."""
+"""Recall: search for messages that the context no longer shows, with their true sources."""

@@ -1,4 +1,4 @@
-"""Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
+"""Find the passages that best answer a question: by words, by meaning or with a search backend."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -22,24 +22,24 @@ from .thread_recall import RecallParts
 logger = plain_logger(__name__)
 
 CANDIDATES = 50
-"""Passages that are ranked, by words and by meaning each."""
+"""Number of passages to rank, by words and by meaning each."""
 
 
 class Finding:
-    """The search for one question; it may be asked several times, with other filters."""
+    """The search for one question; it can be repeated with other filters."""
 
     def __init__(self, core: Core, inquiry: Inquiry, question: Question) -> None:
         self._core = core
         self._inquiry = inquiry
         self._question = question
         self.mode: RecallMode = inquiry.mode or _usual_mode(core)
-        """How it is really searched."""
+        """Search mode that is actually used."""
         self._notices: list[str] = []
         self._asked: Asked | None = None
-        """Who made the vector of the question; ``_losses``: how often vectors had been lost by then."""
+        """Source of the question's vector; ``_losses`` is its number of losses at that time."""
         self._losses = 0
         self._lacked: str | None = None
-        """What the vectors did not cover when the search began."""
+        """Description of the vectors that were missing when the search began, or None."""
         self._backend = core.recall.backend
         if core.recall.embedding is not None:
             core.recall.embedding.wake()
@@ -48,14 +48,14 @@ class Finding:
             self._vector = self._vector_of_question()
 
     def notices(self) -> list[str]:
-        """What did not go as asked so far, in sentences."""
+        """Return the deviations from the requested search so far, in sentences."""
         if self._asked is None or self._vector is None:
             return self._notices
         damaged = "damaged vectors were left out" if self._asked.losses > self._losses else None
         return [*self._notices, *filter(None, (damaged, self._lacked or self._asked.lacks()))]
 
     def ranked(self, filters: Filters) -> Sequence[Ranked]:
-        """The best passage of each message that the filters let through, best first."""
+        """Return the best passage of each message that the filters accept, best first."""
         if self._backend is not None:
             try:
                 return self._by_backend(self._backend, filters)
@@ -99,7 +99,7 @@ class Finding:
         return list(found.values())
 
     def _passage_of(self, hit: BackendHit, filters: Filters) -> Passage | None:
-        """The piece of a message that a program found with the most words of the question."""
+        """Return the passage of a message found by the backend that has most words of the question."""
         if filters.thread_id not in (None, hit.thread_id) or hit.position in filters.leave_out:
             return None
         only = filters._replace(thread_id=hit.thread_id, positions=(hit.position, hit.position + 1))
@@ -112,7 +112,7 @@ class Finding:
         )
 
     def _vector_of_question(self) -> Vector | None:
-        """The vector to search with; None where only words can be."""
+        """Return the vector to search with, or None if only words can be used."""
         asked = asked_of(self._core.recall)
         if asked is None:
             self._by_words_since(
@@ -120,11 +120,11 @@ class Finding:
             )
             return None
         try:
-            # Also where there is nothing to compare it with: an embedder that fails is to be told of.
+            # Embed even if there is nothing to compare with, so that a failing embedder is noticed.
             vector = asked.of_question(self._question.text)
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
-                # Before the search: what was missing then may be made by its end.
+                # Checked before the search, because missing vectors may be made before it ends.
                 self._lacked = asked.lacks()
                 return vector
         except EmbedderError as error:
@@ -153,13 +153,13 @@ def _hits(
             return backend.find(query, mode, thread_id, CANDIDATES)
     except BackendError:
         raise
-    except Exception as error:  # A program of the user's own may raise anything.
+    except Exception as error:  # A search backend of the user may raise anything.
         logger.warning("search backend %r failed: %s", backend.name, raised(error))
         raise BackendError("raised", described(error)) from error
 
 
 def _only_visible(found: Found, filters: Filters) -> Found:
-    """What was found without the neighbours that may not be seen: no hit is ranked by their words."""
+    """Return the result without invisible neighbours, so that their words affect no score."""
     visible = filters.visible
     if visible is None:
         return found
@@ -172,7 +172,7 @@ def _only_visible(found: Found, filters: Filters) -> Found:
 
 
 def asked_of(parts: RecallParts) -> Asked | None:
-    """What makes vectors of questions, and of passages where that runs in the background."""
+    """Return the source of question vectors, or None without an embedder."""
     if parts.embedding is not None or parts.embedder is None or parts.vectors is None:
         return parts.embedding
     return Asked(parts.embedder, parts.vectors)
@@ -183,7 +183,7 @@ def _usual_mode(core: Core) -> RecallMode:
 
 
 def _nearest(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:
-    """By meaning alone: the nearest passage of each message, nearest first."""
+    """Rank by meaning alone: return the nearest passage of each message, nearest first."""
     near = sorted(_with_cosines(candidates, cosines), key=lambda one: -one[1])
     best: dict[tuple[str, int], Ranked] = {}
     for passage, cosine in near:

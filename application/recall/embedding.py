@@ -1,4 +1,4 @@
-"""Vectors are made in the background, so that nobody who appends or searches waits for them."""
+"""Make vectors in the background, so that appending and searching never wait for them."""
 
 import atexit
 import threading
@@ -24,41 +24,41 @@ from .missing_vectors import (
 )
 
 SETTLE = 0.2
-"""Seconds from an append to the vectors of what was appended: more may come."""
+"""Seconds to wait after an append before embedding, since more appends may follow."""
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-"""Seconds after failures: twice as long after each."""
+"""Limit of the pause after failures, in seconds; the pause doubles after each failure."""
 COUNTING = 0.1
-"""Seconds that a search waits to know which vectors are missing."""
+"""Seconds that a search waits to learn which vectors are missing."""
 CLOSING = 1.0
-"""Seconds that closing waits for the batch that is being embedded."""
+"""Seconds that closing waits for the current batch."""
 
 
 class EmbeddingProgress(Value, frozen=True):
-    """How far the vectors are."""
+    """Progress of making vectors."""
 
     model: str
     done: int
-    """Passages that have a vector of this model."""
+    """Number of passages that have a vector of this model."""
     total: int
     running: bool
-    """Whether more are being made now, in this process."""
+    """True while this process is making vectors."""
     refused: int = 0
-    """Passages that the embedder takes not; they are found by their words alone."""
+    """Number of passages that the embedder refused; only their words are searched."""
     error: str | None = None
-    """Why the last try failed; it is tried again. None: it did not."""
+    """Reason why the last attempt failed, or None. Failed attempts are repeated."""
 
     @property
     def complete(self) -> bool:
-        """Whether all have one that can."""
+        """True if every passage that can have a vector has one."""
         return self.done + self.refused >= self.total
 
 
 class Embedding(Asked):
-    """Keeps the vectors of one log up to date, in a thread that starts when it is first needed.
+    """Keeps the vectors of one log up to date in a thread that starts on first use.
 
-    An embedder that fails disturbs nobody: what it said is in ``progress``, and it is asked again
-    after a growing pause. What is already embedded is searched meanwhile.
+    Failures of the embedder do not disturb callers: ``progress`` reports the error, and the
+    embedder is tried again after a growing pause. Existing vectors are searched in the meantime.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Embedding(Asked):
         newest: Callable[[], int],
         told: Told = lambda name, figures: None,
     ) -> None:
-        """``newest`` gives the number of the newest event of the log: a cheap question."""
+        """Prepare the worker; ``newest`` returns the log position of the newest event cheaply."""
         super().__init__(embedder, vectors, told)
         self._newest = newest
         self._missing = MissingVectors(
@@ -87,35 +87,38 @@ class Embedding(Asked):
         self._thread: threading.Thread | None = None
         self._closing = False
         self._asked = self._making = self._known = self._answered = 0
-        """How often vectors were asked for, and for which time they are being made, it is known what is
-        missing, and all were made."""
+        """Request counters: requests made, requests in progress, requests counted, requests
+        completed.
+        """
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None
         self._looked_at = -1
-        """The newest event when all had vectors."""
+        """Log position of the newest event when every passage had a vector."""
 
     def wake(self) -> None:
-        """Look for what has no vector, if the log has grown; called by everybody who searches."""
+        """Start embedding if the log has grown; every search calls this."""
         if self._may_run() and self._newest() != self._looked_at:
             self._ask()
 
     def appended(self) -> None:
-        """Something was appended. Costs next to nothing; does nothing before the first search."""
+        """Schedule embedding after an append; do nothing before the first search."""
         if self._thread is not None and self._may_run():
             self._ask(SETTLE)
 
     def lost(self) -> None:
-        """Vectors were lost: the next search looks for all that are missing, and says so."""
+        """Record that vectors were lost, so that the next search looks for all missing ones and
+        says so.
+        """
         self.losses += 1
         self._looked_at, self._has_any = -1, False
         self._missing.coverage = Coverage()
 
     def finish(self, wait: float | None = None) -> EmbeddingProgress:
-        """Make all that are missing, and wait for it; an embedder that failed is asked at once.
+        """Make all missing vectors, retrying a failed embedder at once, and return the progress.
 
-        ``wait``: at most so many seconds; None: as long as it takes. How far it is then; ``running``
-        says whether it goes on, ``error`` why it could not be finished.
+        ``wait`` is the longest time in seconds, or None for no limit. In the result, ``running`` is
+        true if work continues, and ``error`` says why it could not be finished.
         """
         if self._may_run():
             with self._changed:
@@ -128,7 +131,7 @@ class Embedding(Asked):
         return self.progress()
 
     def progress(self) -> EmbeddingProgress:
-        """How far it is; looked up where nothing was embedded here yet."""
+        """Return the progress, counting missing vectors if that was not done yet."""
         now = self._missing.coverage
         if not now.counted:
             try:
@@ -145,7 +148,7 @@ class Embedding(Asked):
         )
 
     def lacks(self) -> str | None:
-        """What results by meaning do not cover yet, in a few words; None: they cover all."""
+        """Describe missing vectors, or return None if there are none."""
         with self._changed:
             self._changed.wait_for(lambda: self._knows or not self._is_running, COUNTING)
             now, knows = self._missing.coverage, self._knows
@@ -156,9 +159,9 @@ class Embedding(Asked):
         return f"vectors are still being made{far}{why}"
 
     def close(self, wait: float = CLOSING) -> None:
-        """Stop after the batch that is being embedded; closing twice is fine.
+        """Stop after the current batch; closing twice is allowed.
 
-        ``wait``: at most so many seconds; what is embedded later is not kept.
+        ``wait`` is the longest time to wait in seconds. Vectors made later are discarded.
         """
         if not self._process.is_this:
             return
@@ -175,19 +178,19 @@ class Embedding(Asked):
 
     @property
     def _knows(self) -> bool:
-        """Whether what is missing was counted since somebody asked last."""
+        """True if missing vectors were counted since the last request."""
         return self._missing.coverage.counted and self._known >= self._asked
 
     def _counted(self) -> None:
         with self._changed:
             if (
                 threading.current_thread() is self._thread
-            ):  # Others count for a look at the progress.
+            ):  # Other threads count only to report progress.
                 self._known = self._making
             self._changed.notify_all()
 
     def _may_run(self) -> bool:
-        # The thread of a process does not live in one that was forked from it.
+        # A forked process does not have the thread of its parent.
         return not self._closing and self._process.is_this
 
     def _ask(self, delay: float = 0.0) -> int:
@@ -216,13 +219,15 @@ class Embedding(Asked):
                 return
             except Outdated:
                 continue
-            except Exception as raised:  # Whatever it is, nobody else is to notice.
+            except (
+                Exception
+            ) as raised:  # The thread survives any error, so that callers are not disturbed.
                 self._failed(understood(raised))
             else:
                 self._ended(ticket, newest, time.monotonic() - begun)
 
     def _awaited(self) -> int | None:
-        """What was asked for by now, as soon as there is something to do; None: closing."""
+        """Wait for a request and return its number, or None when closing."""
         with self._changed:
             while not self._closing:
                 if self._asked == self._answered:
@@ -237,7 +242,7 @@ class Embedding(Asked):
         coverage = self._missing.coverage
         made, coverage.made = coverage.made, 0
         with self._changed:
-            # Vectors that were lost meanwhile have not been looked for.
+            # Vectors that were lost in the meantime have not been searched for.
             self._answered, self._looked_at = ticket, newest if coverage.counted else -1
             self._failures, self._error = 0, None
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Hits of recall: messages with a score, their neighbours and excerpt, and whether the context shows them."""
+"""Hits of recall: messages with scores, neighbours, excerpts and visibility in the context."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ from .passages import PassageKind
 from .tokens import tokens_of
 
 RecallMode = Literal["keyword", "vector", "hybrid"]
-"""By words; by meaning; by both."""
+"""Search mode: by words, by meaning, or by both."""
 
 
 class Neighbour(Value, frozen=True):
@@ -31,60 +31,60 @@ class Neighbour(Value, frozen=True):
     position: int
     role: str
     text: str
-    """Cut to a few hundred characters."""
+    """The text, cut to a few hundred characters."""
     at: str
     erased: bool = False
 
 
 class RecallHit(ShortRepr, Value, frozen=True):
-    """A passage that answers, read from the log."""
+    """A passage that answers the question, read from the log."""
 
     thread_id: str
     position: int
     version: int
-    """Of the conversation when the message was appended."""
+    """Version of the conversation right after the message was appended."""
     message_id: str
     address: str
-    """``conversation.read(address)`` gives the whole message."""
+    """Address for reading the whole message with ``conversation.read``."""
     role: str
     kind: PassageKind
     tool: str | None
     at: str
-    """When the message was written, or else logged: ISO 8601, UTC."""
+    """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
     text: str
-    """The passage, word for word; cut where it is longer than the answer's room."""
+    """The passage, word for word; cut if it does not fit."""
     start: int
     stop: int
-    """Where ``text`` stands in ``StoredMessage.text``."""
+    """First character after ``text``, which begins at ``start`` in ``StoredMessage.text``."""
     score: float
-    """Relative to the best hit: over 0, at most 1."""
+    """Score relative to the best hit: over 0, at most 1."""
     why: tuple[str, ...]
-    """Why it was found, in short phrases: which words, whose neighbour, how near in meaning."""
+    """Reasons for the hit in short phrases, such as matching words or nearness in meaning."""
     fate: Fate
-    """How the context shows the message now: the same word as ``conversation.explain``."""
+    """How the context shows the message now, as in ``conversation.explain``."""
     in_context: bool
-    """Whether the context shows this very passage in full now."""
+    """True if the context shows this passage in full now."""
     neighbours: tuple[Neighbour, ...] = ()
-    """The messages before and after it, in their order."""
+    """Messages before and after the hit, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Sequence[RecallHit]):
-    """The hits, best first, and how they were found. A sequence of hits."""
+    """A sequence of hits, best first, with a description of the search."""
 
     query: str
     hits: tuple[RecallHit, ...]
     mode: RecallMode
-    """How it was really searched."""
+    """Search mode that was actually used."""
     notice: str | None = None
-    """What did not go as asked, in a sentence: no embedder, vectors still being made, a backend that is
-    absent. None: all did."""
+    """Deviations from the requested search, such as missing vectors or an absent backend, or None.
+    """
     left_out: int = 0
-    """Hits that were left out since the context shows them in full."""
+    """Number of hits that were left out because the context shows them in full."""
     tokens: int = 0
-    """Of the texts and neighbours of all hits."""
+    """Tokens of the texts and neighbours of all hits."""
     topic: str | None = None
-    """The topic that was asked for; None: any."""
+    """The requested topic, or None for any."""
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -99,21 +99,21 @@ class Recalled(Sequence[RecallHit]):
 
 _WORD = re.compile(r"[^\W_]+")
 _SPACED = re.compile(r"[\x00-\u1100]*")
-"""What is written with blanks between words; other scripts are looked for as they stand."""
+"""Matches scripts with spaces between words; in other scripts, tokens are matched literally."""
 _MOST_SPANS = 2_000
 
 
 class Span(NamedTuple):
-    """Where a word of the question stands."""
+    """A match of a question word in a text."""
 
     start: int
     stop: int
     tokens: frozenset[str]
-    """What of the question it has."""
+    """Tokens of the question that match here."""
 
 
 def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
-    """The words of a text that a question with these tokens finds, in their order; none overlap."""
+    """Return the words of a text that match these tokens, in order and without overlaps."""
     wanted = frozenset(tokens)
     words = frozenset(token for token in wanted if _SPACED.fullmatch(token))
     found = [*_words(text, words), *_literal(text, wanted - words)]
@@ -128,8 +128,9 @@ def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
 def excerpt(
     text: str, tokens: Iterable[str], most: int, count: Callable[[str], int]
 ) -> tuple[int, int]:
-    """Start and stop of the part of a text that has the most words of a question, in at most ``most``
-    tokens as ``count`` has them; at least one character.
+    """Return the start and stop of the excerpt that has most words of a question.
+
+    The excerpt has at least one character and at most ``most`` tokens, as measured by ``count``.
     """
     size = count(text)
     if size <= most:
@@ -155,7 +156,7 @@ def _words(text: str, wanted: frozenset[str]) -> Iterator[Span]:
 
 
 def _literal(text: str, wanted: Iterable[str]) -> Iterator[Span]:
-    """Single characters count only where no pair of them is there."""
+    """Yield literal matches; single characters match only if no pair of characters does."""
     pairs = [span for token in wanted if len(token) > 1 for span in _each(text, token)]
     yield from pairs or [span for token in wanted for span in _each(text, token)]
 
@@ -168,7 +169,7 @@ def _each(text: str, token: str) -> Iterator[Span]:
 
 
 def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
-    """The stretch of this length that has most of the question, a third of what is free before it."""
+    """Return the densest stretch of this length, with a third of the free space before the matches."""
     first, last = _densest(spans, length)
     if first is None or last is None:
         return 0, length
@@ -178,7 +179,10 @@ def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
 
 
 def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | None]:
-    """First and last word of the stretch with the longest different tokens, then the most words."""
+    """Return the first and last match of the stretch with the longest distinct tokens.
+
+    Ties go to the stretch with more matches.
+    """
     best: tuple[tuple[int, int], Span | None, Span | None] = ((0, 0), None, None)
     inside, first = Counter[str](), 0
     for last, span in enumerate(spans):
@@ -193,7 +197,7 @@ def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | No
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
-    """The same between two blanks, where there are any near the ends."""
+    """Return the stretch shortened to word boundaries, if there are any near its ends."""
     near = max(1, (stop - start) // 8)
     if start > 0:
         found = re.search(r"\s\S", text[start - 1 : start + near])
@@ -207,16 +211,16 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
 Count = Callable[[str], int]
 
 LEAST_TEXT = 40
-"""Tokens below which a text is of no use: then fewer hits are shown."""
+"""Number of tokens below which a text is useless; fewer hits are returned instead."""
 
 
 def fitted(
     hits: Sequence[RecallHit], tokens: Sequence[str], room: int, count: Count
 ) -> tuple[tuple[RecallHit, ...], int]:
-    """As many of the hits, as long as fit ``room`` tokens, and what they take with their neighbours.
+    """Fit hits to ``room`` tokens; return the hits and their total tokens with neighbours.
 
-    ``tokens``: of the question. Where all is too much, long texts are cut first, then neighbours of the
-    last hits go, then the last hits.
+    ``tokens`` are those of the question. Long texts are shortened first, then the last hits lose
+    their neighbours, then the last hits are dropped.
     """
     kept = hits[: max(1, room // LEAST_TEXT)]
     size = sum(_size(hit, count) for hit in kept)
@@ -240,7 +244,7 @@ def _size(hit: RecallHit, count: Count) -> int:
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
-    """How much each may take: short ones all they need, long ones an equal part of the rest."""
+    """Distribute ``room``: short texts get all they need, long ones share the rest equally."""
     shares = [0] * len(sizes)
     left, waiting = room, sorted(range(len(sizes)), key=lambda n: sizes[n])
     while waiting:
@@ -256,12 +260,12 @@ def _excerpted(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -
 
 
 class Sight:
-    """How the window of one conversation shows its messages."""
+    """Visibility of the messages of one conversation in its context."""
 
     def __init__(self, loaded: LoadedConversation) -> None:
         self.thread_id = loaded.thread_id
         self.length = loaded.state.length
-        """How many messages the conversation has."""
+        """Number of messages in the conversation."""
         self._loaded = loaded
         self._window = loaded.window
         self._previews: dict[int, dict[PreviewKey, Preview]] = {}
@@ -269,13 +273,13 @@ class Sight:
             self._previews.setdefault(key[0], {})[key] = preview
 
     def fate(self, position: int, *, erased: bool = False) -> Fate:
-        """How the message is shown; ``erased``: whether the log says that it was."""
+        """Return how the message is shown; ``erased`` tells whether the log marks it as erased."""
         previews = self._previews.get(position, {}).values()
         entry = self._entry(position)
         return fate_of(self._loaded, position, entry, previews, erased=erased)
 
     def shows(self, position: int, text: str) -> bool:
-        """Whether these words of the message are in the context now, none of them cut."""
+        """Return whether the context shows these words of the message uncut."""
         entry = self._entry(position)
         if entry is None:
             return False
@@ -283,7 +287,7 @@ class Sight:
         return not previews or text in readable(self._shortened(entry, previews))
 
     def in_full(self) -> frozenset[int]:
-        """The positions of all messages that are shown as they are."""
+        """Return the positions of all messages that are shown in full."""
         return frozenset(
             at for at in positions_of(self._window.entries) if at not in self._previews
         )

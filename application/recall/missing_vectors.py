@@ -1,4 +1,4 @@
-"""The passages without a vector are looked for, and embedded batch by batch, newest first."""
+"""Find passages without vectors and embed them in batches, newest first."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,46 +13,46 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from .passages import Passage
 
 PAGE = 500
-"""Passages that are looked at together."""
+"""Number of passages to check at a time."""
 BATCH = 32
-"""Texts that are embedded together, so long as they have no more than ``CHARACTERS``."""
+"""Number of texts to embed at a time, unless they exceed ``CHARACTERS``."""
 CHARACTERS = 16_000
 OF_A_TEXT = frozenset({"bad_request", "too_large", "bad_answer", "raised"})
-"""Reasons that may lie in one of the texts: the others are embedded without it."""
+"""Failure reasons that a single text can cause; the other texts are then embedded without it."""
 
 Words = Callable[[Sequence[Passage]], Mapping[int, str]]
-"""Reads what passages say from the log, by their numbers; what was erased since is left out."""
+"""Reads the words of passages from the log, by passage number; erased ones are left out."""
 
 logger = plain_logger(__name__)
 
 
 class Stopped(Exception):
-    """Nothing more is to be done."""
+    """The work was cancelled."""
 
 
 class Outdated(Exception):
-    """Something was erased meanwhile: what is to be embedded is to be looked for anew."""
+    """Something was erased in the meantime, so missing vectors must be searched for again."""
 
 
 @dataclass(slots=True)
 class Coverage:
-    """How many passages there are, and how many of them have no vector, in one edition of the index."""
+    """Number of passages with and without vectors, in one edition of the index."""
 
     edition: int = -1
     upto: int = 0
-    """The number of the last passage that was looked at."""
+    """Number of the last passage that was checked."""
     total: int = 0
     lacking: int = 0
     refused: int = 0
-    """Those of which no vector can be made; they are not among the lacking."""
+    """Passages that cannot have a vector; ``lacking`` excludes them."""
     made: int = 0
-    """Texts that were embedded since it was last told."""
+    """Texts that were embedded since the last report."""
     counted: bool = False
-    """Whether all passages were looked at once; until then the figures are of a part of them."""
+    """True once all passages were checked; before that, the figures cover only some of them."""
 
 
 class MissingVectors:
-    """Finds the passages that have no vector of the embedder's model, and makes it."""
+    """Finds passages without a vector of the embedder's model, and makes the vectors."""
 
     def __init__(
         self,
@@ -64,8 +64,10 @@ class MissingVectors:
         stopped: Callable[[], bool] = lambda: False,
         counted: Callable[[], None] = lambda: None,
     ) -> None:
-        """``stopped`` is asked again and again: whether nothing more is to be done. ``counted`` is told
-        when it is known what is missing.
+        """Prepare the search.
+
+        ``stopped`` is called repeatedly and returns true to cancel. ``counted`` is called when the
+        missing vectors are known.
         """
         self._index = index
         self._vectors = vectors
@@ -77,22 +79,22 @@ class MissingVectors:
         self.coverage = Coverage()
 
     def counted(self) -> Coverage:
-        """How it is now, without making any.
+        """Count the passages with and without vectors.
 
         Raises:
-            Stopped: it is to stop.
+            Stopped: the work was cancelled.
         """
         found = Coverage(self._index.edition())
         self._look(found)
         return found
 
     def make(self) -> None:
-        """Make all that are missing.
+        """Make all missing vectors.
 
         Raises:
             EmbedderError: they cannot be made now.
-            Outdated: something was erased meanwhile; begin anew.
-            Stopped: it is to stop.
+            Outdated: something was erased in the meantime; start again.
+            Stopped: the work was cancelled.
         """
         edition = self._index.edition()
         if edition != self.coverage.edition or self.coverage.lacking:
@@ -102,7 +104,9 @@ class MissingVectors:
         self._check_edition()
 
     def _look(self, coverage: Coverage) -> list[int]:
-        """Count on, and tell where something is missing; the passages themselves may be too many to keep."""
+        """Continue counting, and return the pages with missing vectors, since passages need too
+        much memory.
+        """
         todo: list[int] = []
         while page := self._index.passages(coverage.upto, PAGE):
             lacking = self._lacking(page)
@@ -140,18 +144,18 @@ class MissingVectors:
         self.coverage.lacking = max(0, self.coverage.lacking - len(passages))
 
     def _make_batch(self, batch: Sequence[Passage]) -> frozenset[str]:
-        """Embed these; those that cannot be are returned."""
+        """Embed these passages and return the digests of those that were refused."""
         words = self._words(batch)
         texts = {p.digest: words[p.number] for p in batch if p.number in words}
         if len(texts) < len(batch):
-            self._check_edition()  # Else the log lacks them for good.
+            self._check_edition()  # Otherwise the log lost them for good.
         refusals = dict(self._embed(texts))
         if refusals and len(refusals) == len(texts) and not self.coverage.made:
-            raise next(iter(refusals.values()))  # Not the texts are to blame.
+            raise next(iter(refusals.values()))  # The texts are not the cause.
         return frozenset(p.digest for p in batch if p.digest not in texts or p.digest in refusals)
 
     def _embed(self, texts: Mapping[str, str]) -> Iterator[tuple[str, EmbedderError]]:
-        """Embed these texts; those that are refused are told apart by halving."""
+        """Embed these texts and yield those that are refused, found by bisection."""
         if not texts:
             return
         try:
@@ -171,7 +175,7 @@ class MissingVectors:
         try:
             with Contained():
                 vectors = self._embedder.embed_documents(list(texts.values()))
-        except Exception as raised:  # An embedder of the user's own may raise anything.
+        except Exception as raised:  # An embedder of the user may raise anything.
             raise understood(raised) from raised
         if len(vectors) != len(texts):
             raise EmbedderError(
@@ -179,7 +183,7 @@ class MissingVectors:
             )
         self._check_stopped()
         made = dict(zip(texts, vectors, strict=True))
-        # A text may have been erased while its vector was made: then nothing of this is kept.
+        # If a text may have been erased while its vector was made, discard all of these vectors.
         if not self._vectors.add(self._embedder.model, made, still=self._is_current):
             raise Outdated
         self.coverage.made += len(made)
@@ -197,18 +201,18 @@ class MissingVectors:
 
 
 def understood(error: Exception) -> EmbedderError:
-    """What an exception means for search by meaning."""
+    """Return the exception as an embedder error."""
     if isinstance(error, EmbedderError):
         return error
     kind = type(error).__name__
-    if kind not in _told:  # Each text is tried again by itself.
+    if kind not in _told:  # Every text is retried alone, so log each kind only once.
         _told.add(kind)
         logger.warning("making vectors failed: %s", raised(error))
     return EmbedderError("raised", described(error))
 
 
 _told: set[str] = set()
-"""The kinds of exceptions that the log has been told of."""
+"""Kinds of exceptions that were logged."""
 
 
 def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
@@ -226,16 +230,15 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
 
 
 QUESTIONS_PAUSE, LONGEST_QUESTIONS_PAUSE = 10.0, 300.0
-"""Seconds for which no question is embedded after one could not be, for each may take long to fail; twice as
-long after each."""
+"""Seconds to skip embedding after a question could not be embedded; the pause doubles each time."""
 
 Figures = Mapping[str, str | int | float]
 Told = Callable[[str, Figures], None]
-"""Is told what happened: a name and figures, never a text."""
+"""Reports an event by name with figures, never with a text."""
 
 
 class Asked:
-    """An embedder that is asked for the vectors of questions."""
+    """Embedder of questions."""
 
     def __init__(
         self, embedder: Embedder, vectors: VectorStore, told: Told = lambda name, figures: None
@@ -246,25 +249,25 @@ class Asked:
         self._has_any = False
         self._questions_failed = 0
         self._refused: tuple[float, EmbedderError] | None = None
-        """When the last question was not embedded, and why."""
+        """Time and reason of the last failure to embed a question, or None."""
         self.losses = 0
-        """How often vectors turned out to be damaged while they were searched."""
+        """Number of times that damaged vectors were found during searches."""
 
     def has_any(self) -> bool:
-        """Whether there is a vector of this model at all.
+        """Return whether any vector of this model exists.
 
         Raises:
-            EmbedderError: vectors cannot be kept.
+            EmbedderError: the vectors cannot be stored.
         """
         if not self._has_any:
             self._has_any = self._vectors.count(self._embedder.model) > 0
         return self._has_any
 
     def of_question(self, text: str) -> Vector:
-        """The vector of a question.
+        """Return the vector of a question.
 
         Raises:
-            EmbedderError: there is none; for some seconds afterwards it is not even tried.
+            EmbedderError: it cannot be made; for some seconds, further calls fail at once.
         """
         if self._refused is not None:
             refused_at, error = self._refused
@@ -276,7 +279,7 @@ class Asked:
                 vector = self._embedder.embed_query(text)
             if not any(vector):
                 raise EmbedderError("bad_answer", "the embedder gave nothing but zeros")
-        except Exception as raised:  # An embedder of the user's own may raise anything.
+        except Exception as raised:  # An embedder of the user may raise anything.
             error = understood(raised)
             self._questions_failed += 1
             self._refused = (time.monotonic(), error)
@@ -286,7 +289,7 @@ class Asked:
         return vector
 
     def lacks(self) -> str | None:
-        """What results by meaning do not cover yet, in a few words; None: nothing that is known."""
+        """Describe missing vectors, or return None if none are known."""
         return None
 
     def _reason(self, error: EmbedderError) -> Figures:

@@ -1,4 +1,4 @@
-"""Memories of an owner's other conversations: which are offered, and which are chosen for a first request."""
+"""Memories from an owner's other conversations: candidates, and the choice for a first request."""
 
 import math
 from collections import Counter
@@ -36,31 +36,31 @@ from .search import recall
 from .tokens import tokens_of
 
 LASTING = frozenset({"preference", "constraint", "decision"})
-"""Kinds of notes that matter whatever is asked."""
+"""Kinds of notes that matter for every question."""
 LASTING_SCORE = 0.4
-"""Of such a note that has no word of the question; the best match has 1."""
+"""Score of such a note without any word of the question; the best match has 1."""
 
 
 class Offer(NamedTuple):
-    """Something of another conversation that could be quoted."""
+    """A note or summary of another conversation that could be quoted."""
 
     hit: RecallHit
     kind: MemoryKind
     start: int
-    """It was made of the messages at positions ``start`` …"""
+    """First position of the source messages."""
     stop: int
-    """… up to but not including this one."""
+    """First position after the source messages."""
     version: int
-    """Of the event that holds it."""
+    """Version of the event that contains it."""
 
 
 def offers_of_owner(
     core: Core, loaded: LoadedConversation, query: str, most: int, least: float
 ) -> list[Offer]:
-    """At most ``most`` notes and summaries of the owner's other conversations, the best first.
+    """Return at most ``most`` notes and summaries of the owner's other conversations, best first.
 
-    Those that have words of the question come first, then what holds for long, the newest first. What was
-    made of messages that are somebody else's is left out.
+    Those with words of the question come first, then notes of lasting kinds, newest first. Anything
+    made from messages of other owners is left out.
     """
     owner, allowed = loaded.state.owner, core.settings.memories.of_owner
     if owner is None or allowed == "off":
@@ -79,20 +79,20 @@ def offers_of_owner(
 
 
 def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
-    """All that there is, by conversation, the latest activity first."""
+    """Return all notes and summaries, ordered by the latest activity of their conversations."""
     found = [*map(_of_note, core.views.notes_of(owner))]
     if with_summaries:
         active = core.views.active_summaries_of(owner)
         found += [_of_summary(one) for one in active if one.summary_text != WITHDRAWN]
     rows = core.views.conversations_of(owner)
     places = {row.thread_id: place for place, row in enumerate(rows)}
-    # Of one that another process has just begun nothing is known yet.
+    # A conversation that another process has just started may not be listed yet.
     known = (offer for offer in found if offer.hit.thread_id in places)
     return sorted(known, key=lambda offer: places[offer.hit.thread_id])
 
 
 def _of_note(note: NoteRow) -> Offer:
-    # Code names the messages that a note comes from; a model may have used any of those it was given.
+    # Code records the source messages of a note; a model may have used any message it received.
     positions = note.source_positions if note.taken_by == LEDGER else ()
     first = min(note.source_positions, default=note.start)
     id = f"{note.flush_id}/{note.number}"
@@ -142,7 +142,7 @@ def _hit(
 
 
 def _once(offers: Iterable[Offer]) -> list[Offer]:
-    """The newest of those that say the same: a fork has the notes of its source."""
+    """Remove duplicates and keep the newest of each, since a fork has the notes of its source."""
     newest_first = sorted(offers, key=lambda offer: offer.hit.at, reverse=True)
     kept: dict[str, Offer] = {}
     for offer in newest_first:
@@ -155,12 +155,12 @@ def _folded(text: str) -> str:
 
 
 def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
-    """With scores relative to the best match, the best first; the newest first where they are equal."""
+    """Yield the offers with scores relative to the best match, best first; newer ones win ties."""
     asked = frozenset(ask(query).tokens)
     words = [asked.intersection(tokens_of(offer.hit.text)) for offer in offers]
     counts = Counter(token for there in words for token in there)
     weights = {token: math.log(1 + len(offers) / count) for token, count in counts.items()}
-    # In the order of the tokens: a sum of floats depends on it, and sets have none.
+    # Sets have no order, and the sum of floats depends on the order.
     sums = [sum(weights[token] for token in sorted(there)) for there in words]
     best = max(sums, default=0.0)
     scored = (
@@ -168,7 +168,7 @@ def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
         for offer, total in zip(offers, sums, strict=True)
         if (score := max(total / best if best else 0.0, _least(offer)))
     )
-    # Few of many are taken: only these are made anew.
+    # Few of many are used, so only these are copied.
     for score, offer in sorted(scored, key=lambda one: -one[0]):
         yield offer._replace(hit=replace(offer.hit, score=score))
 
@@ -178,25 +178,25 @@ def _least(offer: Offer) -> float:
 
 
 QUERY = 2_000
-"""Characters of a message that are looked up: of a longer one, half from its beginning, half from its end."""
+"""Characters of a message to search for; of a longer one, the beginning and the end are used."""
 
 
 class LookedUp(NamedTuple):
-    """What was found for the newest message of the user."""
+    """Memories that were found for the newest message of the user."""
 
     position: int
     memories: tuple[ChosenMemory, ...]
-    """The best first."""
+    """Chosen memories, best first."""
     sources: tuple[tuple[str, int], ...] = ()
-    """The events of other conversations that they come from: conversation and version of each."""
+    """Source events in other conversations, as pairs of thread id and version."""
 
 
 def look_up(
     core: Core, loaded: LoadedConversation, room: int, *, own: bool = True
 ) -> LookedUp | None:
-    """What to quote in at most ``room`` tokens; None where the user has said nothing that is in view.
+    """Return the memories to quote in ``room`` tokens, or None without a user message in view.
 
-    ``own``: whether something of this conversation can be out of view.
+    ``own`` is false if nothing of this conversation can be out of view.
 
     Raises:
         Anything that recall raises.
@@ -212,7 +212,7 @@ def look_up(
     offers = offers_of_owner(core, loaded, query, settings.most, settings.least_score)
     hits += [offer.hit for offer in offers]
     best = sorted(hits, key=lambda hit: -hit.score)[: settings.most]
-    # By what never changes of a hit when it is cut.
+    # These properties of a hit stay the same when its text is cut.
     known = {(offer.hit.thread_id, offer.hit.message_id, offer.hit.at): offer for offer in offers}
     made = _Making(loaded.thread_id, known)
     memories = _fitted(core, made, best, query, room)
@@ -238,7 +238,7 @@ def _own_hits(core: Core, thread_id: str, query: str, asked: int) -> Iterator[Re
             neighbours=0,
         ),
     )
-    # Where a long message is shown shorter, it may be the best hit for its own words.
+    # A long message that is shown shortened may be the best match for its own words.
     others = (hit for hit in found if hit.position != asked)
     return (hit for hit in others if hit.fate != "erased" and hit.text.strip())
 
@@ -254,12 +254,12 @@ def _query(text: str) -> str:
 def _fitted(
     core: Core, made: "_Making", hits: Sequence[RecallHit], query: str, room: int
 ) -> tuple[ChosenMemory, ...]:
-    """As many as fit with what stands around them; long ones cut around the words that were found."""
+    """Fit the hits to ``room`` tokens including their frame; long texts are cut around the matches."""
     count, tokens, thread_id = core.counter.count_text, ask(query).tokens, made.thread_id
     for number in range(len(hits), 0, -1):
         kept = hits[:number]
         bare = memories_size(thread_id, [made.memory(replace(hit, text="")) for hit in kept], count)
-        left = room - bare - number  # Each text is rounded up by itself.
+        left = room - bare - number  # The count of each text is rounded up.
         if left < LEAST_TEXT:
             continue
         shown, _ = fitted(kept, tokens, left, count)
@@ -270,11 +270,11 @@ def _fitted(
 
 
 class _Making(NamedTuple):
-    """Makes memories of hits."""
+    """Builder of memories from hits."""
 
     thread_id: str
     offers: Mapping[tuple[str, str, str], Offer]
-    """What is of other conversations."""
+    """Offers from other conversations."""
 
     def memory(self, hit: RecallHit) -> ChosenMemory:
         memory = ChosenMemory(
@@ -294,17 +294,17 @@ class _Making(NamedTuple):
 
 
 TRIES = 3
-"""What else happens while they are looked up makes them out of date; after so many times others decide."""
+"""Number of attempts before giving up when concurrent changes make the choice outdated."""
 
 logger = plain_logger(__name__)
 
 
 def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None = None) -> int:
-    """Quote those that matter to what the user said last; by how many tokens the request grows with that.
+    """Choose memories for the user's newest message; return the growth of the request in tokens.
 
-    To be called where a decision has just changed what stands before the messages, and nowhere else: until
-    the next one not a byte of it changes (invariant 18). ``below``: the request stays smaller than this.
-    What recall cannot do is left undone: a turn never fails for it.
+    Call this only right after a decision that changed the text before the messages, so that the
+    prefix stays unchanged otherwise. ``below`` is a size that the request must stay under. Failures
+    of recall are ignored, because no turn may fail for them.
     """
     if not core.settings.memories.most and not core.log.load(thread_id).state.memories_tokens:
         return 0
@@ -312,10 +312,10 @@ def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None
 
 
 def choose_at_first(core: Core, thread_id: str, budget: Budget) -> None:
-    """Quote what matters of other conversations of the same owner in the first request of this one.
+    """Choose memories of the owner's other conversations for the first request of this one.
 
-    Later requests show the same, so that the prefix holds, and those made at the same time show what the
-    quickest recorded. A log that cannot be written leaves the request as it is.
+    Later requests show the same memories, which keeps the prefix stable; of concurrent requests the
+    first recorded choice wins. If the log cannot be written, the request stays as it is.
     """
     try:
         _choose(core, thread_id, budget, None, first=True)
@@ -325,7 +325,7 @@ def choose_at_first(core: Core, thread_id: str, budget: Budget) -> None:
 
 
 def wants_first_choice(core: Core, state: Conversation) -> bool:
-    """Whether the next request is the first, and something of other conversations may be quoted in it."""
+    """Return whether the next request is the first and may quote other conversations."""
     settings = core.settings.memories
     is_on = bool(settings.most) and settings.of_owner != "off" and state.owner is not None
     return is_on and is_before_first_request(state)
@@ -336,13 +336,13 @@ def _choose(
 ) -> int:
     for _ in range(TRIES):
         before = measured(core, thread_id, budget)
-        # As it is stored: what is measured is as if the frame of this request were recorded.
+        # Use the stored state; the measured one already includes the frame of this request.
         if first and not wants_first_choice(core, core.log.load(thread_id).state):
             return 0
         room = _room(core, before, below)
         try:
             found = look_up(core, before.loaded, room, own=not first)
-        except Exception as error:  # Whatever it is, the request can be sent without.
+        except Exception as error:  # The request can be sent without memories, whatever the error.
             logger.warning(
                 "%s: no memories could be looked up: %s", conversation(thread_id), raised(error)
             )
@@ -356,7 +356,7 @@ def _choose(
 
 
 def give_up(core: Core, thread_id: str) -> int:
-    """Quote nothing any more, since the request is too large; how many decisions that took."""
+    """Quote no memories because the request is too large; return the number of decisions made."""
     if not core.log.load(thread_id).state.memories_tokens:
         return 0
     _, events = core.log.transact(
@@ -373,7 +373,7 @@ def _room(core: Core, before: Measured, below: int | None) -> int:
 
 
 class _Choice:
-    """What was found, and the decision on it against the newest state."""
+    """A pending choice, decided on the newest state."""
 
     def __init__(
         self, core: Core, before: Measured, found: LookedUp | None, room: int, *, first: bool
@@ -387,10 +387,10 @@ class _Choice:
 
     def decide(self, now: LoadedConversation) -> Sequence[Event]:
         before = self._before.loaded.state
-        # A first choice is for the request as it was measured: an answer may have come since.
+        # A first choice is valid only for the measured request; an answer may have arrived since.
         is_other = self._first and now.state.version != before.version
         self.overtaken = is_other or not _only_grew(before, now.state) or self._has_lost_sources()
-        if self.overtaken:  # What was found may be erased by now.
+        if self.overtaken:  # The result may quote erased content.
             return ()
         if self._found is None:
             return () if before.memories_tokens <= self._room else forget_memories(now.state)
@@ -406,9 +406,7 @@ class _Choice:
         )
 
     def _has_lost_sources(self) -> bool:
-        """Whether something that is to be quoted of another conversation was erased since: nobody erases
-        while this is decided.
-        """
+        """Return whether a source of a quoted memory was erased since; the log is locked meanwhile."""
         for thread_id, version in self._found.sources if self._found else ():
             logged = self._core.log.read_at(thread_id, [version])
             if not logged or logged[0].erased or self._core.log.load(thread_id).state.erased:
@@ -417,7 +415,7 @@ class _Choice:
 
 
 def _only_grew(before: Conversation, now: Conversation) -> bool:
-    """Whether nothing but messages was added."""
+    """Return whether only messages were added."""
     if before.first_message_id not in ("", now.first_message_id):
-        return False  # It was erased, and another one begun.
+        return False  # The conversation was erased and a new one started.
     return now.version - before.version == now.length - before.length

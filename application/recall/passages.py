@@ -1,4 +1,4 @@
-"""Passages: the pieces of messages that are looked up, ranked and shown, and how a message is cut into them."""
+"""Passages: the pieces of messages that are indexed, ranked and shown."""
 
 import re
 from collections.abc import Iterator
@@ -21,75 +21,77 @@ from .question import MONTHS
 from .tokens import padded, tokens_of
 
 VERSION = 4
-"""Raised whenever a message gives other passages: an index of another version is folded anew."""
+"""Version of the passages; increase it when they change, so that indexes are rebuilt."""
 LONGEST = 2_000
-"""Characters of a passage."""
+"""Largest number of characters of a passage."""
 PAUSE = timedelta(minutes=30)
-"""After a longer one a new session begins."""
+"""Pause after which a new session begins."""
 PARTS = 1 << 16
-"""More passages than so many of one message cannot be found."""
+"""Largest number of passages of one message; further ones cannot be found."""
 OPEN_CALLS = 200
-"""Calls of a conversation whose results are waited for; of more, the oldest are given up."""
+"""Number of calls to remember until their results arrive; the oldest are dropped."""
 
 PassageKind = Literal["text", "call", "result"]
-"""What was said in words; a tool call with its input; the result of one."""
+"""Kind of a passage: words, a tool call with its input, or the result of one."""
 
 _BREAKS = ("\n\n", "\n", ". ", "。", " ")
-"""Where a long message is cut: the first of these that stands in the second half of a passage."""
+"""Preferred breaks of a long message; the first one in the second half of a passage is used."""
 _QUESTION = re.compile(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
 
 
 class Passage(NamedTuple):
-    """A piece of one message, as the index holds it: where it stands, and the tokens it is found by.
+    """A piece of one message in the index: its place, and the tokens to find it by.
 
-    The words themselves are not in it: they are read from the log, characters ``start`` up to but not
-    including ``stop`` of ``readable(message)``.
+    The words are read from the log: they are the characters from ``start`` up to but not including
+    ``stop`` of ``readable(message)``.
     """
 
     number: int
-    """Its place in the index, which follows from the event's and its part; grows with the log, with gaps."""
+    """Place in the index, derived from the log position and the part; increasing, with gaps."""
     thread_id: str
     position: int
     version: int
-    """Of the event that the message is in."""
+    """Version of the event with the message."""
     part: int
-    """Which piece of the message, from 0."""
+    """Index of the piece in the message."""
     role: str
-    """Of the message; ``tool`` for the result of a tool call, whatever role brought it."""
+    """Role of the message; always ``tool`` for the result of a tool call."""
     kind: PassageKind
     tool: str
-    """The name of the tool that was called or answered; empty for words."""
+    """Name of the called tool, or empty for words."""
     at: str
-    """When the message was written, or else logged: ISO 8601, UTC."""
+    """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
     session: int
-    """Counts from 0 in its conversation; a new one begins after a pause."""
+    """Number of the session in its conversation, from 0; a pause begins a new one."""
     start: int
     stop: int
     is_question: bool
     tokens: str
-    """The tokens in their order, each between two blanks: `` port postgr us ``; behind those of the words
-    stand those of the date."""
+    """Tokens in order, each between two spaces, as in `` port postgr us ``.
+
+    The tokens of the date follow those of the words.
+    """
     digest: str
-    """Of the words and nothing else: equal words have one vector."""
+    """Digest of the words only, so that equal words share a vector."""
     owner: str = ""
-    """Whose the message is, where that is somebody else than the owner of the conversation."""
+    """Owner of the message if it differs from the owner of the conversation, else empty."""
 
 
 class Before(NamedTuple):
-    """What the passages of a message need to know of the messages before it."""
+    """Facts about earlier messages that the passages of a message depend on."""
 
     session: int = 0
     at: str = ""
-    """Of the newest message; empty before the first."""
+    """Time of the newest message, or empty before the first."""
     calls: tuple[tuple[str, str], ...] = ()
-    """Ids and names of tool calls without a result so far."""
+    """Ids and names of tool calls that have no result yet."""
 
 
 BEGINNING = Before()
 
 
 class _Piece(NamedTuple):
-    """What one block says, and where in the text of its message."""
+    """The text of one block and its place in the text of the message."""
 
     kind: PassageKind
     tool: str
@@ -98,16 +100,18 @@ class _Piece(NamedTuple):
 
 
 def first_number(logged: LoggedEvent) -> int:
-    """The number of a message's first passage: the same however often the log is folded."""
+    """Return the number of the first passage of a message, which is the same in every rebuild."""
     return logged.number * PARTS
 
 
 def passages_of(
     logged: LoggedEvent, event: MessageAppended, before: Before, first: int
 ) -> tuple[list[Passage], Before]:
-    """The passages of a message, numbered from ``first``, and what the next message is to know.
+    """Return the passages of a message, numbered from ``first``, and the facts for the next
+    message.
 
-    A passage without any token is none: nothing could find it. Of an erased message only its time counts.
+    A passage without tokens is left out, because nothing could find it. An erased message has no
+    passages; only its time counts.
     """
     at = utc(event.written_at) if event.written_at else logged.at
     session = before.session + (begins_session(before.at, at) if before.at else 0)
@@ -115,7 +119,7 @@ def passages_of(
     found: list[Passage] = []
     for piece in _pieces(said, calls):
         if logged.erased:
-            continue  # It is what is left of it.
+            continue  # Only the marker remains.
         for start, stop in _stretches(text, piece.start, piece.stop):
             words = text[start:stop]
             if len(found) < PARTS and (tokens := tokens_of(words)):
@@ -144,17 +148,17 @@ def passages_of(
 
 
 def digest_of(words: str) -> str:
-    """Names a text: equal texts have equal digests, and no others."""
+    """Return the digest of a text, which identifies it."""
     return blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def begins_session(last: str, at: str) -> bool:
-    """Whether what was written at ``at`` begins a session after what was written at ``last``."""
+    """Return whether a new session begins between the times ``last`` and ``at``."""
     return abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
 
 
 def _pieces(message: Message, calls: dict[str, str]) -> Iterator[_Piece]:
-    """What each block says; ``calls`` is given those that are made and loses those that are answered."""
+    """Yield the pieces of a message; add its calls to ``calls`` and remove those it answers."""
     content = message.content
     if isinstance(content, str):
         yield _Piece("text", "", 0, len(content))
@@ -169,7 +173,7 @@ def _pieces(message: Message, calls: dict[str, str]) -> Iterator[_Piece]:
         elif kind == "result":
             tool = calls.pop(str(block.get("tool_use_id")), "")
             repeats = is_answer_of_memory(tool, text)
-        # Questions to the memory and its answers only repeat what is in it.
+        # Calls of the memory tools and their results only repeat stored content.
         if not repeats and (kind == "call" or block_words(block)):
             yield _Piece(kind, tool, start, start + len(text))
         start += len(text) + 1
@@ -191,7 +195,7 @@ def _stretches(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _end(text: str, start: int) -> int:
-    """Where a passage that begins at ``start`` and cannot reach the end of its text ends."""
+    """Return the end of a passage from ``start`` that does not reach the end of its text."""
     most = start + LONGEST
     return last_mark(text, _BREAKS, start + LONGEST // 2, most)[1]
 

@@ -1,4 +1,4 @@
-"""What a question asks for: its words, whose words are meant, and of which day."""
+"""Parse a question: its words, the speaker it asks about, and the days it names."""
 
 import re
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ _NUMBERS = {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)}
 
 
 class Day(NamedTuple):
-    """A day, or a whole month; the year where it is given."""
+    """A day or a whole month; the year is optional."""
 
     year: int | None
     month: int
     day: int | None
 
     def fits(self, at: str) -> bool:
-        """Whether a time in ISO 8601 lies in it."""
+        """Return whether a time in ISO 8601 is in this period."""
         return (
             (self.year is None or at[:4] == f"{self.year:04}")
             and at[5:7] == f"{self.month:02}"
@@ -42,12 +42,12 @@ class Day(NamedTuple):
         )
 
     def tokens(self) -> list[str]:
-        """As the index holds the day of a passage."""
+        """Return the tokens by which the index finds this day."""
         return tokens_of(f"{self.year or ''} {MONTHS[self.month - 1]} {self.day or ''}")
 
 
 def days_in(text: str) -> Iterator[Day]:
-    """The days and months that a text names by number; what cannot be a date is none."""
+    """Yield the days and months that a text names; invalid dates are ignored."""
     for found in _NAMED.finditer(text):
         parts = {name[1]: value for name, value in found.groupdict().items() if value}
         month = _NUMBERS.get(parts["m"][:3].lower()) or _number(parts["m"])
@@ -64,26 +64,27 @@ def _number(digits: str) -> int:
 Sliced = TypeVar("Sliced", str, tuple[str, ...])
 
 MOST_CHARACTERS = 16_000
-"""Of a question."""
+"""Largest number of characters of a question."""
 MOST_ASKED = 200
-"""Tokens that are looked for; each costs a look into the index."""
+"""Largest number of tokens to search for; each needs one look into the index."""
 
 
 class Question(NamedTuple):
-    """A question as ranking understands it."""
+    """A parsed question, ready for ranking."""
 
     text: str
     tokens: tuple[str, ...]
-    """What to look for, each once, in their order; empty: nothing can be found."""
+    """Distinct tokens to search for, in order; without any, nothing is found."""
     roles: frozenset[str] = frozenset()
-    """Whose words are meant ("you told me" is the assistant's); empty: anybody's."""
+    """Roles whose words are meant ("you told me" means the assistant), or empty for any."""
     names: frozenset[str] = frozenset()
-    """Tokens of what is written like a name: who speaks may be named at the head of a message."""
+    """Tokens of capitalised words, which may name the speaker at the head of a message."""
     days: tuple[Day, ...] = ()
-    """Days that are named."""
+    """Days that the question names."""
 
 
-# Function words, and what questions to a memory are framed in. No "may": it is a month as well.
+# Function words, and words that frame questions to a memory. "may" is missing because it is a
+# month.
 _ENGLISH = """
 a about above after again against ago all also am an and any are as at be because been before being below
 between both but by can could did do does doing don down during each ever few for from further had has have
@@ -120,7 +121,7 @@ _USER = re.compile(
     r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
     re.IGNORECASE,
 )
-# How one asks for anything: it says nothing about who said it.
+# Ways to ask that say nothing about the speaker.
 _ASKING = re.compile(
     r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
     r"|(?:^|[.!?;,:]|\bplease|\band)\s*(?:tell|show|give|remind|help|let|send|find|get|explain(?:\s+to)?)\s+(?:me|us)\b"
@@ -134,9 +135,10 @@ _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
 def ask(text: str) -> Question:
-    """Understand a question, in any language; any string is fine, most of it is looked for by words alone.
+    """Parse a question in any language.
 
-    Of a very long one (a log that somebody pasted) beginning and end count: there people say what they want.
+    Any string is valid; most of it is searched by words alone. Of a very long one, such as a pasted
+    log, only the beginning and the end count, because requests are usually there.
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
@@ -148,18 +150,18 @@ def ask(text: str) -> Question:
 
 
 def _ends(whole: Sliced, most: int) -> Sliced:
-    """The beginning and the end of what is longer than ``most``, both together that long."""
+    """Return the beginning and the end of a value that is longer than ``most``."""
     return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
 
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Tokens that say nothing about what is asked for."""
+    """Return the tokens to ignore in questions."""
     return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
 
 
 def _is_particle(token: str) -> bool:
-    """Two Chinese characters that are both function words."""
+    """Return whether the token is two Chinese function characters."""
     return len(token) == 2 and token[0] in _CHINESE and token[1] in _CHINESE
 
 

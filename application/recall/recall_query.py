@@ -1,4 +1,4 @@
-"""What somebody asks recall for: checked, with every refusal saying what is allowed."""
+"""Parse a recall query; every error names the valid values."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from .hits import RecallMode
 from .passages import PassageKind
 
 InContext = Literal["mark", "leave_out"]
-"""Whether hits that the context shows already are marked, or left out and counted."""
+"""Whether hits that the context already shows are marked, or left out and counted."""
 Moment = datetime | str
-"""A time with a time zone; as text in ISO 8601."""
+"""A time with a time zone, as a datetime or as text in ISO 8601."""
 Names = str | Iterable[str] | None
-"""One name or several; none, or None, stands for any."""
+"""One name or several; None or no name matches any."""
 
 ROLES = ("user", "assistant", "system", "tool")
 MOST_HITS = 50
@@ -26,59 +26,64 @@ LEAST_TOKENS, MOST_TOKENS = 50, 1_000_000
 
 
 class RecallOptions(TypedDict, total=False):
-    """How to look something up; all of it can be left out."""
+    """Options of a recall query; all are optional."""
 
     topic: str | None
-    """Only messages of this topic, as ``topics()`` lists it; without a question those in which it comes up
-    most. Every listed topic has at least one."""
+    """Only messages of this topic, as ``topics()`` lists it. Without a question, the messages in
+    which it occurs most. Every listed topic has at least one message.
+    """
     mode: RecallMode | None
-    """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``). None: by both where an
-    embedder is configured, else by words."""
+    """Search by words (``keyword``), by meaning (``vector``) or by both (``hybrid``). None means
+    both if an embedder is configured, otherwise words.
+    """
     limit: int
-    """How many hits at most: 1 to 50, 5 by default."""
+    """Largest number of hits: 1 to 50, 5 by default."""
     min_score: float
-    """Only hits with at least this share of the best one's score: 0 to 1, 0 by default."""
+    """Smallest score relative to the best hit: 0 to 1, 0 by default."""
     roles: Names
-    """Only what these said: ``user``, ``assistant``, ``system``, ``tool``."""
+    """Only messages of these roles: ``user``, ``assistant``, ``system``, ``tool``."""
     tools: Names
     """Only calls and results of tools with these names."""
     kinds: Names
-    """Only ``text`` (what was said in words), tool calls (``call``) or their results (``result``)."""
+    """Only words (``text``), tool calls (``call``) or their results (``result``)."""
     since: Moment | None
-    """Only what was written from then on."""
+    """Only messages written at this time or later."""
     until: Moment | None
-    """Only what was written before then."""
+    """Only messages written before this time."""
     in_context: InContext
-    """``mark`` (the default): what the context shows already is a hit like any other, and marked;
-    ``leave_out``: it is only counted."""
+    """``mark`` (default) marks hits that the context already shows; ``leave_out`` only counts them.
+    """
     neighbours: int
-    """How many messages are shown before and after each hit: 0 to 10, 1 by default."""
+    """Number of messages to show before and after each hit: 0 to 10, 1 by default."""
     max_tokens: int | None
-    """The room of the answer, hits and neighbours: from 50. None: as long as the settings say."""
+    """Most tokens of the answer with hits and neighbours, at least 50, or None for the value in the
+    settings.
+    """
     scope: Scope
-    """How far to look: ``conversation`` (of a conversation the default), ``owner``, what is of the same owner
-    in all conversations, or ``all``, everything in the log, whoever it is of."""
+    """Where to search: ``conversation`` (default of a conversation), ``owner`` for everything of
+    the same owner, or ``all`` for the whole log.
+    """
 
 
 class Inquiry(NamedTuple):
-    """A question to the history, ready to be answered."""
+    """A validated query to the history."""
 
     query: str
     mode: RecallMode | None
-    """None: by words and meaning where an embedder is configured, else by words."""
+    """Search mode, or None for words and meaning if an embedder is configured, otherwise words."""
     limit: int
     min_score: float
-    """Relative to the best hit's."""
+    """Smallest score relative to the best hit."""
     filters: Filters
     leave_out: bool
-    """Whether what the context shows is left out."""
+    """True to leave out hits that the context shows."""
     neighbours: int
-    """How many messages are shown before a hit, and after it."""
+    """Number of messages to show before and after each hit."""
     max_tokens: int | None
     scope: Scope | None = None
-    """None: as far as is usual for who asks."""
+    """Where to search, or None for the default of the caller."""
     topic: str = ""
-    """Empty: any."""
+    """Topic of the messages, or empty for any."""
 
 
 def inquire(
@@ -99,10 +104,10 @@ def inquire(
     max_tokens: int | None = None,
     scope: Scope | None = None,
 ) -> Inquiry:
-    """Check everything that was given.
+    """Validate all arguments and return the query.
 
     Raises:
-        InvalidSetting: says what cannot be, and what is allowed.
+        InvalidSetting: an argument is invalid; the error names the valid values.
     """
     _check_asked(query, topic)
     _check_how(mode, min_score, in_context)
@@ -157,10 +162,10 @@ def _filters(
 
 
 def moment(setting: str, given: Moment | None) -> str | None:
-    """A time as passages have it: ISO 8601, UTC, microseconds.
+    """Return a time in the format of passages: ISO 8601, UTC, microseconds.
 
     Raises:
-        InvalidSetting: it is no time, or has no time zone.
+        InvalidSetting: it is not a time, or has no time zone.
     """
     if given is None:
         return None
@@ -178,7 +183,9 @@ def moment(setting: str, given: Moment | None) -> str | None:
         raise InvalidSetting(f"{setting}={written}: {what}", setting=setting, value=given)
     try:
         return utc(found)
-    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+    except (
+        OverflowError
+    ):  # Only within a day of the end of the calendar, which is before or after every event.
         return utc(found.replace(tzinfo=UTC))
 
 
@@ -198,10 +205,10 @@ def _one_of(setting: str, given: str, allowed: Sequence[str]) -> None:
 
 
 def whole_number(setting: str, given: int, least: int, most: int) -> int:
-    """``given``, if it is a whole number in these bounds.
+    """Return ``given`` if it is an integer within these bounds.
 
     Raises:
-        InvalidSetting: it is none; says the bounds.
+        InvalidSetting: it is not; the error names the bounds.
     """
     whole = isinstance(cast("object", given), int) and not isinstance(given, bool)
     _check(setting, given, whole and least <= given <= most, f"a number from {least} to {most:,}")

@@ -1,4 +1,4 @@
-"""Recall what was said and is out of sight, in one conversation or in all of them."""
+"""Recall messages that are out of sight, in one conversation or in all of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from .topic_messages import TopicMessages
 NEIGHBOUR_CHARACTERS = 300
 CUT = "…"
 Message = tuple[str, int]
-"""A conversation, and a position in it."""
+"""Thread id and position of a message."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,21 @@ class Said:
 
     @property
     def at(self) -> str:
-        """When it was written, or else logged: ISO 8601, UTC."""
+        """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
         return utc(self.event.written_at) if self.event.written_at else self.logged.at
 
     @property
     def role(self) -> str:
-        """Of the message; ``tool`` where it has nothing but results."""
+        """Role of the message, or ``tool`` if it contains only results."""
         said = gist(self.event.message)
         return "tool" if said.results and not said.speaks else self.event.message.role
 
 
 class Shower:
-    """Makes hits of passages, with so many ``neighbours`` on each side; remembers what it has read.
+    """Builds hits from passages, with ``neighbours`` messages on each side, and caches what it
+    reads.
 
-    Nothing is shown that is not ``visible``, whatever the index says.
+    Only messages that are ``visible`` are shown, even if the index has others.
     """
 
     def __init__(self, core: Core, neighbours: int, visible: Visible | None = None) -> None:
@@ -64,8 +65,10 @@ class Shower:
         self._said: dict[Message, Said] = {}
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
-        """The hits, in their order, without neighbours. What is not in the log any more is left out; what
-        was erased since it was found is named as that.
+        """Yield the hits in order, without neighbours.
+
+        Messages that are missing from the log are left out; those erased since are marked as
+        erased.
 
         Raises:
             LogError: the log cannot be read.
@@ -82,7 +85,7 @@ class Shower:
                 yield _hit(one, said, text, sight)
 
     def with_neighbours(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
-        """The same hits with the messages beside them."""
+        """Return the hits with their neighbours."""
         if not self._number:
             return list(hits)
         wanted = {(hit.thread_id, p) for hit in hits for p in self._beside(hit)}
@@ -90,7 +93,9 @@ class Shower:
         return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
     def _near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
-        """Where these stand, and what was logged right before and after: most often their neighbours."""
+        """Yield the places of the passages and of the events around them, which are usually
+        messages.
+        """
         for one in found:
             thread_id, version = one.passage.thread_id, one.passage.version
             first = max(1, version - self._number)
@@ -118,13 +123,13 @@ class Shower:
                 yield _neighbour(found)
 
     def _places_of(self, messages: Iterable[Message]) -> Iterator[WordPlace]:
-        """Where messages stand in the log between which something else happened."""
+        """Yield the places of messages that were not among the events around a hit."""
         for thread_id, position in messages:
             for row in self._core.views.messages(thread_id, position, position + 1):
                 yield thread_id, row.version
 
     def _sight(self, thread_id: str) -> Sight | None:
-        """What the context of a conversation shows; None where it was erased as a whole."""
+        """Return the visibility of a conversation, or None if it was erased."""
         if thread_id not in self._sights:
             loaded = self._core.log.load(thread_id)
             self._sights[thread_id] = None if loaded.state.erased else Sight(loaded)
@@ -167,14 +172,14 @@ def _neighbour(said: Said) -> Neighbour:
 
 
 SAME_WORDS = 2
-"""Hits with the very same words, as long as there are others."""
+"""Number of hits with the same words, while there are others."""
 MOST_TOOLS = 20
-"""That are named where none was used that was asked for."""
+"""Number of tools to name if the requested one was never used."""
 NO_WORDS = "the question has no words to look for"
 
 
 def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
-    """The passages that answer best: of one conversation, or as far as its owner asks for.
+    """Return the passages of one conversation, or of its owner's scope, that answer best.
 
     Raises:
         ConversationGone: it was erased as a whole.
@@ -190,15 +195,16 @@ def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
     else:
         visible = OwnerScope(core, scope, thread_id).visible()
         filters = inquiry.filters._replace(thread_id=None, visible=visible)
-        # Without an owner it is this conversation alone: nothing else is its own.
+        # Without an owner, only this conversation is visible.
         answer = _Asking(core, inquiry._replace(filters=filters)).answer(None)
-    core.log.load(thread_id).present()  # Nothing of it is told if it was erased meanwhile.
+    core.log.load(
+        thread_id
+    ).present()  # If the conversation was erased in the meantime, return nothing of it.
     return answer
 
 
 def search(core: Core, inquiry: Inquiry, visible: Visible | None = None) -> Recalled:
-    """The passages of all conversations that answer best, as far as they are ``visible``; each hit names
-    its own.
+    """Return the best passages of all visible conversations; each hit names its conversation.
 
     Raises:
         LogError: the log cannot be read.
@@ -208,15 +214,15 @@ def search(core: Core, inquiry: Inquiry, visible: Visible | None = None) -> Reca
 
 
 class _Selected(NamedTuple):
-    """The hits of an answer, and how many the context shows already."""
+    """The hits of an answer, and how many of them the context shows already."""
 
     hits: list[RecallHit]
     left_out: int
-    """Of those that would have been among the first."""
+    """Number of the best hits that were left out."""
 
 
 class _Asking:
-    """One question, from its text to the hits."""
+    """Answers one query."""
 
     def __init__(self, core: Core, inquiry: Inquiry) -> None:
         self._core = core
@@ -227,7 +233,9 @@ class _Asking:
         self._shower = Shower(core, inquiry.neighbours, inquiry.filters.visible)
 
     def answer(self, sight: Sight | None) -> Recalled:
-        """The answer; ``sight`` of the only conversation, where what it shows is left out."""
+        """Return the answer, leaving out what ``visibility`` says is shown in the only
+        conversation.
+        """
         inquiry = self._inquiry
         if not self._question.tokens:
             return _nothing(inquiry, NO_WORDS)
@@ -235,7 +243,7 @@ class _Asking:
         selected = self._select(self._ranked(finding, inquiry.filters))
         left_out = selected.left_out
         if left_out and sight is not None:
-            # What the context shows takes no place among the candidates any more.
+            # Messages that the context shows take no place among the candidates now.
             hidden = inquiry.filters._replace(leave_out=sight.in_full())
             selected = self._select(self._ranked(finding, hidden))
         notices = [*finding.notices(), *self._unknown_tools(selected)]
@@ -259,7 +267,7 @@ class _Asking:
         return found if self._topic is None else self._topic.narrowed(found, filters)
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
-        """The best that are wanted."""
+        """Return the best hits that are wanted."""
         inquiry = self._inquiry
         order = _unlike_first(found)
         chosen: list[RecallHit] = []
@@ -275,7 +283,7 @@ class _Asking:
         return _Selected(_relative(best, inquiry.min_score), left_out)
 
     def _unknown_tools(self, selected: _Selected) -> Iterator[str]:
-        """What tools there are, where nothing was found of those that were named."""
+        """Yield a notice with the known tools if a requested tool was never used."""
         filters = self._inquiry.filters
         if selected.hits or selected.left_out or not filters.tools:
             return
@@ -289,8 +297,7 @@ class _Asking:
 
 
 def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
-    """The same, those last whose words stand further in front often enough already: in forks, in files
-    that were read again and again."""
+    """Move passages whose words were seen often enough to the end, such as those of forks."""
     seen = Counter[str]()
     first: list[Ranked] = []
     again: list[Ranked] = []
@@ -301,7 +308,7 @@ def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
 
 
 def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
-    """Scores relative to the best of these."""
+    """Return the hits with scores relative to the best of them."""
     if not hits:
         return []
     best = hits[0].score
@@ -317,10 +324,10 @@ def _nothing(inquiry: Inquiry, notice: str) -> Recalled:
 def inquiry_of(
     core: Core, query: str, options: RecallOptions, thread_id: str | None = None
 ) -> Inquiry:
-    """A question with its options; for others, the settings say it.
+    """Return a query with its options; the settings provide defaults.
 
     Raises:
-        InvalidSetting: an option cannot be; says what is allowed.
+        InvalidSetting: an option is invalid; the error names the valid values.
     """
     settings = core.settings
     defaults: RecallOptions = {

@@ -1,4 +1,4 @@
-"""What recall works with: the index, and what is configured beside it."""
+"""The adapters of recall, addressed by thread id."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,25 +17,25 @@ from .passages import Passage
 
 @dataclass(frozen=True, slots=True)
 class RecallParts:
-    """The adapters of recall."""
+    """Adapters of recall."""
 
     index: RecallIndex
     vectors: VectorStore | None = None
-    """Also where no embedder is configured: an erasure reaches what an earlier one made."""
+    """Vector store; also set without an embedder, so that an erasure reaches older vectors."""
     embedder: Embedder | None = None
     embedding: Embedding | None = None
-    """Makes the vectors in the background; None where no embedder is configured."""
+    """Background embedding, or None if no embedder is configured."""
     backend: SearchBackend | None = None
-    """None: the built-in search."""
+    """Search backend, or None for the built-in search."""
     drop_handed_over: Callable[[], bool] = lambda: True
-    """Deletes what search programs were given of this log by whoever opened it, whichever is asked now;
-    whether nothing is left."""
+    """Deletes the copies that any search backend has of this log, and returns whether none is left.
+    """
 
 
 def by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
-    """These parts, asked by thread id.
+    """Return adapters that are addressed by thread id.
 
-    ``hands_over``: whether the backend was given the messages by stream.
+    ``hands_over`` is true if the backend received the messages by stream.
     """
     backend, vectors = parts.backend, parts.vectors
     return replace(
@@ -47,14 +47,14 @@ def by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> Recall
 
 
 class ThreadIndex:
-    """``index``, asked by thread id."""
+    """A recall index addressed by thread id."""
 
     def __init__(self, index: RecallIndex, log: ThreadLog) -> None:
         self._index = index
         self._log = log
 
     def edition(self) -> int:
-        """See ``RecallIndex``."""
+        """Return the edition of the index, which changes with every erasure."""
         return self._index.edition()
 
     def find(
@@ -65,7 +65,7 @@ class ThreadIndex:
         limit: int = 50,
         also: Sequence[int] = (),
     ) -> Found:
-        """See ``RecallIndex``."""
+        """Find the passages that have these tokens, and their neighbours."""
         found = self._index.find(tokens, _by_stream(self._log, filters), limit=limit, also=also)
         neighbours = {
             (thread_of(stream), position): _told(passages)
@@ -76,92 +76,92 @@ class ThreadIndex:
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
-        """See ``RecallIndex``."""
+        """Return the passages after a number, in order."""
         return _told(self._index.passages(after, limit, filters=_by_stream(self._log, filters)))
 
     def digests(self) -> Collection[str]:
-        """See ``RecallIndex``."""
+        """Return the digests of all passages."""
         return self._index.digests()
 
     def check(self) -> Iterator[Damage]:
-        """See ``RecallIndex``."""
+        """Yield the differences between the index and a fresh fold of the log."""
         return self._index.check()
 
     def rebuild(self) -> int:
-        """See ``RecallIndex``."""
+        """Rebuild the index from the log and return the number of events."""
         return self._index.rebuild()
 
     def drop(self) -> bool:
-        """See ``RecallIndex``."""
+        """Delete the index and return whether nothing is left."""
         return self._index.drop()
 
     def forget_erased(self) -> bool:
-        """See ``RecallIndex``."""
+        """Remove erased content from all files and return whether none is left."""
         return self._index.forget_erased()
 
     def close(self) -> None:
-        """See ``RecallIndex``."""
+        """Close the index."""
         self._index.close()
 
 
 class ThreadVectors:
-    """``vectors``, asked by thread id."""
+    """A vector store addressed by thread id."""
 
     def __init__(self, vectors: VectorStore, log: ThreadLog) -> None:
         self._vectors = vectors
         self._log = log
 
     def missing(self, model: str, digests: Sequence[str]) -> Sequence[str]:
-        """See ``VectorStore``."""
+        """Return the digests that have no vector of a model."""
         return self._vectors.missing(model, digests)
 
     def add(
         self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
     ) -> bool:
-        """See ``VectorStore``."""
+        """Store vectors unless ``still`` returns false, and return whether they were stored."""
         return self._vectors.add(model, vectors, still=still)
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
-        """See ``VectorStore``."""
+        """Return the passages nearest to a vector, nearest first."""
         return self._vectors.nearest(model, query, _by_stream(self._log, filters), limit)
 
     def cosines(
         self, model: str, query: Vector, passages: Sequence[Passage]
     ) -> Mapping[int, float]:
-        """See ``VectorStore``."""
+        """Return the cosines between a vector and those of passages, by passage number."""
         return self._vectors.cosines(model, query, passages)
 
     def keep_only(self, model: str) -> int:
-        """See ``VectorStore``."""
+        """Delete the vectors of all other models and return their number."""
         return self._vectors.keep_only(model)
 
     def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
-        """See ``VectorStore``."""
+        """Delete the vectors whose digests ``keep`` does not return; return whether none is left."""
         return self._vectors.prune(keep)
 
     def count(self, model: str) -> int:
-        """See ``VectorStore``."""
+        """Return the number of vectors of a model."""
         return self._vectors.count(model)
 
     def check(self) -> Iterator[Damage]:
-        """See ``VectorStore``."""
+        """Yield the damage found in the vectors."""
         return self._vectors.check()
 
     def mend(self) -> None:
-        """See ``VectorStore``."""
+        """Remove damaged vectors."""
         self._vectors.mend()
 
     def drop(self) -> bool:
-        """See ``VectorStore``."""
+        """Delete all vectors and return whether nothing is left."""
         return self._vectors.drop()
 
     def close(self) -> None:
-        """See ``VectorStore``."""
+        """Close the vector store."""
         self._vectors.close()
 
 
 class ThreadBackend:
-    """``backend``, which was given messages by stream, asked by thread id."""
+    """A search backend addressed by thread id that received messages by stream."""
 
     def __init__(self, backend: SearchBackend, log: ThreadLog) -> None:
         self._backend = backend
@@ -169,23 +169,23 @@ class ThreadBackend:
 
     @property
     def name(self) -> str:
-        """See ``SearchBackend``."""
+        """Name of the search backend."""
         return self._backend.name
 
     def find(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[BackendHit]:
-        """See ``SearchBackend``."""
+        """Find the messages that answer a query."""
         stream = None if thread_id is None else self._log.stream_of(thread_id)
         hits = self._backend.find(query, mode, stream, limit)
         return [hit._replace(thread_id=thread_of(hit.thread_id)) for hit in hits]
 
     def drop(self) -> bool:
-        """See ``SearchBackend``."""
+        """Delete the copies that the backend has, and return whether none is left."""
         return self._backend.drop()
 
     def close(self) -> None:
-        """See ``SearchBackend``."""
+        """Close the search backend."""
         self._backend.close()
 
 

@@ -1,4 +1,4 @@
-"""Tokens: the pieces of a text that recall finds it by, the same for what is kept and what is asked."""
+"""Split texts into search tokens, in the same way for messages and for questions."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,20 +9,22 @@ from unicodedata import normalize
 from refold.application.ports.stemmer import Stemmer
 
 VERSION = 2
-"""Raised whenever equal text gives other tokens: an index of another version is folded anew."""
+"""Version of the tokens; increase it when they change, so that indexes are rebuilt."""
 LONGEST = 64
-"""Characters of a token. What is longer (a key, a base64 blob) is found by its beginning."""
+"""Most characters of a token. Longer words (keys, base64 data) are found by their beginning."""
 _FEW_PIECES, _MOST_PIECES = 6, 24
 _PIECE_LENGTH = 3
-"""An identifier of more than a few pieces that are shorter than this on the average, or of more than the
-most, is noise such as a digest, and is found as a whole only."""
+"""Limits for splitting an identifier. One with too many or too short pieces is noise, such as a
+digest, and is indexed only as a whole.
+"""
 
 CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     r"\u3105-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
     r"\uf900-\ufaff\U0001b000-\U0001b122\U00020000-\U000323af"
 )
-"""Chinese, Japanese and Korean characters, as ranges of a class of a regular expression."""
+"""Chinese, Japanese and Korean characters, as ranges for a character class of a regular expression.
+"""
 _JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 _LETTERS = rf"[^\W_{CJK}]+"
 _CHUNK = re.compile(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
@@ -39,12 +41,12 @@ _PLAIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def tokens_of(text: str) -> list[str]:
-    """The tokens of a text in their order, with repetitions.
+    """Return the tokens of a text in order, with repetitions.
 
-    Latin words without case, diacritics and endings; identifiers, numbers and paths both as a whole
-    (without what joins their parts) and by part; every Chinese, Japanese or Korean character and every
-    two that stand together. A token has 1 to 64 characters, each a letter or digit, ASCII letters
-    lower-case. Takes any string; nothing in it means anything but itself.
+    Latin words lose case, diacritics and endings. Identifiers, numbers and paths give tokens for
+    the whole (without joining characters) and for each part. Chinese, Japanese and Korean text
+    gives every character and every pair of neighbours. A token has 1 to 64 letters or digits, with
+    ASCII letters in lower case. Any string is valid, and no character is special.
     """
     chunk = _ASCII_CHUNK
     if not text.isascii():
@@ -56,8 +58,10 @@ def tokens_of(text: str) -> list[str]:
 
 
 def padded(tokens: Iterable[str]) -> str:
-    """The tokens in one line, each between two blanks, so that ``f" {token} "`` finds whole ones; empty
-    without tokens."""
+    """Return the tokens in one line, each between two spaces, or an empty string without tokens.
+
+    ``f" {token} "`` then matches whole tokens only.
+    """
     line = " ".join(tokens)
     return f" {line} " if line else ""
 
@@ -67,7 +71,7 @@ def _folded(text: str) -> str:
 
 
 def _tokens_of_long(chunk: str) -> Iterator[str]:
-    """A run of Chinese, or a path that is too long to be worth remembering."""
+    """Yield the tokens of Chinese text, or of a path that is too long to cache."""
     if _IS_CJK.match(chunk):
         yield from chunk
         yield from map("".join, pairwise(chunk))
@@ -86,7 +90,7 @@ def _tokens_of_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def _tokens_of_compound(chunk: str) -> Iterator[str]:
-    """Each piece, then each file or identifier as a whole, then the path."""
+    """Yield the tokens of each piece, then of each file or identifier, then of the path."""
     names = [name for name in _PATH.split(chunk) if name]
     for name in names:
         words = [word for word in _JOINT.split(name) if word]
@@ -110,7 +114,7 @@ def _tokens_of_word(word: str) -> Iterator[str]:
 
 
 def _token(word: str) -> str:
-    """One token: a number without the zero that pads it, a word without its ending."""
+    """Return one token: a number without leading zero, or the stem of a word."""
     if not word.isascii():
         return _letters(word.casefold())[:LONGEST]
     lower = word.lower()
@@ -120,7 +124,7 @@ def _token(word: str) -> str:
 
 
 def _letters(word: str) -> str:
-    """Folding case can bring marks back."""
+    """Return only the letters and digits, because folding case can restore diacritics."""
     return word if word.isalnum() else "".join(filter(str.isalnum, word))
 
 
@@ -133,9 +137,9 @@ _stemmer: Stemmer = _NoStemmer()
 
 
 def stem_with(stemmer: Stemmer) -> None:
-    """Have all words of this process stemmed by ``stemmer``, as the composition root says.
+    """Set the stemmer of this process; the composition root calls this.
 
-    An index and the questions to it need the same one; tokens of another one are forgotten.
+    An index and its queries need the same stemmer. Cached tokens of another stemmer are dropped.
     """
     global _stemmer
     if stemmer is not _stemmer:

@@ -1,4 +1,4 @@
-"""The messages of a topic: those in which its words come up, and the one that the list of topics names."""
+"""Find the messages of a topic: those with its words, and the one that the topic list names."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -17,9 +17,9 @@ from .ranking import LEAST, Ranked, events_at, let_through
 from .tokens import padded, tokens_of
 
 PASSAGES = 400
-"""That are looked at for the words of a topic, the best."""
+"""Number of best passages to check for the words of a topic."""
 _SHOWN = 4_000
-"""Characters of a message that is in no index."""
+"""Number of characters to use of a message that the index lacks."""
 
 _Place = tuple[str, int]
 
@@ -27,8 +27,9 @@ _Place = tuple[str, int]
 class TopicMessages:
     """The messages of one topic.
 
-    A message is one of them if it has all words of the name. Where none has, as for a name that a model put
-    in words of its own, half of them are enough. The newest message of a listed topic always is one.
+    A message belongs to the topic if it has all words of the name. If no message does, for instance
+    because a model worded the name, half of the words are enough. The newest message of a listed
+    topic always belongs to it.
     """
 
     def __init__(self, core: Core, topic: str) -> None:
@@ -37,7 +38,7 @@ class TopicMessages:
         self._tokens = tuple(dict.fromkeys(tokens_of(self.name)))
 
     def narrowed(self, found: Sequence[Ranked], filters: Filters) -> list[Ranked]:
-        """The messages of the topic: first those that were found, in their order, then the newest."""
+        """Return the messages of the topic: first those found, in order, then the newest."""
         pieces = self._pieces(filters)
         first = [one for one in found if _place(one.passage) in pieces]
         for one in first:
@@ -47,7 +48,7 @@ class TopicMessages:
         return [*first, *(Ranked(passage, LEAST, lambda: why) for passage in rest)]
 
     def notice(self, thread_id: str | None) -> str | None:
-        """What to say where a conversation does not list this topic."""
+        """Return a notice if the conversation does not list this topic, else None."""
         if thread_id is None:
             return None
         listed = [seen.topic for seen in self._core.views.topics(thread_id)]
@@ -57,7 +58,7 @@ class TopicMessages:
         return f"topic {self.name!r} is not listed, its words were looked for; {named}"
 
     def _pieces(self, filters: Filters) -> dict[_Place, Passage]:
-        """One passage of each message, the one with the most words of the name."""
+        """Return one passage of each message, the one with most words of the name."""
         pieces = self._by_words(filters)
         for place in self._listed(filters, are_found=bool(pieces)):
             if place not in pieces and (piece := self._piece_at(place, filters)) is not None:
@@ -82,11 +83,11 @@ class TopicMessages:
         }
 
     def _listed(self, filters: Filters, *, are_found: bool) -> Iterator[_Place]:
-        """Where the topic came up last, as conversations list it."""
+        """Yield the places where the topic occurred last, according to the topic lists."""
         if filters.thread_id is not None:
             threads = [filters.thread_id]
         else:
-            # Of all conversations only where words do not lead to any: there may be very many.
+            # Listing all conversations can take long, so do it only if the words found nothing.
             rows = () if are_found else self._core.views.conversations()
             threads = [row.thread_id for row in rows if row.compactions or row.erased_messages]
         for thread_id in threads:
@@ -123,7 +124,7 @@ def _has(passage: Passage, token: str) -> bool:
 
 
 def _from_log(logged: LoggedEvent) -> Passage | None:
-    """A passage of a message that is in no index, such as an answer of the memory itself."""
+    """Return a passage of a message that the index lacks, such as an answer of the memory itself."""
     event = logged.event
     if not isinstance(event, MessageAppended):
         return None

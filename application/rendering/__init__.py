@@ -1,1 +1,1 @@
-"""Rendering: from the window of a conversation to a request that the provider accepts."""
+"""Render the window of a conversation as a request that the provider accepts."""

@@ -1,4 +1,4 @@
-"""Render a request: the summary and quoted memories in front, then the turns."""
+"""Render a request: the summary and quoted memories first, then the turns."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -30,19 +30,19 @@ from .request_blocks import (
 )
 from .turn_builder import FRAME_TOKENS, TurnBuilder
 
-# Whatever ends a line for anybody: behind it a text could pass for a heading of ours.
+# Every character that may end a line; after one, a text could imitate our headings.
 LINE_BREAK = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 _TICKS = re.compile("`+")
 
 
 def fenced(text: str) -> str:
-    """The text between two lines of backticks, one more than any run of them in it, at least three."""
+    """Return the text between two lines of backticks, longer than any run of them in the text."""
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
 
 class Heading(NamedTuple):
-    """The line before a group of ledger lines, and the line that closes it, if any."""
+    """The line before a group of ledger lines, and the closing line, if any."""
 
     opening: str
     closing: tuple[str, ...] = ()
@@ -69,11 +69,11 @@ _PINNED = "Pinned"
 
 
 def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
-    """The block that stands after the summary; empty where there is nothing to keep.
+    """Return the ledger as text, or an empty string if there is nothing to keep.
 
-    What is quoted always follows the position of its source in brackets on the same line, and
-    headings never do: no text can pass for one. A pinned text of several lines stands between two
-    fences that are longer than any in it.
+    Quoted text always follows the bracketed position of its source on the same line, and headings
+    never do, so no text can imitate a heading. A pinned text of several lines is between fences
+    that are longer than any fence in it.
     """
     parts = [f"## {_PINNED}\n" + "\n".join(map(pin_line, pins))] if pins else []
     for heading in HEADINGS:
@@ -84,12 +84,12 @@ def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
 
 
 def ledger_overhead(count: Callable[[str], int]) -> int:
-    """What a ledger costs besides its lines and their headings."""
+    """Return the tokens of a ledger in addition to its lines and their headings."""
     return count(LEDGER_HEADING + "\n") + count(LEDGER_GUIDANCE) + 2 * FRAME_TOKENS
 
 
 def ledger_line(line: LedgerLine) -> str:
-    """One line: the position of its source, headings and text, and what code says about it."""
+    """Return a ledger line: source position, headings, text, and remarks by the extractor."""
     under = "".join(f"{lead}{'' if lead.endswith((':', '：')) else ':'} " for lead in line.under)
     cut = f" ⟨… {line.cut} characters cut …⟩" if line.cut else ""
     count = f" ×{line.count}" if line.count > 1 else ""
@@ -98,7 +98,9 @@ def ledger_line(line: LedgerLine) -> str:
 
 
 def heading_of(line: LedgerLine) -> Heading:
-    """The heading of a line's group: no line of an unknown author stands under the user's."""
+    """Return the heading of a line's group; lines of unknown authors are never attributed to the
+    user.
+    """
     if tag := _TAGS.get(line.kind):
         return Heading(f"<{tag}>", (f"</{tag}>",))
     title = _TITLES[line.kind]
@@ -114,7 +116,7 @@ HEADINGS = tuple(
         for author in _OF_WRITERS
     )
 )
-"""All headings, in the order in which they are rendered."""
+"""All headings in the order of rendering."""
 
 
 def heading_text(line: LedgerLine) -> str:
@@ -124,7 +126,7 @@ def heading_text(line: LedgerLine) -> str:
 
 
 def pin_line(pin: PinnedText) -> str:
-    """A pinned text behind the position of its message, fenced where it has several lines."""
+    """Return a pinned text after the position of its message, fenced if it has several lines."""
     source = "pin" if pin.position is None else str(pin.position)
     if not LINE_BREAK.search(pin.text):
         return f"[{source}] {pin.text}"
@@ -132,10 +134,10 @@ def pin_line(pin: PinnedText) -> str:
 
 
 def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
-    """The guidance and the block that it speaks of; empty where nothing is quoted.
+    """Return the quoted memories with their guidance, or an empty string without any.
 
-    A quotation stands between two fences that are longer than any in it, below its address: no text can
-    pass for a heading, or for another quotation.
+    A quotation is between fences that are longer than any fence in it, below its address, so no
+    text can imitate a heading or another quotation.
     """
     if not memories:
         return ""
@@ -156,7 +158,7 @@ def _when(memory: ChosenMemory) -> str:
 def memories_size(
     thread_id: str, memories: Sequence[ChosenMemory], count: Callable[[str], int]
 ) -> int:
-    """What quoting these costs, in tokens; 0 where there are none."""
+    """Return the tokens that quoting these memories adds, 0 without any."""
     text = memories_text(thread_id, memories)
     return count(text) + FRAME_TOKENS if text else 0
 
@@ -165,7 +167,10 @@ _BETWEEN = ", "
 
 
 def topics_line(topics: Sequence[Topic], *, ask: bool) -> str:
-    """The line; empty where there is none to name. ``ask``: it says which tool knows more."""
+    """Return the line that lists topics, or an empty string without any.
+
+    With ``ask``, the line names the tool that recalls them.
+    """
     if not topics:
         return ""
     names = _BETWEEN.join(topic.name for topic in topics)
@@ -175,7 +180,7 @@ def topics_line(topics: Sequence[Topic], *, ask: bool) -> str:
 def topics_tokens(
     topics: Sequence[Topic], count: Callable[[str], int], *, apart: bool, ask: bool
 ) -> int:
-    """What the line costs with the guidance that goes with it; ``apart``: in a block of its own."""
+    """Return the tokens of the topics line and its guidance; ``apart`` puts it in its own block."""
     if not topics:
         return 0
     frame = FRAME_TOKENS if apart else 0
@@ -183,26 +188,27 @@ def topics_tokens(
 
 
 _TURN_BYTES = 40
-"""Of a turn besides its content: role, names and brackets."""
+"""Bytes of a turn in addition to its content: role, names and brackets."""
 
 System = str | Sequence[Block] | None
-"""A system prompt as the Messages API takes it."""
+"""A system prompt as the Messages API accepts it."""
 
 
 class Rendered(NamedTuple):
-    """A request as it would be sent, and its size."""
+    """A request ready to be sent, and its size."""
 
     system: str | list[Block]
-    """Empty where there is none."""
+    """System text, empty if there is none."""
     messages: list[dict[str, Any]]
     tokens: int
-    """Of the messages and of the system text that the memory adds; not of the caller's."""
+    """Tokens of the messages and of the system text added by the memory, without the caller's text.
+    """
     memory: tuple[str, ...] = ()
-    """Summary and ledger as texts, wherever they stand."""
+    """Summary and ledger as texts, wherever they are placed."""
     opening: int = 0
-    """With how many blocks of the memory the first turn opens."""
+    """Number of memory blocks at the beginning of the first turn."""
     bytes: int = 0
-    """As ``tokens``, of the body of a request; at most a little too many."""
+    """Upper bound of the bytes of the request body that ``tokens`` counts."""
 
 
 def render(
@@ -214,10 +220,10 @@ def render(
     signed: bool = False,
     place: SummaryPlace = "user",
 ) -> Rendered:
-    """Render ``window``; ``count`` measures the texts that rendering adds.
+    """Render ``window`` as a request; ``count`` measures the texts that rendering adds.
 
-    ``signed``: whether the model takes its provider's own compaction block; else the text of one is
-    shown like any summary's, at its ``place``.
+    ``signed`` is true if the model accepts its provider's own compaction block. Otherwise the text
+    of such a block is shown like any summary, at ``place``.
     """
     preamble, entries = _split_preamble(window)
     memory = _memory(window, count, signed=signed)
@@ -252,15 +258,15 @@ def _bytes(entries: Sequence[Entry], beside: Sequence[str]) -> int:
 
 
 class _Memory(NamedTuple):
-    """What stands for older messages: the summary, then the ledger."""
+    """The replacement of older messages: the summary, then the ledger."""
 
     texts: tuple[str, ...]
     guidance: tuple[str, ...]
-    """What the system text says of them."""
+    """Guidance about them in the system text."""
     signed: Block | None
-    """The provider's own block, in place of the summary's text."""
+    """The provider's own block, used instead of the summary's text."""
     topics: str
-    """The line that names them, as it ends the summary's text."""
+    """The topics line at the end of the summary's text."""
     tokens: int
 
     @property
@@ -294,7 +300,7 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
 
 
 def summary_overhead(count: Callable[[str], int]) -> int:
-    """What a summary costs besides its text: its heading, and the guidance in the system text."""
+    """Return the tokens that a summary adds to its text: heading and guidance."""
     return count(texts.SUMMARY_HEADING) + count(texts.SUMMARY_GUIDANCE) + 2 * FRAME_TOKENS
 
 

@@ -1,4 +1,4 @@
-"""Other forms of a request: one text, the OpenAI Chat Completions API, covered messages by themselves."""
+"""Other forms of a request: plain text, the OpenAI Chat Completions API, and covered messages only."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from .turn_builder import Turn, TurnBuilder
 def render_covered(
     messages: Sequence[SourceMessage], previous: str | None = None, block: Block | None = None
 ) -> list[Turn]:
-    """Legal turns of just these messages, behind the summary before them; none of them is answered.
+    """Render only these messages as valid turns after the previous summary; no answer is expected.
 
-    ``block``: the provider's own block for ``previous``. Thinking is left out: what it was signed
-    behind is not here.
+    ``block`` is the provider's own block for ``previous``. Thinking is left out, because the text
+    that it was signed after is missing here.
     """
     entries = tuple(Entry(s.position, "", s.message, 0, 0, None) for s in messages)
     behind = messages[-1].position + 1 if messages else 0
@@ -38,7 +38,7 @@ def render_covered(
 
 
 def _no_address(position: int) -> str:
-    # Nothing here is shortened: a summary is made of the whole content (requirement D4).
+    # Nothing here is shortened: a summary is made from the whole content.
     return f"message {position}"
 
 
@@ -62,7 +62,7 @@ _NOBODY_SAID = frozenset(
         texts.NO_CONTENT,
     }
 )
-"""What only keeps a request of messages legal: one string needs none of it."""
+"""Texts that only keep a request valid; plain text does not need them."""
 
 
 def text_form(
@@ -71,10 +71,10 @@ def text_form(
     memory: Sequence[str],
     limit: int | None = None,
 ) -> str:
-    """``memory`` under a heading of its own, then every message behind the name of its role.
+    """Return the request as text: ``memory`` under its heading, then each message after its role.
 
-    ``opening``: with how many blocks of ``memory`` the first message opens. ``limit``: so many of the
-    newest messages at most.
+    ``opening`` is the number of memory blocks at the beginning of the first message. ``limit`` is
+    the largest number of messages; the newest are kept.
     """
     said: list[str] = []
     for index, message in enumerate(messages):
@@ -87,7 +87,7 @@ def text_form(
 
 
 def _parts(role: Role, content: Any) -> Iterator[str]:
-    """A message in words; notes of the system, which requests have in the user's turn, by themselves."""
+    """Yield a message in words; system notes, which requests include in user turns, are separate."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     own = [block for block in blocks if text_of(block) not in _NOBODY_SAID]
     for is_note, some in groupby(own, lambda block: _is_note(role, block)):
@@ -116,12 +116,13 @@ _Message = dict[str, Any]
 def openai_request(
     system: str | Sequence[Block], messages: Iterable[_Message], tools: Sequence[_Message]
 ) -> dict[str, Any]:
-    """Messages and tools for ``client.chat.completions.create``.
+    """Return messages and tools for ``client.chat.completions.create``.
 
-    Thinking and the calls of a provider's own tools are left out: they belong to the API that made them.
+    Thinking and calls of a provider's own tools are left out, because they are valid only in the
+    API that made them.
 
     Raises:
-        InvalidMessage: one of the tools runs on a server of the other API, or its name is too long.
+        InvalidMessage: a tool runs on a server of the other API, or its name is too long.
     """
     text = system if isinstance(system, str) else "\n\n".join(block_words(b) for b in system)
     made: list[_Message] = [{"role": "system", "content": text}] if text.strip() else []
@@ -155,7 +156,7 @@ def _call(block: Block) -> _Message:
 
 
 def _said(content: Sequence[Block]) -> Iterable[_Message]:
-    """The results of tools, each a message of its own, then what the user says and shows."""
+    """Yield each tool result as a message, then the user's content."""
     parts: list[_Message] = []
     for block in content:
         if block.get("type") != "tool_result":
@@ -166,7 +167,7 @@ def _said(content: Sequence[Block]) -> Iterable[_Message]:
         shown = [part for one in listed if is_object(one) for part in _content_parts(one)]
         text = "\n".join(part["text"] for part in shown if part["type"] == "text")
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
-        # A result is text there: what it shows besides is shown by the user.
+        # A result can only be text in this API, so its other parts become user content.
         parts.extend(part for part in shown if part["type"] != "text")
     if len(parts) == 1 and parts[0]["type"] == "text":
         yield {"role": "user", "content": parts[0]["text"]}
@@ -187,7 +188,7 @@ def _content_parts(block: Block) -> Iterable[_Message]:
             }
             yield {"type": "file", "file": file}
         case _:
-            # An empty text is one, too: a tool that gave nothing back.
+            # Keep an empty text as well, for a tool that returned nothing.
             words = block_words(block) or ("" if block.get("type") == "text" else _named(block))
             yield {"type": "text", "text": words}
 

@@ -1,4 +1,4 @@
-"""Use case: say where the tokens of a request go."""
+"""Report where the tokens of a request go."""
 
 from collections import Counter
 from typing import Any, Literal, cast
@@ -26,20 +26,22 @@ _PICTURES = frozenset({"image", "document"})
 
 
 class RequestPart(Value, frozen=True):
-    """One kind of content of a request."""
+    """One kind of content in a request."""
 
     kind: PartKind
-    """``system``: your system text, instruction files, and what the memory says there. ``user``,
-    ``assistant``: words. The others are what they are called."""
+    """Kind of the content. ``system`` is your system text, instruction files, and the memory's
+    guidance; ``user`` and ``assistant`` are words.
+    """
     tokens: int
-    """Estimated, without what frames the messages."""
+    """Estimated tokens, without the frames of messages."""
     count: int
-    """How many texts, calls or results these are."""
+    """Number of texts, calls or results."""
 
 
 def request_parts(core: Core, context: Context) -> tuple[RequestPart, ...]:
-    """The kinds of content of a context, the largest first. It is counted part by part: for people who ask
-    why a request is so large, not for every request.
+    """Return the kinds of content in a context, largest first.
+
+    Counting every part is slow; use it to find out why a request is large, not for every request.
     """
     counted = _Counted(core)
     system = context.system

@@ -1,4 +1,4 @@
-"""What a user said and showed and nothing of is shown any more: one marker for a whole run of it."""
+"""Build the turns of a request."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,21 +16,21 @@ from .request_blocks import shortened, text_block
 
 
 class LeftOut:
-    """A run of blocks next to each other that are left out; messages may begin and end in it."""
+    """A run of adjacent blocks that are left out, possibly across several messages."""
 
     def __init__(self) -> None:
         self.block = text_block("")
-        """What stands for the run; empty until it is ended."""
+        """The block that replaces the run; its text is empty until the run ends."""
         self._kinds: Counter[str] = Counter()
         self._addresses: list[str] = []
 
     def add(self, block: Block, address: str) -> None:
-        """Leave out this one as well."""
+        """Add a block to the run."""
         self._kinds[str(block.get("type"))] += 1
         self._addresses = [*self._addresses[:1], address]
 
     def ended(self) -> str:
-        """The marker, which the block now shows."""
+        """End the run, put its marker into the block, and return the marker."""
         what = ", ".join(f"{n:,} {kind}{'s' * (n > 1)}" for kind, n in self._kinds.items())
         marker = texts.left_out_marker(what, self._addresses[0], self._addresses[-1])
         self.block["text"] = marker
@@ -39,42 +39,44 @@ class LeftOut:
 
 Turn = dict[str, Any]
 FRAME_TOKENS = 40
-"""What a block or turn of ours costs besides its text: no less than any frame of the counters."""
+"""Tokens of a block or turn of ours in addition to its text; at least any frame of the counters."""
 
 
 class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
     def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
-        """``address`` gives the address of a position; ``count`` measures our own texts."""
+        """Start a request; ``address`` returns the address of a position, ``count`` measures our
+        texts.
+        """
         self.turns: list[Turn] = []
         self.extra_tokens = 0
-        """The size of everything here that no message brought along."""
+        """Tokens that rendering itself adds."""
         self.extra_bytes = 0
-        """The same in bytes, less what is shown shorter."""
+        """Bytes that rendering itself adds, less those saved by shortening."""
         self.opening = 0
-        """With how many blocks of the memory the first turn opens."""
+        """Number of memory blocks at the beginning of the first turn."""
         self._window = window
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
         self._names = ToolNames()
         self._thoughts: set[tuple[Any, ...]] = set()
-        """The signed thinking so far: what is stored twice is valid in its first place only."""
+        """Signed thinking seen so far; a repetition is valid only in its first position."""
         self._server_calls = _server_calls(window)
         self._calls: list[tuple[str, str]] = []
-        """Calls of the last assistant turn without a result: id as logged, id as rendered."""
+        """Open calls of the last assistant turn, as pairs of logged id and rendered id."""
         self._results: list[Block] = []
         self._others: list[Block] = []
         self._left_out: LeftOut | None = None
-        """What is left out right before the next block."""
+        """The run that is left out right before the next block, or None."""
         self._as_it_came: str | None = None
         self._paused = False
         self._silent = False
-        """Whether the model's last response holds nothing that can be shown."""
+        """True if the model's last response has nothing that can be shown."""
 
     def open(self, memory: Sequence[Block]) -> None:
-        """Open with summary and ledger: data in the user's turn, never in the assistant's voice."""
+        """Begin with the memory as data in the user's turn, never as words of the assistant."""
         self.opening = len(memory)
         self._others.extend(memory)
 
@@ -92,8 +94,11 @@ class TurnBuilder:
                     self._system(entry)
 
     def finished(self, *, answered: bool = True) -> list[Turn]:
-        """Close the request: open calls are marked, and where it will be ``answered`` the user has the
-        last word."""
+        """Close the request and return its turns.
+
+        Open calls get a marker as result. If the request will be ``answered``, it ends with a user
+        turn.
+        """
         self._close_user_turn()
         if not self.turns and self._window.entries:
             self._say(texts.NO_CONTENT)
@@ -163,7 +168,8 @@ class TurnBuilder:
         return None
 
     def _system(self, entry: Entry) -> None:
-        # Not every model takes the system role between messages; as a note it is legal everywhere.
+        # Some models reject the system role between messages; a note in a user turn is always
+        # valid.
         self._as_it_came = None
         for block in entry.message.blocks():
             if block.get("type") == "text" and str(block.get("text", "")).strip():
@@ -192,8 +198,9 @@ class TurnBuilder:
         self._paused = entry.stop_reason == "pause_turn"
 
     def _end_silence(self) -> None:
-        # Without a turn between them, what the user said before and after would become one turn, and
-        # requests that ended with the first part would not be repeated as they were.
+        # Without a turn between them, the user's messages before and after would become one turn,
+        # and earlier requests that ended with the first part would no longer be a prefix of this
+        # one.
         self._silent = False
         self._close_user_turn()
         if self.turns and self.turns[-1]["role"] == "user":
@@ -207,7 +214,7 @@ class TurnBuilder:
         for logged in entry.message.blocks():
             if is_unknown(logged, entry.message.unknown):
                 shown.append(self._as_text(entry, logged))
-                thinking = False  # What follows was signed behind the block as it came.
+                thinking = False  # The thinking that follows was signed after the original block.
                 continue
             block = logged
             if block.get("type") == "tool_use":

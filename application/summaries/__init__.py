@@ -1,1 +1,1 @@
-"""Making a summary: its source, its text, and what stands in where a model fails."""
+"""Make summaries: their sources, their texts, and the fallbacks when a model fails."""

@@ -1,4 +1,4 @@
-"""Chunks for a summariser whose window is smaller than the source."""
+"""Split the source of a summary into chunks for a summariser with a smaller window."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -24,8 +24,9 @@ _MOST_NAMED = 10
 
 
 def stand_in(source: SourceMessage, note: str) -> SourceMessage | None:
-    """What stands for a message that is left out: its calls and results, with a note in place of their
-    content, so that no partner loses its pair. None where it has neither.
+    """Return the calls and results of a message with a note in place of their content.
+
+    The pairs of calls and results stay complete. Return None if the message has neither.
     """
     blocks = tuple(filter(None, (_emptied(b, note) for b in source.message.blocks())))
     if not blocks:
@@ -44,7 +45,7 @@ def _emptied(block: Block, note: str) -> Block | None:
 
 
 def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
-    """The end of a text for which so many of its messages were only looked through; empty where none were."""
+    """Return the note that some messages were only skimmed, or an empty string if none were."""
     if not skimmed:
         return ""
     start, end = address_of(thread_id, first), address_of(thread_id, last)
@@ -55,7 +56,7 @@ def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
 
 
 def unread(thread_id: str, first: int, last: int, count: int) -> str:
-    """The end of a text for which so many of its messages were not read again; empty where all were."""
+    """Return the note that some messages were not read again, or an empty string if all were."""
     if count <= 0:
         return ""
     start, end = address_of(thread_id, first), address_of(thread_id, last)
@@ -66,7 +67,7 @@ def unread(thread_id: str, first: int, last: int, count: int) -> str:
 
 
 def note_of(thread_id: str, omitted: OmittedMessage) -> str:
-    """Position, size and address of a message that was left out."""
+    """Return position, size and address of a message that was left out."""
     address = address_of(thread_id, omitted.position)
     return f"message {omitted.position}, about {omitted.tokens:,} tokens: {address}"
 
@@ -74,9 +75,10 @@ def note_of(thread_id: str, omitted: OmittedMessage) -> str:
 def naming(
     thread_id: str, omitted: Sequence[OmittedMessage], room: int, count: Callable[[str], int]
 ) -> str:
-    """The end of a text from which messages were left out; empty where none were.
+    """Return the note that names omitted messages, or an empty string without any.
 
-    The newest are named within ``room`` tokens, one always and ten at most; the others are counted.
+    The newest are named within ``room`` tokens, at least one and at most ten; the others are
+    counted.
     """
     if not omitted:
         return ""
@@ -93,7 +95,7 @@ def _named(lines: Sequence[str], shown: int) -> str:
 
 
 def without_naming(text: str) -> str:
-    """A text without its naming of what was left out."""
+    """Return a text without its note about omitted messages."""
     if text.startswith(f"{_HEADING}\n"):
         return ""
     kept, found, _ = text.rpartition(f"\n\n{_HEADING}\n")
@@ -101,19 +103,19 @@ def without_naming(text: str) -> str:
 
 
 Round = tuple[SourceMessage, ...]
-"""What is never separated: a response with calls and all up to its last result, or one message."""
+"""Messages that stay together: a response with its calls and their results, or one message."""
 Chunk = tuple[SourceMessage, ...]
 
 
 class Weighed(NamedTuple):
-    """A message, and what it takes of a summariser's window."""
+    """A message and its tokens in a summariser's window."""
 
     source: SourceMessage
     tokens: int
 
 
 def rounds_of(messages: Sequence[SourceMessage]) -> tuple[Round, ...]:
-    """Messages in order, calls together with their results (invariant 1)."""
+    """Group messages in order so that calls stay together with their results."""
     found: list[list[SourceMessage]] = []
     asked: frozenset[str] = frozenset()
     asking = 0
@@ -122,7 +124,7 @@ def rounds_of(messages: Sequence[SourceMessage]) -> tuple[Round, ...]:
         if source.message.role == "assistant":
             asked, asking = frozenset(calls), len(found)
         elif not asked.isdisjoint(results):
-            # Whatever was said between a call and its result goes with them.
+            # Messages between a call and its result stay with them.
             found[asking:] = [[s for part in found[asking:] for s in part]]
             found[-1].append(source)
             continue
@@ -131,7 +133,7 @@ def rounds_of(messages: Sequence[SourceMessage]) -> tuple[Round, ...]:
 
 
 def chunked(rounds: Iterable[Sequence[Weighed]], room: int) -> Iterator[Chunk]:
-    """As many rounds as fit into ``room`` at once; one that is larger has a chunk of its own."""
+    """Yield chunks of as many rounds as fit into ``room``; a larger round is a chunk of its own."""
     chunk: list[SourceMessage] = []
     left = room
     for one in rounds:
@@ -146,32 +148,33 @@ def chunked(rounds: Iterable[Sequence[Weighed]], room: int) -> Iterator[Chunk]:
 
 
 class Capacity(NamedTuple):
-    """A summariser's own window, and the measure of what would really be sent to it."""
+    """The window of a summariser, and a function that measures actual requests to it."""
 
     window: int
     measure: Callable[[SummaryRequest], int]
 
 
 class Portions(NamedTuple):
-    """The messages of a request, parted for several calls in a row."""
+    """The messages of a request, split for successive calls."""
 
     chunks: tuple[Chunk, ...]
     omitted: tuple[OmittedMessage, ...] = ()
-    """What was left out of the chunks; calls and results keep a stand-in there."""
+    """Messages that were left out; their calls and results keep placeholders in the chunks."""
 
 
 def capacity_of(summariser: Summariser) -> Capacity | None:
-    """The capacity of a summariser that has one."""
+    """Return the capacity of a summariser, or None if it has no limit."""
     if isinstance(summariser, BoundedSummariser):
         return Capacity(summariser.window, summariser.measure)
     return None
 
 
 def fitting_length(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
-    """Return the longest answer to ask for, up to the limit of ``request``, in a window of this size.
+    """Return the longest answer to ask for in a window of this size, up to the limit of
+    ``request``.
 
-    It leaves a chunk's share of the window for messages, beside an answer and one that is carried on;
-    where there is no such length, the shortest that says anything.
+    The window also needs room for a chunk of messages, and for the answer carried into the next
+    call. If no length leaves that room, return the shortest useful one.
     """
     usable, bare = capacity.window / policy.chunk_slack, _bare(request)
 
@@ -189,7 +192,7 @@ def fitting_length(request: SummaryRequest, capacity: Capacity, policy: Compacti
 
 
 def carried_room(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
-    """Return what a text that is carried on may take in a window, so that messages fit beside it."""
+    """Return how many tokens a carried text may take, so that messages fit in the same window."""
     usable = capacity.window / policy.chunk_slack
     return int(usable * (1 - policy.chunk_least) - capacity.measure(_bare(request)))
 
@@ -201,10 +204,10 @@ def _bare(request: SummaryRequest) -> SummaryRequest:
 def portioned(
     thread_id: str, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
 ) -> Portions:
-    """Part the messages of ``request``, so that each call fits; all at once where that fits.
+    """Split the messages of ``request`` so that each call fits, into one chunk if possible.
 
     Raises:
-        SummariserError: ``too_large``, there is no room for any message beside the rest.
+        SummariserError: ``too_large``, no message fits in addition to the rest.
     """
     scale = _Scale(request, capacity, policy)
     if not request.messages or scale.total <= min(scale.chunk, scale.oversized):
@@ -223,7 +226,7 @@ def portioned(
 def _fitted(
     thread_id: str, messages: Round, scale: "_Scale", omitted: list[OmittedMessage]
 ) -> list[Weighed]:
-    """A round without what is too large in it; the largest goes until the rest fits one call."""
+    """Leave out the largest messages of a round until the rest fits one call."""
     kept = [Weighed(source, scale.size(source)) for source in messages]
     for at in sorted(range(len(kept)), key=lambda i: kept[i].tokens, reverse=True):
         source, tokens = kept[at]
@@ -244,8 +247,8 @@ def _position(omitted: OmittedMessage) -> int:
 def chunk_share(average: float, usable: float, policy: CompactionPolicy) -> float:
     """Return the share of a window that a chunk takes, for messages of this average size.
 
-    ``chunk_share`` for the smallest messages, falling evenly to ``chunk_least`` for messages of
-    ``chunk_large`` of the window and more.
+    It is ``chunk_share`` for the smallest messages and falls evenly to ``chunk_least`` for messages
+    that take ``chunk_large`` of the window or more.
     """
     least = min(policy.chunk_least, policy.chunk_share)
     fallen = min(1.0, average / max(1.0, policy.chunk_large * usable))
@@ -253,7 +256,7 @@ def chunk_share(average: float, usable: float, policy: CompactionPolicy) -> floa
 
 
 class _Scale:
-    """Measures messages as they would really be sent, and tells how much fits."""
+    """Measures messages as they would be sent, and computes how much fits."""
 
     def __init__(
         self, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
@@ -264,14 +267,14 @@ class _Scale:
         carried = capacity.measure(replace(self._bare, previous=request.previous)) - self._floor
         usable = capacity.window / policy.chunk_slack
         self.most = int(usable - self._floor - max(carried, request.limit_tokens))
-        """What messages may take of one call, beside what every call carries on."""
+        """Tokens that messages may take in one call, in addition to what every call carries."""
         self.oversized = min(self.most, int(usable * policy.oversized_share))
         self.total = self._together(request.messages)
         average = self.total / max(1, len(request.messages))
         self.chunk = min(self.most, int(usable * chunk_share(average, usable, policy)))
 
     def size(self, source: SourceMessage) -> int:
-        """Of one message."""
+        """Return the tokens of one message."""
         return self._together((source,))
 
     def _together(self, messages: Round) -> int:

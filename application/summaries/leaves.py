@@ -1,4 +1,4 @@
-"""Leaf summaries, and the text that stands in where a summary of a model is missing or too long."""
+"""Leaf summaries, and fallback texts for a missing or overlong summary of a model."""
 
 import asyncio
 import hashlib
@@ -29,9 +29,9 @@ GAP = "\n[… cut here …]\n"
 
 
 NOTE = "note"
-"""The name of the summariser of last resort."""
+"""Name of the summariser of last resort."""
 OFF = "off"
-"""The name of what stands in for one where summaries are switched off."""
+"""Name of the replacement for a summariser when summaries are switched off."""
 ALGORITHM = "refold-note-1"
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()
 _NOTE = (
@@ -49,9 +49,9 @@ _SHORT = "[Messages {first} to {last} are kept at {start} and after.]"
 
 
 class NoteSummariser:
-    """Writes no summary: the previous one stays, cut where it must be, and a note follows it.
+    """Keeps the previous summary, shortened if necessary, and adds a note about the messages.
 
-    Needs no model and never fails; the ledger stands beside it as beside every summary.
+    It needs no model and never fails. The ledger is added as to every summary.
     """
 
     def __init__(self, thread_id: str, count: Callable[[str], int]) -> None:
@@ -60,16 +60,16 @@ class NoteSummariser:
 
     @property
     def name(self) -> str:
-        """``note``."""
+        """The name ``note``."""
         return NOTE
 
     @property
     def by_code(self) -> bool:
-        """True: no model is asked."""
+        """Always true: no model is called."""
         return True
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Answers at once."""
+        """Return the note."""
         return SummaryDraft(
             text=self._text(request),
             complete=True,
@@ -107,36 +107,36 @@ class NoteSummariser:
 
 
 class SummariesOff:
-    """Stands where a summariser would, where summaries are switched off; nothing is asked of it."""
+    """Placeholder for the summariser when summaries are switched off."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
 
     @property
     def name(self) -> str:
-        """``off``."""
+        """The name ``off``."""
         return OFF
 
     @property
     def by_code(self) -> bool:
-        """True: no model is asked."""
+        """Always true: no model is called."""
         return True
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Say that there is no summary, of a conversation that is not named."""
+        """Return a note that there is no summary, for an unnamed conversation."""
         return await self.of("").summarise(request)
 
     def of(self, thread_id: str) -> "DropNotes":
-        """Return what writes the notes of one conversation."""
+        """Return the writer of notes for one conversation."""
         return DropNotes(thread_id, self._count)
 
 
 class DropNotes(NoteSummariser):
-    """Writes one note of all that is no longer shown, behind a summary that was made before."""
+    """Writes one note about all messages that are no longer shown, after an earlier summary."""
 
     @property
     def name(self) -> str:
-        """``off``."""
+        """The name ``off``."""
         return OFF
 
     def _text(self, request: SummaryRequest) -> str:
@@ -156,20 +156,20 @@ class DropNotes(NoteSummariser):
 
 
 def chosen_stage(core: Core, thread_id: str) -> Summariser:
-    """Return the summariser that was chosen, for one conversation."""
+    """Return the configured summariser for one conversation."""
     chosen = core.summariser
     return chosen.of(thread_id) if isinstance(chosen, SummariesOff) else chosen
 
 
 def first_stage(core: Core, loaded: LoadedConversation, window: int) -> Summariser:
-    """The summariser that was chosen; code alone while the circuit breaker is open."""
+    """Return the configured summariser, or the built-in one while the circuit breaker is open."""
     is_open = is_breaker_open(loaded.state, window, core.settings.policy)
     chosen = chosen_stage(core, loaded.thread_id)
     return core.fallback if is_open and not isinstance(chosen, NoteSummariser) else chosen
 
 
 def next_stage(core: Core, thread_id: str, failed: Summariser) -> Summariser | None:
-    """Who is asked after ``failed``: the embedded summariser, then the note, then nobody."""
+    """Return the next summariser after ``failed``: the built-in one, then the note, then None."""
     if isinstance(failed, NoteSummariser):
         return None
     if failed is core.fallback or core.summariser is core.fallback:
@@ -182,19 +182,21 @@ TURN_HEADING = "**Turn Context (split turn):**\n\n"
 
 
 def joined(history: str, prefix: str | None) -> str:
-    """One text of both parts; either may be missing."""
+    """Join the texts about the history and the split turn; either may be empty."""
     if not prefix:
         return history
     return f"{history}{DIVIDER}{TURN_HEADING}{prefix}" if history else TURN_HEADING + prefix
 
 
 def whole_text(summary: CompactionPerformed) -> str:
-    """A recorded text as a later one carries it on: what was left out is named anew by each."""
+    """Return a recorded text without its note about omitted messages, which later texts write
+    again.
+    """
     return without_naming(summary.text) if summary.omitted else summary.text
 
 
 def history_text(summary: CompactionPerformed) -> str:
-    """The part of a recorded text that stands before the divided turn; empty where there is none."""
+    """Return the part of a recorded text before the split turn, or an empty string."""
     text = whole_text(summary)
     if not summary.is_split_turn or not summary.split_turn_prefix:
         return text
@@ -208,7 +210,7 @@ _RANGE = "Extracted by code from messages {first} to {last}:"
 _BY_MODEL = "Written by "
 _WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
-"""What is older is shortened to a third (requirement B8)."""
+"""Divisor of the length of older texts."""
 
 
 async def leaf_of(
@@ -218,9 +220,9 @@ async def leaf_of(
     plan: CompactionPlan,
     ending: str = "",
 ) -> LeafSummary:
-    """The leaf of just these messages, by the embedded summariser; a note where that fails.
+    """Return the leaf of these messages by the built-in summariser, or a note if that fails.
 
-    ``ending``: what its text says at its end.
+    ``ending`` is added at the end of its text.
     """
     target = min(core.settings.policy.leaf_tokens, plan.target_tokens)
     leaf = await leaf_within(core, thread_id, messages, target)
@@ -233,7 +235,7 @@ async def leaf_of(
 async def leaf_within(
     core: Core, thread_id: str, messages: Sequence[SourceMessage], target: int
 ) -> LeafSummary:
-    """The same of about ``target`` tokens."""
+    """Return a leaf of about ``target`` tokens."""
     count = core.counter.count_text
     limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(
@@ -245,7 +247,7 @@ async def leaf_within(
 
 
 def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
-    """The leaves that together stand for all that the active summary covers, from the log."""
+    """Return the stored leaves that together cover what the active summary covers."""
     summary = loaded.state.summary
     found: list[LeafSummary] = []
     for version in summary.leaves if summary else ():
@@ -256,11 +258,11 @@ def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
 
 
 def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
-    """Return all that was written of what the active summary covers, in order, from the log.
+    """Return all stored texts about what the active summary covers, in order.
 
-    Of each compaction the text that a model wrote for it, and the extract by code beside it: the model
-    says why, the extract holds what a model passed over. What a model wrote stands for all messages
-    that were covered by then; of a divided turn it is two texts.
+    Each compaction gives the text of a model, if any, and the extract. The model explains reasons,
+    and the extract has facts that the model omitted. A model's text covers all messages up to then;
+    a split turn gives two texts.
     """
     summary = loaded.state.summary
     found: list[LeafSummary] = []
@@ -283,12 +285,12 @@ def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
 
 
 def names_of_code(core: Core) -> frozenset[str]:
-    """Return the names of the summarisers that ask no model."""
+    """Return the names of the summarisers that call no model."""
     return frozenset((core.fallback.name, NOTE, OFF))
 
 
 def is_written(leaf: LeafSummary) -> bool:
-    """Return whether it is what a model wrote, and not an extract."""
+    """Return whether a model wrote the leaf."""
     return leaf.text.startswith(_BY_MODEL)
 
 
@@ -302,8 +304,10 @@ def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSu
 async def text_of_leaves(
     core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
 ) -> str:
-    """The leaves in order, headed by their ranges, in about ``room`` tokens: the newest whole, the
-    older ones together shortened to a third or less where all are too much (requirement B8).
+    """Return the leaves in order, headed by their ranges, in about ``room`` tokens.
+
+    The newest leaves stay whole. If there is too much text, the older ones together are shortened
+    to a third or less.
     """
     count = core.counter.count_text
     older, newest = await asyncio.to_thread(_apart, leaves, room, count)
@@ -316,7 +320,7 @@ async def text_of_leaves(
 def _apart(
     leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
 ) -> tuple[str, list[str]]:
-    """The older ones together, nothing where all have room; and the newest, each whole."""
+    """Return the older leaves as one text, empty if all fit, and the newest as a list."""
     texts = [headed(leaf) for leaf in leaves]
     if count("\n\n".join(texts)) <= room:
         return "", texts
@@ -327,7 +331,7 @@ def _apart(
 
 
 async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
-    """Return a text in about a third of its length or less, in about ``room`` tokens, by code."""
+    """Shorten a text to about a third or less, and to about ``room`` tokens, without a model."""
     count = core.counter.count_text
     target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
     limit = int(target * core.settings.policy.summary_slack)
@@ -336,7 +340,7 @@ async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
 
 
 def headed(leaf: LeafSummary) -> str:
-    """The text of a leaf under a line that says what it was extracted from, and by whom."""
+    """Return the text of a leaf under a heading that names its messages and author."""
     heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
     has_one = leaf.text.startswith((heading, _BY_MODEL))
     return leaf.text if has_one else f"{heading}\n\n{leaf.text}"
@@ -346,7 +350,7 @@ async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
     try:
         with Contained():
             return (await core.fallback.summarise(request)).text
-    except Exception as error:  # A summariser of the user's own may raise anything.
+    except Exception as error:  # A summariser of the user may raise anything.
         logger.warning(
             "the embedded summariser failed: a note stands for its extract: %s", raised(error)
         )

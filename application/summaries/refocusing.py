@@ -1,4 +1,4 @@
-"""What a compaction is made from: the messages it covers first, and what stands for those before."""
+"""Plan a new summary of the same messages with another focus."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from .summary import Source
 
 
 class Refocused(NamedTuple):
-    """What a summary with another focus is made of."""
+    """Plan and source of a summary with another focus."""
 
     plan: CompactionPlan
     source: Source
@@ -29,11 +29,13 @@ def refocused(
     *,
     force: bool = False,
 ) -> Refocused | None:
-    """Plan to make the active summary again with this focus; None where that has it, or cannot be.
+    """Plan to make the active summary again with this focus, or return None if that is not
+    possible.
 
-    It covers the same messages. It is made of those that it covered first, and of the summary before.
-    Where attempts came to nothing again and again, only by force; and only where a text of any length
-    leaves the request under the trigger.
+    The new summary covers the same messages. It is made from the messages that the active one
+    covered first, and from the summary before it. None is returned if the focus is the same, if a
+    summary would not keep the request below the trigger, or, without ``force``, if attempts failed
+    repeatedly.
     """
     if (
         not force
@@ -51,7 +53,7 @@ def refocused(
     new = [p for p in covered if made.coverage.covers(p) and not (known and known.covers(p))]
     events = list(read_again(core, loaded, new))
     if len(events) < len(new):
-        return None  # Some of it was erased.
+        return None  # Some of the messages were erased.
     source = Source(
         messages=tuple(SourceMessage(position=e.position, message=e.message) for e in events),
         before=before,

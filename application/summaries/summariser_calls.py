@@ -1,4 +1,4 @@
-"""Ask a summariser: every answer is judged, a refused one is asked for again, every call is counted."""
+"""Call a summariser: judge each answer, ask again for a refused one, and count the calls."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,33 +22,33 @@ from refold.domain.compaction.summary_rules import Expected, Summary, SummaryRef
 from refold.domain.value import replace
 
 _ABOUT_THE_ANSWER = frozenset({"truncated", "empty", "bad_answer"})
-"""Reasons of a summariser's own that another answer may mend."""
+"""Failure reasons that another answer may fix."""
 
 
 class Asking:
-    """The calls of one compaction: at most ``most_calls``, ``repairs`` of them for refused answers."""
+    """The calls of one compaction, limited to ``most_calls``, with ``repairs`` for refused answers."""
 
     def __init__(self, summariser: Summariser, policy: CompactionPolicy) -> None:
         self._summariser = summariser
         self._repairs = policy.repairs
         self._most = policy.most_calls
         self.calls = 0
-        """How often the summariser was asked."""
+        """Number of calls to the summariser."""
         self.retries = 0
-        """How often it tried again by itself."""
+        """Number of retries by the summariser itself."""
 
     @property
     def model_calls(self) -> int:
-        """All calls of a model together; none where code alone is asked."""
+        """Number of all model calls, 0 if no model is used."""
         return 0 if self.is_by_code else self.calls + self.retries
 
     @property
     def is_by_code(self) -> bool:
-        """Whether no model is asked."""
+        """True if no model is called."""
         return is_by_code(self._summariser)
 
     def needs(self, calls: int) -> None:
-        """Refuse before the first of so many calls what cannot come to an end.
+        """Check that this many further calls are allowed.
 
         Raises:
             SummariserError: ``too_many_calls``.
@@ -63,11 +63,11 @@ class Asking:
     async def ask(
         self, request: SummaryRequest, judge: Callable[[SummaryDraft], None]
     ) -> SummaryDraft:
-        """An answer that ``judge`` accepts.
+        """Ask until ``judge`` accepts an answer, and return it.
 
         Raises:
-            SummaryRefused: the last answer was not fit.
-            SummariserError: there was none.
+            SummaryRefused: the last answer was refused.
+            SummariserError: there was no answer.
         """
         while True:
             try:
@@ -98,21 +98,21 @@ class Asking:
 logger = plain_logger(__name__)
 
 MOST_MESSAGES = 1_000
-"""Of a longer history a summary fills its room, and is not worth writing twice."""
+"""Largest number of messages to rehearse; a longer summary fills its room anyway."""
 
 
 class Rehearsal(NamedTuple):
     """A summary that could be written."""
 
     messages: int
-    """What it would cover."""
+    """Number of messages that it would cover."""
     write: Callable[[], Awaitable[Summary]]
 
 
 async def rehearsed(
     summariser: Summariser, rehearsal: Callable[[], Awaitable[Rehearsal | None]]
 ) -> Expected | None:
-    """Return how long a summary by code comes out; None where that is not to be found out."""
+    """Return the length of a summary without a model, or None if it cannot be determined."""
     if not is_by_code(summariser):
         return None
     try:
@@ -120,20 +120,20 @@ async def rehearsed(
         if made is None or made.messages > MOST_MESSAGES:
             return None
         summary = await made.write()
-    except Exception as error:  # The attempt itself will tell what is wrong.
+    except Exception as error:  # The actual attempt will report the error.
         logger.debug("no summary was rehearsed: %s", raised(error))
         return None
     return Expected(summary.text_tokens, summary.tokens - summary.text_tokens)
 
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]
-"""How the one behind is asked."""
+"""Calls the wrapped summariser."""
 AskNotes = Callable[[TakeNotes, NotesRequest], Awaitable[NotesDraft]]
-"""How it is asked for notes, where it takes some."""
+"""Calls the wrapped summariser for notes."""
 
 
 class Relay:
-    """Has the name of the summariser behind it, and can do what that one can."""
+    """Wraps a summariser, with the same name and abilities."""
 
     def __init__(self, behind: Summariser, ask: Ask, ask_notes: AskNotes | None) -> None:
         self.behind = behind
@@ -142,39 +142,39 @@ class Relay:
 
     @property
     def name(self) -> str:
-        """The name of the one behind."""
+        """Name of the wrapped summariser."""
         return self.behind.name
 
     @property
     def signs(self) -> bool:
-        """Whether the one behind signs what it writes."""
+        """True if the wrapped summariser signs its texts."""
         return signs(self.behind)
 
     def for_models(self, asked: str | None, answering: str | None) -> Summariser:
-        """Return a relay before the one behind, as that asks these models."""
+        """Return a wrapper of the wrapped summariser for these models."""
         behind = for_models(self.behind, asked, answering)
         return self if behind is self.behind else relayed(behind, self.ask, self._ask_notes)
 
     @property
     def by_code(self) -> bool:
-        """Return whether the one behind asks no model."""
+        """True if the wrapped summariser calls no model."""
         return is_by_code(self.behind)
 
     @property
     def take_notes(self) -> TakeNotes | None:
-        """How the one behind takes notes, in the way of this relay; None where it takes none."""
+        """Note taking of the wrapped summariser through this wrapper, or None if it takes none."""
         behind = note_taking(self.behind)
         if behind is None or self._ask_notes is None:
             return behind
         return partial(self._ask_notes, behind)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Ask the one behind, in the way of this relay."""
+        """Ask the wrapped summariser through this wrapper."""
         return await self.ask(self.behind, request)
 
 
 class BoundedRelay(Relay):
-    """The same before one with a window of its own."""
+    """Wraps a summariser that has its own window."""
 
     def __init__(
         self,
@@ -188,16 +188,16 @@ class BoundedRelay(Relay):
 
     @property
     def window(self) -> int:
-        """The window of the one behind."""
+        """Window of the wrapped summariser."""
         return self._bounds.window
 
     def measure(self, request: SummaryRequest) -> int:
-        """The size of a request, as the one behind measures it."""
+        """Return the size of a request, as the wrapped summariser measures it."""
         return self._bounds.measure(request)
 
 
 def relayed(behind: Summariser, ask: Ask, ask_notes: AskNotes | None = None) -> Relay:
-    """``behind``, asked by ``ask``, and for notes by ``ask_notes`` or as it is."""
+    """Wrap a summariser so that ``ask``, and ``ask_notes`` if given, make its calls."""
     if isinstance(behind, BoundedSummariser):
         return BoundedRelay(behind, behind, ask, ask_notes)
     return Relay(behind, ask, ask_notes)

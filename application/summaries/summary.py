@@ -1,4 +1,4 @@
-"""Make a summary: its source, the calls that write it, and its checks."""
+"""Make a summary: collect its source, have it written, and check it."""
 
 import asyncio
 import json
@@ -36,11 +36,11 @@ from .summariser_calls import Asking
 from .writer import Task, Writer, Written, divided
 
 FIRST = 64
-"""So many of the oldest messages are read: what a conversation is about stands there."""
+"""Number of oldest messages to read, because they often state the subject."""
 TELLING = 1_024
-"""So many messages are read between the oldest and the newest: those that promise most."""
+"""Number of most promising messages to read between the oldest and the newest."""
 NEWEST = 2_048
-"""So many of the newest messages are read."""
+"""Number of newest messages to read."""
 
 
 WORDS = Words(
@@ -54,13 +54,13 @@ class Selected(NamedTuple):
 
     messages: tuple[SourceMessage, ...]
     skimmed: int = 0
-    """How many more are covered, which were only looked through."""
+    """Number of further covered messages that were only skimmed."""
     digest: str = ""
-    """Names all of those that were looked through; empty where none were."""
+    """Digest of the skimmed messages, or empty without any."""
 
 
 def selected(entries: Entries, coverage: Coverage) -> Selected:
-    """Choose what is read closely of the messages that a plan covers."""
+    """Select the messages to read closely from those that a plan covers."""
     if not isinstance(entries, LongEntries):
         return Selected(_sources(iter(entries), coverage))
     run, end = entries.stored, _newest_from(entries, coverage)
@@ -75,13 +75,13 @@ def selected(entries: Entries, coverage: Coverage) -> Selected:
 
 
 def _newest_from(entries: LongEntries, coverage: Coverage) -> int:
-    """From which position on all covered messages are read."""
+    """Return the position from which all covered messages are read."""
     covered = [e.position for e in entries.newest if e.position < coverage.stop]
     return covered[-NEWEST] if len(covered) >= NEWEST else entries.stored.stop
 
 
 def _covered(entries: LongEntries, coverage: Coverage) -> int:
-    """How many of the entries are covered."""
+    """Return the number of covered entries."""
     run = entries.stored
     held = sum(1 for entry in entries.held if coverage.covers(entry.position))
     kept = [p for p in coverage.exclusions if run.start <= p < run.stop]
@@ -101,23 +101,23 @@ logger = plain_logger(__name__)
 
 
 class Source(NamedTuple):
-    """What a summary stands for."""
+    """The source of a summary."""
 
     messages: tuple[SourceMessage, ...] = ()
-    """What no summary covered before, whole: nothing of it is shortened (requirement D4). Of a history
-    too long for that, what is read closely."""
+    """Messages that no summary covered before, unshortened; of a long history, those read closely.
+    """
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
-    """What the summary is built from in place of the one before, where it is built anew: texts that a
-    model wrote before, and extracts by code."""
+    """Stored texts to build the summary from, used instead of the previous summary when rebuilding.
+    """
     focus: str | None = None
     skimmed: int = 0
-    """How many more messages were only looked through."""
+    """Number of further messages that were only skimmed."""
     looked: str = ""
-    """Names exactly those that were looked through."""
+    """Digest of the skimmed messages."""
 
     def digest(self, omitted: Sequence[OmittedMessage] = ()) -> str:
-        """Names exactly what is handed to a summariser, but for what was left out."""
+        """Return the digest of what a summariser receives, without omitted messages."""
         gone = {one.position for one in omitted}
         carried = [self.before.text] if self.before else []
         texts = [leaf.text for leaf in self.leaves] or carried
@@ -135,7 +135,7 @@ def source_of(
     focus: str | None,
     summariser: Summariser,
 ) -> Source:
-    """The source of a plan that was made on this very conversation."""
+    """Return the source of a plan that was made for this state of the conversation."""
     read = selected(loaded.window.entries, plan.coverage)
     return Source(
         messages=read.messages,
@@ -152,9 +152,9 @@ def _leaves(
 ) -> tuple[LeafSummary, ...]:
     before = loaded.window.summary
     if before is not None and before.block is not None and signs(summariser):
-        return ()  # A signed block is carried on by its provider: texts in its place would lose it.
+        return ()  # The provider continues its signed block; texts in its place would lose it.
     if summariser.name == OFF:
-        return ()  # Its note stands for all; extracts would be a summary.
+        return ()  # One note covers everything; extracts would be a summary.
     must = must_rebuild(loaded.state.summary, core.settings.policy, plan.target_tokens)
     by_code = before is not None and before.summariser in names_of_code(core)
     stepped_in = by_code and not is_by_code(summariser)
@@ -162,7 +162,8 @@ def _leaves(
         return ()
     try:
         texts = earlier_texts(core, loaded)
-        # Where code stepped in for a model, what the model wrote before is carried on by the next one.
+        # If the built-in summariser replaced a model, the next model continues from the model's
+        # text.
         return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
         logger.warning("%s: the summary is carried on: %s", conversation(loaded.thread_id), error)
@@ -170,20 +171,20 @@ def _leaves(
 
 
 class KeptLedger(NamedTuple):
-    """The ledger of a compaction that is being made."""
+    """The ledger of a compaction in progress."""
 
     lines: tuple[LedgerLine, ...] = ()
-    """The most important first."""
+    """Ledger lines, most important first."""
     shown: int = 0
-    """How many of them are rendered."""
+    """Number of lines that are rendered."""
     tokens: int = 0
-    """What the rendered ones cost, with their headings."""
+    """Tokens of the rendered lines with their headings."""
     text: str = ""
-    """As they will be rendered."""
+    """The rendered lines."""
 
 
 class Gathering:
-    """A ledger that is being gathered, message by message, oldest first."""
+    """Collects a ledger message by message, oldest first."""
 
     def __init__(self, core: Core, thread_id: str, known: Sequence[LedgerLine] = ()) -> None:
         self._core = core
@@ -193,11 +194,11 @@ class Gathering:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the settings ask for a ledger at all."""
+        """True if the settings ask for a ledger."""
         return bool(self._policy.ledger_tokens and self._policy.ledger_share)
 
     def take(self, covered: Sequence[SourceMessage]) -> None:
-        """Gather from these messages, calls together with their results."""
+        """Extract lines from these messages; calls and results must be together."""
         if not self.is_wanted:
             return
         try:
@@ -205,13 +206,13 @@ class Gathering:
             self._lines = merged(self._lines, gather(sources, self._policy.failure_characters))
         except (
             Exception
-        ) as error:  # A fault in recognising costs neither the compaction nor what is kept.
+        ) as error:  # A fault in the extraction must not stop the compaction or lose earlier lines.
             logger.warning(
                 "%s: nothing new for the ledger: %s", conversation(self._thread_id), raised(error)
             )
 
     def kept(self, room: int) -> KeptLedger:
-        """The most important lines first, at most ``room`` tokens of them shown."""
+        """Return the ledger, most important lines first, with at most ``room`` tokens shown."""
         if not self.is_wanted:
             return KeptLedger(self._lines)
         count = self._core.counter.count_text
@@ -233,16 +234,15 @@ class Gathering:
 def kept_ledger(
     core: Core, before: LoadedConversation, covered: Sequence[SourceMessage], room: int
 ) -> KeptLedger:
-    """The ledger after ``covered`` left the context, at most ``room`` tokens of it shown.
+    """Return the ledger after ``covered`` left the context, with at most ``room`` tokens shown.
 
-    Without room nothing is shown, and what is known is kept for the next time; so it is where the
-    settings turn the ledger off.
+    Lines that do not fit, or that the settings switch off, are kept for later.
     """
     return gathered(core, before, covered).kept(room)
 
 
 def gathered(core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]) -> Gathering:
-    """All that the ledger knows after ``covered`` left the context."""
+    """Return the lines known after ``covered`` left the context."""
     summary = before.window.summary
     gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())
     gathering.take(covered)
@@ -251,9 +251,9 @@ def gathered(core: Core, before: LoadedConversation, covered: Sequence[SourceMes
 
 _TOPICAL = 1_000
 _ROOM_FOR_TOPICS = 200
-"""Tokens that the ledger leaves to the topics, where it takes room that a text left free."""
+"""Tokens reserved for topics when the ledger uses room that the text left free."""
 _MOST_CARRIED = 100
-"""So many messages that were left out stay on record from summary to summary; leaves hold them all."""
+"""Number of omitted messages to carry from summary to summary; leaves have them all."""
 
 
 async def summarised(
@@ -265,10 +265,10 @@ async def summarised(
     summariser: Summariser,
     asking: Asking,
 ) -> Summary:
-    """Ask for the text, part by part, and put beside it what code keeps.
+    """Have the text written part by part, and add ledger and topics.
 
     Raises:
-        SummaryRefused, SummariserError: there is no text that is fit.
+        SummaryRefused, SummariserError: there is no acceptable text.
     """
     room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
     gathering = await asyncio.to_thread(gathered, core, before, source.messages)
@@ -304,7 +304,7 @@ def _roomier(
     budget: Budget,
     written: Written,
 ) -> KeptLedger:
-    """The ledger with the room that the text left free, where not all of it could be shown."""
+    """Return a larger ledger if the text left room and some lines were not shown."""
     text = core.counter.count_text(written.text)
     spare = min(plan.limit_tokens, plan.covered_tokens - budget.summary_overhead - 1) - text
     room = plan.ledger_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
@@ -331,11 +331,11 @@ def _topics(
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
-    # Of a history too long to be read closely, topics are those of its newest part.
+    # For a history that is too long to read closely, use the topics of its newest part.
     gathering.take(
         source.messages[-_TOPICAL:] if source.skimmed else source.messages, written.topics
     )
-    # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
+    # Topics only use room that text and ledger left, so that the target size is not exceeded.
     left = plan.limit_tokens - made.text_tokens + plan.ledger_tokens - ledger.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
     return gathering.kept(room, apart=made.block is not None, ask=made.topics_ask)

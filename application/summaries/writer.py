@@ -1,4 +1,4 @@
-"""Write the text of a summary: part by part and chunk by chunk, within one limit."""
+"""Write the text of a summary by parts and chunks, within one limit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -37,29 +37,29 @@ from .summariser_calls import Asking
 
 
 class Part(NamedTuple):
-    """What one text is made from."""
+    """The source of one part of a summary."""
 
     kind: Literal["history", "turn_prefix"]
     messages: tuple[SourceMessage, ...] = ()
     previous: str = ""
-    """The recorded text that it carries on."""
+    """The recorded text that this part continues."""
     previous_block: Block | None = None
     leaves: tuple[LeafSummary, ...] = ()
-    """What it is built from in place of ``previous``, where it is built anew."""
+    """Stored texts to rebuild this part from, used instead of ``previous``."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that a text could be made from."""
+        """True if there is nothing to write about."""
         return not (self.messages or self.previous or self.leaves)
 
 
 class Divided(NamedTuple):
-    """History and turn, either of which may be empty."""
+    """The parts about the history and the split turn; either may be empty."""
 
     history: Part
     turn: Part
     turn_from: int | None
-    """Where the divided turn begins."""
+    """First position of the split turn, or None."""
 
 
 def divided(
@@ -68,10 +68,10 @@ def divided(
     split_at: int | None,
     leaves: Sequence[LeafSummary] = (),
 ) -> Divided:
-    """Divide at ``split_at``. With leaves, these take the place of the text ``before``.
+    """Divide the source at ``split_at``; leaves replace the previous text.
 
-    Where the same turn was divided before and goes on, its part carries on the text about it; where
-    that turn has ended, history carries on the whole text.
+    If the same turn was split before and continues, its part continues the text about it. If that
+    turn ended, the history part continues the whole text.
     """
     if split_at is None:
         block = before.block if before and not leaves else None
@@ -99,8 +99,9 @@ def divided(
 
 
 def share_of(size: int, other: int, room: int) -> int:
-    """What a part of ``size`` gets of ``room`` beside another: in proportion, and no less than the
-    shortest summary, or half of what there is.
+    """Return the share of ``room`` for a part of ``size`` with another part.
+
+    It is proportional, and at least the shortest summary or half the room.
     """
     least = min(SHORTEST_SUMMARY, room // 2)
     wanted = room * size // max(1, size + other)
@@ -108,42 +109,42 @@ def share_of(size: int, other: int, room: int) -> int:
 
 
 _NAMING_SHARE = 3
-"""Naming what was left out takes at most a third of a text."""
+"""Divisor of the limit for the note about omitted messages."""
 _LEAVES_ROOM = 8
-"""Texts from before may be so many times longer than the summary made of them; less in a small window."""
+"""Factor of the limit for stored texts; less in a small window."""
 
 
 class Task(NamedTuple):
-    """What is to be written, and within which bounds."""
+    """A summary to write, and its limits."""
 
     plan: CompactionPlan
     budget: Budget
     divided: Divided
     focus: str | None
     ledger: str
-    """The ledger's text, for the summariser to rely on."""
+    """Text of the ledger, which the summariser may rely on."""
     ledger_tokens: int
     named: tuple[OmittedMessage, ...]
-    """What earlier summaries left out, and this one must name as well."""
+    """Messages that earlier summaries omitted, which this one must name as well."""
     skimming: str = ""
-    """What the text says at its end of messages that were only looked through."""
+    """Note about skimmed messages at the end of the text."""
 
 
 class Written(NamedTuple):
-    """A text that was accepted part by part."""
+    """A text whose parts were all accepted."""
 
     text: str
     prefix: str | None
     omitted: tuple[OmittedMessage, ...]
-    """All that was left out, by this summary and those before it."""
+    """Messages omitted by this summary and earlier ones."""
     newest: SummaryDraft | None
-    """The last answer; None where recorded texts were enough."""
+    """The last answer, or None if recorded texts were enough."""
     required: tuple[str, ...]
     block: Block | None
     topics: tuple[str, ...]
-    """What a model says that it is about."""
+    """Topics that a model named."""
     given_in_part: tuple[GivenInPart, ...] = ()
-    """What no answer was made from as a whole."""
+    """Messages that no answer received completely."""
 
 
 class Writer:
@@ -171,13 +172,13 @@ class Writer:
         self._topics: list[str] = []
         self._given_in_part: list[GivenInPart] = []
         self._sizes: dict[str, int] = {}
-        """Of what each part is made from."""
+        """Tokens of the source of each part."""
 
     async def write(self) -> Written:
-        """Both parts, joined, with what was left out named at the end.
+        """Write and join both parts, and add the note about omitted messages.
 
         Raises:
-            SummaryRefused, SummariserError: there is no text that is fit.
+            SummaryRefused, SummariserError: there is no acceptable text.
         """
         history, turn = self._task.divided.history, self._task.divided.turn
         if turn.is_empty:
@@ -213,9 +214,11 @@ class Writer:
     async def _part(
         self, part: Part, room: Callable[[], int], beside: str = "", apart: int = 0
     ) -> str:
-        """Write one part beside another; ``apart``: tokens that are set apart for the one to come."""
+        """Write one part after the text ``beside``; ``apart`` tokens are reserved for the next
+        part.
+        """
         if not part.messages and part.previous and self._count(part.previous) <= room():
-            return part.previous  # Nothing is new: what was recorded stays word for word.
+            return part.previous  # Nothing is new, so the recorded text stays word for word.
         text, block = await self._carried(part), part.previous_block
         chunks, omitted = await self._portions(part, part.messages, text, room())
         if not chunks and self._count(text) <= room():
@@ -226,7 +229,7 @@ class Writer:
         while chunks:
             request = self._request(part, chunks[0], text, room())
             request = replace(request, previous_block=block, omitted=omitted)
-            # What is carried into another call must fit there; the last answer may be longer than asked.
+            # A text carried into another call must fit there; only the last answer may be too long.
             longest = self._longest - apart if len(chunks) == 1 else 0
             try:
                 draft = await self._asking.ask(request, self._judging(request, beside, longest))
@@ -259,7 +262,7 @@ class Writer:
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
 
     async def _shortened(self, part: Part) -> str:
-        """Return the text before, in a window that has no room for it shortened by code."""
+        """Return the previous text, shortened without a model if the window has no room for it."""
         if self._capacity is None or not part.previous:
             return part.previous
         bare = self._request(part, (), "", self._limit)
@@ -306,7 +309,8 @@ class Writer:
             tokens = self._count(draft.text)
             rendered = tokens + self._beside + self._count(beside)
             covered = self._task.plan.covered_tokens
-            # A complete text that is longer than asked is paid for: it is taken where there is room.
+            # A complete text that is too long has been paid for, so it is accepted if there is
+            # room.
             left = longest - self._count(beside) - self._ending()
             judge_length(tokens, max(request.limit_tokens, left), rendered, covered)
 
@@ -318,7 +322,7 @@ class Writer:
             self._capacity = self._capacity._replace(window=self._capacity.window // 2)
 
     def _by_guess(self, messages: Chunk) -> tuple[Chunk, ...]:
-        """All at once for a window that is not known; a share of it where that was too large."""
+        """Return one chunk for an unknown window, or several after that was too large."""
         if not self._has_shrunk:
             return (messages,) if messages else ()
         room = int(self._size(messages) * self._core.settings.policy.chunk_share)
@@ -329,7 +333,7 @@ class Writer:
         return sum(self._core.counter.count_message(source.message).total for source in messages)
 
     def _share(self, history: Part, turn: Part) -> int:
-        """What the history may take beside the turn; half of it, if nothing about it is new."""
+        """Return the room for the history part, at least half if it has no new messages."""
         room = max(2, self._room() - self._count(joined("", " ")))
         share = share_of(self._sizes[history.kind], self._sizes[turn.kind], room)
         return share if history.messages else max(share, room // 2)
@@ -345,7 +349,7 @@ class Writer:
         return self._count(self._naming() + self._task.skimming)
 
     def _turn_room(self, turn: Part, before: str) -> int:
-        """Return what a turn's part may take behind a text, which may be longer than it was asked to be."""
+        """Return the room for the turn part after a text that may be longer than requested."""
         left = self._room() - self._count(before)
         share = share_of(self._source(turn), self._count(before), self._limit)
         return max(1, left, min(share, self._longest - self._count(before) - self._ending()))

@@ -1,1 +1,1 @@
-"""Topics: what covered messages are about, named by a model or by code, counted by code."""
+"""Topics of covered messages, named by a model or by an extractor, and counted."""

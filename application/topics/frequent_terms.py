@@ -1,4 +1,4 @@
-"""Terms that a stretch of messages uses more often than its language does."""
+"""Find terms that messages use more often than everyday language does."""
 
 import re
 from collections import Counter, defaultdict
@@ -115,9 +115,9 @@ CHINESE_EDGES = frozenset(
     "不没会可要想说去来做看听觉请帮更最太再才只但而因所如果虽然则若且并以于由比每各某该此将已经正曾刚"
     "时候天次种样一二两三四五六七八九十百千万零多少叫喜欢爱应需常十吃喝买卖走跑坐站拿放找"
 )
-"""Characters that no noun of a topic begins or ends with, mostly: function words, numbers, everyday verbs."""
+"""Characters that rarely begin or end a noun: function words, numbers, everyday verbs."""
 CHINESE_PARTICLES = frozenset("的了是我你您他她它吗呢吧啊呀嘛和跟与及或在这那就也都很还又把被给着")
-"""Characters that stand between nouns, never in one."""
+"""Characters that occur between nouns, never in one."""
 _CHINESE_TERM = """
 能够 作为 家里 我们 你们 他们 自己 什么 怎么 可以 可能 应该 需要 觉得 知道 希望 建议 问题 时候 时间 方面
 方式 方法 情况 事情 东西 今天 明天 昨天 最近 现在 以后 以前 之前 之后 一些 一下 一起 一直
@@ -139,19 +139,19 @@ def _stems() -> frozenset[str]:
 
 
 def frames_everyday(piece: str) -> bool:
-    """Whether a stretch of Chinese begins or ends with a word that says nothing."""
+    """Return whether a piece of Chinese begins or ends with an everyday word."""
     return piece[:2] in _CHINESE_WORDS or piece[-2:] in _CHINESE_WORDS
 
 
 def is_everyday(word: str) -> bool:
-    """Whether a word says nothing about what somebody talks about, in whatever form it stands."""
+    """Return whether a word, in any form, says nothing about the subject."""
     return not set(tokens_of(word)) - _stems()
 
 
 _SCANNED = 4_000
-"""Characters of what a message says; beyond that it is pasted."""
+"""Number of characters of a message to scan; the rest is usually pasted."""
 _INPUT = 400
-"""Characters of one text in a tool call: a path, or a command that names files."""
+"""Number of characters of one tool input to scan."""
 _DEEP = 4
 
 _FILE = re.compile(
@@ -177,14 +177,14 @@ class Candidate(NamedTuple):
 
     text: str
     weight: float
-    """How likely a text of this kind is one."""
+    """Likelihood that a text of this kind is a topic."""
     is_file: bool = False
     beside: tuple[str, str] | None = None
-    """Of a Chinese one: the characters before and after it, each empty where nothing is."""
+    """For Chinese text, the characters before and after it; empty strings at the edges."""
 
 
 def candidates(message: Message) -> Iterator[Candidate]:
-    """Everything in a message that could name what it is about; some more than once."""
+    """Yield every text in a message that could name its subject; some are repeated."""
     words = said(message)[: 2 * _SCANNED]
     text = without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
     for named in (text, *_inputs(message)):
@@ -200,7 +200,7 @@ def candidates(message: Message) -> Iterator[Candidate]:
 class _Word(NamedTuple):
     text: str
     begins: bool
-    """Whether a sentence may begin with it."""
+    """True if a sentence may begin with this word."""
 
     @property
     def is_name(self) -> bool:
@@ -208,7 +208,7 @@ class _Word(NamedTuple):
 
 
 def _runs(text: str) -> Iterator[list[_Word]]:
-    """Words that follow each other with nothing but a blank between them."""
+    """Yield runs of words that are separated by spaces only."""
     run: list[_Word] = []
     last = 0
     for found in _WORD.finditer(text):
@@ -241,7 +241,7 @@ def _phrases(run: list[_Word]) -> Iterator[Candidate]:
 def _name(words: list[_Word]) -> Iterator[Candidate]:
     if not words or len(words) > _MOST_CAPITALISED:
         return
-    # A single word at the beginning of a sentence is capitalised for that alone.
+    # A single word at the beginning of a sentence is always capitalised.
     if len(words) > 1 or not words[0].begins:
         yield Candidate(" ".join(word.text for word in words), 1.5 if len(words) == 1 else 2.2)
 
@@ -251,7 +251,7 @@ def _tells(word: str) -> bool:
 
 
 def _chinese(run: str) -> Iterator[Candidate]:
-    """Every stretch of two to four characters that neither begins nor ends like a sentence goes on."""
+    """Yield pieces of two to four characters that can begin and end a noun."""
     for start in range(len(run)):
         if run[start] in CHINESE_EDGES:
             continue
@@ -274,12 +274,12 @@ def _inputs(message: Message) -> Iterator[str]:
 
 MOST_WORDS = 4
 LONGEST = 40
-"""Characters of a name."""
+"""Largest number of characters of a name."""
 LONGEST_CHINESE = 12
-"""Of these, characters of a language that puts no blanks between words."""
+"""Largest number of characters of a name in a script without spaces."""
 
 _LONGEST_GIVEN = 200
-# What would end the list, or a line, or read like markup; quotation marks say nothing in a label.
+# Characters that could end the list or the line or look like markup, and quotation marks.
 _APART = re.compile(
     r"""[\s,;:"“”„'‘’`´<>()\[\]{}|*#~=，、；：。！？!?…「」『』【】《》（）·•\\]+"""
 )
@@ -290,14 +290,14 @@ _HEX = re.compile(r"(?:0x)?(?=[a-f]*[0-9])[0-9a-f]{7,}", re.IGNORECASE)
 _MIXED = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{12,}|[0-9]{5,}")
 _PIECE = re.compile(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RANDOM = 12
-"""Letters from which on a word of many changes of case is no word: in a name its pieces are longer."""
+"""Number of letters from which a word with many case changes is random."""
 
 
 def topic_name(text: str) -> str | None:
-    """The name as it can be shown, or None where nothing of it can.
+    """Return the name in a form that can be shown, or None.
 
-    1 to 4 words on one line, 40 characters at most, 12 of them Chinese; nothing in it ends a list or
-    opens a bracket, hides, or looks like a credential.
+    A name has 1 to 4 words on one line with at most 40 characters, 12 of them Chinese. It cannot
+    end a list, open a bracket, hide text or look like a credential.
     """
     if len(text) > _LONGEST_GIVEN or not text.isprintable() or redact(text) != text:
         return None
@@ -312,7 +312,7 @@ def topic_name(text: str) -> str | None:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Those that can be shown, each once, whatever its case."""
+    """Return the names that can be shown, without repetitions regardless of case."""
     found: dict[str, str] = {}
     for text in names:
         name = topic_name(text)
@@ -322,7 +322,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def _is_secret(word: str) -> bool:
-    """Whether a word could be a key, a token or a digest: nobody needs one as a label."""
+    """Return whether a word could be a key, a token or a digest."""
     parts = [part for part in _JOINT.split(word) if part]
     if any(_HEX.fullmatch(part) or _MIXED.fullmatch(part) for part in parts):
         return True
@@ -331,19 +331,19 @@ def _is_secret(word: str) -> bool:
 
 
 _LEAST = 2
-"""Messages in which a topic comes up at least, where there are more than a few."""
+"""Number of messages that must mention a topic, unless there are only a few messages."""
 _FEW = 6
 _OVERLAP = 0.6
-"""A shorter name goes where a longer one with it in it comes up in this share of its messages."""
+"""Share of messages from which a longer name replaces a shorter one that it contains."""
 _FILES = 0.5
-"""The share of all that may be files: a session touches many."""
+"""Share of topics that may be files, because a session touches many."""
 
 _Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Term:
-    """A candidate, whatever form it stands in."""
+    """A candidate in all its forms."""
 
     weight: float = 0.0
     messages: set[int] = field(default_factory=set[int])
@@ -351,7 +351,7 @@ class _Term:
     is_file: bool = False
     before: set[str] = field(default_factory=set[str])
     after: set[str] = field(default_factory=set[str])
-    """Of a Chinese one, what it stands between; nothing else has any."""
+    """For a Chinese candidate, the characters around it."""
 
     def take(self, one: Candidate, position: int) -> None:
         self.weight = max(self.weight, one.weight)
@@ -363,25 +363,27 @@ class _Term:
             self.after.add(one.beside[1])
 
     def score(self, of: int) -> float:
-        """Once per message: what somebody repeats in one breath is not more of a topic; and what is in
-        every message, a name that people call each other, is none.
+        """Return the score, which counts each message once.
+
+        A name that occurs in every message, such as that of a speaker, scores 0.
         """
         share = len(self.messages) / of
         return self.weight * log2(1 + len(self.messages)) * (1 - share if of > _FEW else 1)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is no mere part of a Chinese word: those stand beside the same character always."""
+        """False for a fragment of a Chinese word, which always has the same neighbour."""
         return not self.after or (_varies(self.before) and _varies(self.after))
 
 
 class FrequentTerms:
-    """``TopicExtractor`` without a model: files, identifiers, names and phrases, by how many messages
-    they come up in. About half of what it finds would please a person, of Chinese more.
+    """Extracts topics without a model: files, identifiers, names and phrases by number of messages.
+
+    About half of the results would satisfy a person; more in Chinese.
     """
 
     def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
-        """See ``TopicExtractor``."""
+        """Return up to ``most`` topics of these messages, best first."""
         least = _LEAST if len(messages) > _FEW else 1
         common = [
             (key, term)
@@ -419,7 +421,7 @@ def _varies(characters: set[str]) -> bool:
 
 
 def _is_part(key: _Key, term: _Term, other: _Key, longer: _Term) -> bool:
-    """Whether the other name says this one as well, mostly where this one is said."""
+    """Return whether the other name contains this one and occurs in most of its messages."""
     if bool(term.after) != bool(longer.after) or key == other:
         return False
     inside = key[0] in other[0] if term.after else set(key) < set(other)

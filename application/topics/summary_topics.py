@@ -1,4 +1,4 @@
-"""The topics of a summary that is being made: counted over covered messages, as many as may be kept."""
+"""Count and select the topics of a summary."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil, log2
@@ -16,11 +16,11 @@ from refold.domain.value import replace
 from .frequent_terms import distinct
 
 _SCANNED = 4_000
-"""Characters of a message in which a topic comes up."""
+"""Number of characters of a message to search for topics."""
 _HORIZON = 200
-"""Messages after which a topic that did not come up again matters half as much."""
+"""Number of messages after which an unmentioned topic weighs half as much."""
 _SPECIFIC = 1.3
-"""How much more a topic of several words says than one of a single word."""
+"""Factor for the weight of a topic of several words."""
 
 _Key = frozenset[str]
 
@@ -31,17 +31,18 @@ class _Place(NamedTuple):
 
 
 class TopicCounts:
-    """How often topics come up, carried on from those that are known.
+    """Counts of topics, continued from known ones.
 
-    A topic comes up in a message that has all its tokens. One that no message has, for a model put it
-    in words of its own, counts where half of them are, and is left out where that is nowhere.
+    A topic occurs in a message that has all its tokens. If no message does, for instance because a
+    model worded the name, messages with half of the tokens count. A topic without any message is
+    dropped.
     """
 
     def __init__(self, known: Iterable[Topic] = ()) -> None:
         self._topics = {_key(topic.name): topic for topic in known}
 
     def take(self, messages: Sequence[SourceMessage], names: Iterable[str]) -> None:
-        """Count these messages for what is known and for new names."""
+        """Count the known topics and new names in these messages."""
         places = [_place(source) for source in messages]
         for key, topic in self._topics.items():
             found = [p.position for p in places if key <= p.tokens]
@@ -56,7 +57,7 @@ class TopicCounts:
                 self._topics[key] = Topic(name=name, count=len(found), last_position=max(found))
 
     def kept(self, most: int) -> tuple[Topic, ...]:
-        """At most so many, the most important first: by use, and by how long ago that was."""
+        """Return up to ``most`` topics, most important first by frequency and recency."""
         newest = max((topic.last_position for topic in self._topics.values()), default=0)
         ranked = sorted(self._topics.values(), key=lambda topic: -_score(topic, newest))
         return tuple(ranked[:most])
@@ -90,15 +91,15 @@ class KeptTopics(NamedTuple):
     """The topics of a summary."""
 
     topics: tuple[Topic, ...] = ()
-    """The most important first."""
+    """Topics, most important first."""
     shown: int = 0
-    """How many of them are named beside it."""
+    """Number of topics that are shown with the summary."""
     tokens: int = 0
-    """What that costs."""
+    """Tokens of the topics line."""
 
 
 class TopicGathering:
-    """Topics that are being gathered, from portions of messages, oldest first."""
+    """Collects topics from portions of messages, oldest first."""
 
     def __init__(self, core: Core, thread_id: str, known: Sequence[Topic] = ()) -> None:
         self._core = core
@@ -107,7 +108,9 @@ class TopicGathering:
         self._counts = TopicCounts(known)
 
     def take(self, messages: Sequence[SourceMessage], named: Sequence[str] = ()) -> None:
-        """Count these messages; ``named``: what a model says they are about, else code says it."""
+        """Count topics in these messages; ``named`` are topics from a model, used instead of the
+        extractor.
+        """
         if not self._most:
             return
         try:
@@ -115,14 +118,14 @@ class TopicGathering:
             self._counts.take(messages, names)
         except (
             Exception
-        ) as error:  # A fault in labels costs neither the compaction nor what is known.
+        ) as error:  # A fault in the extraction must not stop the compaction or lose known topics.
             logger.warning("%s: no new topics: %s", conversation(self._thread_id), raised(error))
 
     def kept(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
-        """As many as the settings keep and show, those within ``room`` tokens.
+        """Return the topics that the settings keep, with those shown that fit ``room`` tokens.
 
-        ``apart``: they stand in a block of their own, beside one that a provider has signed.
-        ``ask``: beside them is said which tool to ask.
+        With ``apart``, the line is in its own block after a signed one. With ``ask``, it names the
+        tool that recalls topics.
         """
         topics = self._counts.kept(self._most)
         count = self._core.counter.count_text
