@@ -28,7 +28,7 @@ class Comparable(NamedTuple):
 
 
 class Content(Protocol):
-    """A fold of the log in tables. One object for all files of a kind; it keeps nothing."""
+    """A fold of the log into tables. One stateless object serves all files of a kind."""
 
     def __hash__(self) -> int: ...
 
