@@ -1,1 +1,1 @@
-"""TODO"""
+"""Agent tools in the form that a provider's SDK expects."""

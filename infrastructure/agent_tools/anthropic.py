@@ -1,4 +1,4 @@
-"""One tool as the ``anthropic`` SDK's tool runner calls it; imported with the SDK only."""
+"""Tools for the tool runner of the ``anthropic`` SDK; imported only if the SDK is used."""
 
 from typing import cast
 
@@ -19,36 +19,37 @@ from refold.application.ports.sdk_tools import (
 
 
 class BlockingTool(BetaBuiltinFunctionTool):
-    """For the runner of ``anthropic.Anthropic``."""
+    """A tool for the runner of ``anthropic.Anthropic``."""
 
     def __init__(self, toolbox: RunnableTools, tool: RunnableTool) -> None:
         self._toolbox, self._tool = toolbox, tool
 
     def to_dict(self) -> BetaToolParam:
-        """The definition that is sent with the request."""
+        """Return the tool definition that is sent with the request."""
         return _param(self._tool)
 
     def call(self, input: object) -> BetaFunctionToolResultType:
-        """The answer to a call.
+        """Run the tool and return its answer.
 
         Raises:
-            ToolError: the runner makes a result of it that says so (``is_error``).
+            ToolError: the call failed; the runner returns it to the model as a result with
+            ``is_error``.
         """
         return _result(self._toolbox.call(self._tool.name, input))
 
 
 class AwaitedTool(BetaAsyncBuiltinFunctionTool):
-    """For the runner of ``anthropic.AsyncAnthropic``."""
+    """A tool for the runner of ``anthropic.AsyncAnthropic``."""
 
     def __init__(self, toolbox: AwaitableTools, tool: RunnableTool) -> None:
         self._toolbox, self._tool = toolbox, tool
 
     def to_dict(self) -> BetaToolParam:
-        """The definition that is sent with the request."""
+        """Return the tool definition that is sent with the request."""
         return _param(self._tool)
 
     async def call(self, input: object) -> BetaFunctionToolResultType:
-        """See ``BlockingTool.call``."""
+        """Run the tool and return its answer; raises like ``BlockingTool.call``."""
         return _result(await self._toolbox.call(self._tool.name, input))
 
 

@@ -1,4 +1,4 @@
-"""The tools as objects of the ``anthropic`` SDK, for its tool runner."""
+"""Create tools as objects of the ``anthropic`` SDK, for its tool runner."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ from refold.application.ports.sdk_tools import AwaitableTools, RunnableTools
 
 
 class AnthropicTools:
-    """Makes tools for ``client.beta.messages.tool_runner``; the SDK is imported when first asked."""
+    """A factory of tools for ``client.beta.messages.tool_runner``. It imports the SDK on first use."""
 
     def blocking(self, toolbox: RunnableTools) -> list[Any]:
-        """For ``anthropic.Anthropic``."""
+        """Return tools for ``anthropic.Anthropic``."""
         from .anthropic import BlockingTool
 
         return [BlockingTool(toolbox, tool) for tool in toolbox]
 
     def awaited(self, toolbox: AwaitableTools) -> list[Any]:
-        """For ``anthropic.AsyncAnthropic``."""
+        """Return tools for ``anthropic.AsyncAnthropic``."""
         from .anthropic import AwaitedTool
 
         return [AwaitedTool(toolbox, tool) for tool in toolbox]

@@ -1,1 +1,1 @@
-"""Embedders: adapters of programs and endpoints that make vectors of texts."""
+"""Embedders: adapters of packages and endpoints that compute vectors of texts."""

@@ -1,4 +1,4 @@
-"""The embedder on fastembed: many models on this machine, in a folder of one's own or downloaded once."""
+"""The embedder on fastembed: many local models, in a folder of the user or downloaded once."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,36 +12,36 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import encodable
 
 MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-"""Some fifty languages, 384 dimensions."""
+"""Default model: about fifty languages, 384 dimensions."""
 LONGEST = 8_000
-"""Characters; each model cuts for itself as well, at its own number of tokens."""
+"""Maximum number of characters of a text. Each model also cuts at its own number of tokens."""
 
 
 class _TextEmbedding(Protocol):
-    """What the package offers."""
+    """The methods of the package that are used."""
 
     def passage_embed(self, texts: Iterable[str]) -> Iterable[Vector]:
-        """A vector for each text that is to be found."""
+        """Yield a vector for each document."""
         ...
 
     def query_embed(self, query: Iterable[str]) -> Iterable[Vector]:
-        """A vector for each question."""
+        """Yield a vector for each query."""
         ...
 
 
 class FastEmbedEmbedder:
-    """``Embedder`` on the package fastembed."""
+    """An ``Embedder`` on the package fastembed."""
 
     name = "fastembed"
 
     def __init__(self, model: str | None = None, *, folder: str | Path | None = None) -> None:
-        """Nothing is loaded before the first text.
+        """Create an embedder. The model is loaded for the first text.
 
-        ``model``: one of those that fastembed knows. ``folder``: where its files lie; without it they
-        are downloaded when they are first needed, into fastembed's cache.
+        ``model`` is one that fastembed knows. ``folder`` contains its files; without it they are
+        downloaded on first use into fastembed's cache.
 
         Raises:
-            InvalidSetting: fastembed knows no such model, or there is no such folder.
+            InvalidSetting: fastembed does not know the model, or the folder does not exist.
         """
         self._name = model or MODEL
         self._folder = None if folder is None else Path(folder).expanduser()
@@ -54,17 +54,17 @@ class FastEmbedEmbedder:
         self._loaded: _TextEmbedding | None = None
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """See ``Embedder``."""
+        """Return a vector for each document."""
         if not texts:
             return ()
         loaded = self._model()
         try:
             return list(loaded.passage_embed([encodable(text, LONGEST) for text in texts]))
-        except Exception as error:  # The runtime behind it has errors of its own.
+        except Exception as error:  # The runtime of the package raises errors of its own.
             raise _failed("failed", error) from error
 
     def embed_query(self, text: str) -> Vector:
-        """See ``Embedder``."""
+        """Return the vector of a query."""
         loaded = self._model()
         try:
             return next(iter(loaded.query_embed([encodable(text, LONGEST)])))
@@ -79,7 +79,9 @@ class FastEmbedEmbedder:
                     made: _TextEmbedding = import_module("fastembed").TextEmbedding(
                         self._name, **where
                     )
-                except Exception as error:  # No network, no space, no such file, half a download.
+                except (
+                    Exception
+                ) as error:  # No network, no space, a missing file or an incomplete download.
                     raise _failed("model", error) from error
                 self._loaded = made
                 return made
@@ -87,10 +89,10 @@ class FastEmbedEmbedder:
 
 
 def fastembed_embedder(model: str | None) -> FastEmbedEmbedder:
-    """The embedder that a setting names: ``MODEL`` or ``MODEL@FOLDER``.
+    """Return the embedder that a setting names: ``MODEL`` or ``MODEL@FOLDER``.
 
     Raises:
-        InvalidSetting: fastembed knows no such model, or there is no such folder.
+        InvalidSetting: fastembed does not know the model, or the folder does not exist.
     """
     name, _, folder = (model or "").partition("@")
     return FastEmbedEmbedder(name or None, folder=folder or None)

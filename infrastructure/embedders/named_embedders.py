@@ -1,4 +1,4 @@
-"""The embedders that settings can name, and what each needs."""
+"""The embedders that settings can name, and the packages that they need."""
 
 import os
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ _NEEDED = {
     "fastembed": {"fastembed": "fastembed", "numpy": "numpy"},
     "openai": {"httpx2": "httpx2", "numpy": "numpy"},
 }
-"""By embedder: what it imports, and the package that has it."""
+"""Imported module and package of each embedder."""
 
 
 def chosen_embedder(
@@ -25,10 +25,10 @@ def chosen_embedder(
     key: str | None = None,
     timeout: float = 30.0,
 ) -> Embedder | None:
-    """The embedder of this name; None where none is wanted.
+    """Return the embedder with this name, or None if none is configured.
 
     Raises:
-        InvalidSetting: what it needs is not installed: names the extra; or it has no such model.
+        InvalidSetting: a package is missing (the message names the extra), or the model is not known.
     """
     if name == "none":
         return None
@@ -59,14 +59,14 @@ def chosen_embedder(
 
 
 def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]:
-    """An empty address or key is that of the models; their key never goes to another place."""
+    """Return URL and key, with None for empty ones. The key of the models is never sent to another URL."""
     if url:
         return url, key
     return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")
 
 
 def _warn_without_key(url: str | None, key: str | None) -> None:
-    """Warn where OpenAI itself would be asked without a key; a server elsewhere may need none."""
+    """Warn if OpenAI itself would be called without a key. Other servers may need none."""
     from .openai import URL
 
     if not key and (url is None or url.rstrip("/") == URL):
@@ -76,7 +76,7 @@ def _warn_without_key(url: str | None, key: str | None) -> None:
 
 
 def require_numpy() -> None:
-    """Refuse an embedder of the program's own where its vectors could not be compared.
+    """Check that the vectors of a custom embedder can be compared.
 
     Raises:
         InvalidSetting: numpy is not installed.

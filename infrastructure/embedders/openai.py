@@ -1,4 +1,4 @@
-"""What can go wrong in a call of an endpoint for vectors: why, whether it passes, what to do."""
+"""The embedder on endpoints like OpenAI's, and the errors of its calls."""
 
 import json
 import math
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_WAIT = 20.0
-"""Seconds. Who asks to be left alone for longer is not asked again."""
+"""Maximum seconds to wait before a retry. If the endpoint asks for more, the call fails."""
 
 _NEXT = {
     **ADVICE,
@@ -53,18 +53,18 @@ _TOO_LARGE = (
 
 
 class EndpointFailed(EmbedderError):
-    """An ``EmbedderError`` that knows how many seconds the other side asks to be left alone."""
+    """An ``EmbedderError`` with the number of seconds that the endpoint asks to wait."""
 
     retry_after: float | None = None
 
 
 def failed(reason: str, detail: str) -> EndpointFailed:
-    """The error of the port: the reason, what was said, and what to do next."""
+    """Return the error of the port: the reason, the server's message and advice."""
     return EndpointFailed(reason, f"no vectors: {detail}. {_NEXT[reason]}")
 
 
 def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
-    """No whole answer came."""
+    """Return the error for a call without a complete answer."""
     import httpx2
 
     if isinstance(error, httpx2.TimeoutException | TimeoutError):
@@ -80,7 +80,7 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
 def of_status(
     status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> EndpointFailed:
-    """The endpoint answered with an error."""
+    """Return the error for an error response."""
     said = _told(body, secrets)
     reason = _reason(status, said)
     error = failed(reason, f"HTTP {status}: {said}" if said else f"HTTP {status}")
@@ -96,7 +96,7 @@ def _passes(error: BaseException) -> bool:
 
 def _reason(status: int, said: str) -> str:
     reason = reason_of(status)
-    # Some servers answer 500 to a text that is longer than the model takes.
+    # Some servers answer 500 to a text that is longer than their model accepts.
     is_vague = reason == "bad_request" or (reason == "server_error" and status >= 500)
     return "too_large" if is_vague and _is_too_large(said) else reason
 
@@ -106,7 +106,7 @@ def _is_too_large(said: str) -> bool:
 
 
 def _told(body: bytes, secrets: Sequence[str]) -> str:
-    """The words of an error body, cut short."""
+    """Return the message of an error response, shortened."""
     return " ".join(redacted(_words(body), secrets).split())[:300]
 
 
@@ -126,24 +126,24 @@ def _words(body: bytes) -> str:
 
 URL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"
-"""Of that endpoint; any other has models of its own."""
+"""Default model of OpenAI's endpoint. Other endpoints have models of their own."""
 LONGEST = 8_000
-"""Characters; a model that takes less says so, and gets less."""
+"""Maximum number of characters of a text. If a model rejects it as too long, shorter texts are sent."""
 SHORTEST = 200
-"""Characters; shorter texts are not cut any further."""
+"""Minimum number of characters. Shorter texts are not cut further."""
 BATCH = 64
-"""Texts of a request."""
+"""Number of texts in a request."""
 LARGEST = 256 * 1024 * 1024
-"""Bytes of an answer."""
+"""Maximum number of bytes of an answer."""
 TRIES = 3
 TRIES_FOR_A_QUESTION = 2
-"""Somebody waits for it."""
+"""Attempts for a query, which a user waits for."""
 
 _GROWING = wait_exponential(multiplier=0.5, max=20) + wait_random(0, 1)
 
 
 class OpenAIEmbedder:
-    """``Embedder`` on ``URL/embeddings``: OpenAI's own, or any server that answers alike."""
+    """An ``Embedder`` on ``URL/embeddings``: OpenAI's endpoint, or any compatible server."""
 
     name = "openai"
 
@@ -156,12 +156,14 @@ class OpenAIEmbedder:
         timeout: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``url``: what stands before ``/embeddings``; a query stays behind it. ``key``: sent as a bearer
-        token, if there is one. ``timeout``: seconds until one call counts as failed; a question has no more
-        for all its calls together.
+        """Create an embedder.
+
+        ``url`` is the part before ``/embeddings``; a query string stays at the end. ``key`` is sent as
+        a bearer token, if given. ``timeout`` is the number of seconds for one call, or for all calls of
+        a query together.
 
         Raises:
-            InvalidSetting: the URL is none, the key cannot be sent, or no model is named for the URL.
+            InvalidSetting: the URL or the key is not valid, or no model is named for the URL.
         """
         import httpx2
 
@@ -180,7 +182,7 @@ class OpenAIEmbedder:
         self._client = httpx2.Client(timeout=timeout, headers=headers)
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """See ``Embedder``."""
+        """Return a vector for each document."""
         found: list[Vector] = []
         for begin in range(0, len(texts), BATCH):
             found += self._embedded(
@@ -189,12 +191,12 @@ class OpenAIEmbedder:
         return found
 
     def embed_query(self, text: str) -> Vector:
-        """See ``Embedder``."""
+        """Return the vector of a query."""
         until = time.monotonic() + self._timeout
         return self._embedded([encodable(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
 
     def _embedded(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
-        """``until``: by the monotonic clock, the end of all calls together."""
+        """Return vectors of texts. ``until`` is the end of all calls on the monotonic clock."""
         try:
             return self._tried(texts, tries, until)
         except EmbedderError as error:
@@ -221,7 +223,7 @@ class OpenAIEmbedder:
     def _asked(self, texts: list[str], until: float) -> list[Vector]:
         import httpx2
 
-        # An empty text is refused by some.
+        # Some servers reject an empty text.
         wanted = {"model": self._wanted, "input": [text or " " for text in texts]}
         left = min(self._timeout, until - time.monotonic())
         if left <= 0:
@@ -238,7 +240,7 @@ class OpenAIEmbedder:
 
 
 def _body(response: "httpx2.Response", deadline: float) -> bytes:
-    """What was answered, while there is time and room for it."""
+    """Read the answer within its time and size limits."""
     parts: list[bytes] = []
     size = 0
     for part in response.iter_bytes():
@@ -266,7 +268,7 @@ def _vectors(body: bytes, count: int) -> list[Vector]:
 
 
 def _is_over(tries: int, until: float, state: RetryCallState) -> bool:
-    """Whether it is not asked again: often enough it was, or no time would be left after the wait."""
+    """Return whether to stop retrying: after the last attempt, or if no time is left after the wait."""
     return state.attempt_number >= tries or time.monotonic() + state.upcoming_sleep >= until
 
 
@@ -293,12 +295,12 @@ def _endpoint(url: str) -> str:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be secret in it."""
+    """Return a URL without the parts that may be secret."""
     return url.partition("?")[0].rpartition("@")[2]
 
 
 def _checked(key: str) -> str:
-    # The transport would quote it in its error.
+    # The error of the transport would contain it.
     if not is_sendable(key):
         raise InvalidSetting(
             "embedder_key: it holds white space or characters that cannot be sent",

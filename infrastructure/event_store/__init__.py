@@ -1,1 +1,1 @@
-"""The log on SQLite, by the recorders of the eventsourcing library."""
+"""The log on SQLite, built on the recorders of the eventsourcing library."""

@@ -1,14 +1,14 @@
-"""The anchor: what the newest event of each conversation was, kept in a file outside of the log.
+"""The anchor: a file outside the log that records the newest event of each conversation.
 
-A log that was cut, put back to an earlier day or lost its write-ahead log is whole in itself; only what
-lies outside of it can tell. The file is a row of lines of 128 bytes: one for each conversation, and
-before them a copy of the line that was written last, with the name of the format in place of the
-conversation's::
+A log that was truncated, restored from an older copy or separated from its write-ahead log looks
+complete. Only a record outside the log can reveal the loss. The file consists of lines of 128 bytes,
+one for each conversation. The first line is a copy of the line that was written last, with the name of
+the format instead of the fingerprint::
 
     FINGERPRINT VERSION NUMBER LINK CHECKSUM
 
-A writer puts its line in place right after the commit, without a sync: an anchor may be behind its log,
-never ahead of it. A line that is damaged counts as absent.
+A writer updates its line right after the commit, without a sync. So an anchor may be behind its log,
+but never ahead of it. A damaged line counts as missing.
 """
 
 import os
@@ -27,25 +27,25 @@ from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS
 SIZE = 128
 _FINGERPRINT = 24
 _TITLE = b"refold-anchor-1".ljust(_FINGERPRINT, b"-")
-"""Begins the file, where the lines of conversations have a fingerprint."""
+"""Start of the file, where the lines of conversations have a fingerprint."""
 _CHECKED = SIZE - 9
 
 logger = plain_logger(__name__)
 
 
 class Anchored(NamedTuple):
-    """The newest event of a conversation, as far as the anchor knows."""
+    """The newest event of a conversation according to the anchor."""
 
     fingerprint: bytes
-    """What stands for the thread id."""
+    """Fingerprint of the thread id."""
     version: int
     link: str
     number: int
-    """Its position in the whole log."""
+    """Log position of the event."""
 
 
 class Mark(NamedTuple):
-    """The newest event of a conversation, as the log has it."""
+    """The newest event of a conversation according to the log."""
 
     thread_id: str
     version: int
@@ -54,35 +54,37 @@ class Mark(NamedTuple):
 
 
 def fingerprint(thread_id: str) -> bytes:
-    """What stands for a thread id in the file: ids may be too long, or too private, for it."""
+    """Return the fingerprint of a thread id. The id itself may be too long or too private for the file."""
     digest = sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()
     return digest[:_FINGERPRINT].encode()
 
 
 def anchor_path(log: Path) -> Path:
-    """Where the anchor of a log lies: ``agent.db.anchor`` beside ``agent.db``."""
+    """Return the path of a log's anchor: ``agent.db.anchor`` next to ``agent.db``."""
     return log.with_name(f"{log.name}.anchor")
 
 
 class Anchor:
-    """The file of one log. Written under the write lock of the log only; read by anybody."""
+    """The anchor file of one log. Writers need the write lock of the log; readers need no lock."""
 
     def __init__(self, path: Path | None, *, of: Path | None = None) -> None:
-        """``path`` None is no anchor: it knows nothing and keeps nothing.
+        """Create an anchor for the file at ``path``, or one that stores nothing if ``path`` is None.
 
-        ``of``: the log; whoever may use it may use a new anchor.
+        ``of`` is the log; a new anchor file gets its permissions.
         """
         self.path = path
         self._of = of
         self._file: IO[bytes] | None = None
         self._slots: dict[bytes, int] = {}
-        """Where the line of a conversation is; of some, or of all among the first ``_known`` lines."""
+        """Offsets of lines by fingerprint: of some conversations, or of all among the first ``_known``
+        lines.
+        """
         self._known = 0
         self._threads = threading.Lock()
         self._fails = False
 
     def find(self, thread_id: str) -> Anchored | None:
-        """What is known of a conversation. Read it before the log that it is compared with."""
+        """Return the anchored event of a conversation, or None. Call it before you read the log."""
         name = fingerprint(thread_id)
         with self._threads:
             if self._file is not None and self._is_here(self._file):
@@ -99,19 +101,19 @@ class Anchor:
         return max((x for x in lines if x), key=lambda line: line.version, default=None)
 
     def newest(self) -> Anchored | None:
-        """What was stored last, in whatever conversation; its fingerprint is not known."""
+        """Return the event that was stored last in any conversation. Its fingerprint is unknown."""
         if self.path is None:
             return None
         first = self._first()
         line = _read(first)
         if first and line is None:
-            # Damaged: the lines themselves say it as well.
+            # If this line is damaged, the check of the lines reports it as well.
             lines, _ = self.lines()
             line = max(lines.values(), key=lambda line: line.number, default=None)
         return line
 
     def lines(self) -> tuple[dict[bytes, Anchored], int]:
-        """Everything that is known, and how many lines are damaged."""
+        """Return all intact lines by fingerprint, and the number of damaged lines."""
         data = self._content()
         found: dict[bytes, Anchored] = {}
         first = _read(data[:SIZE])
@@ -125,7 +127,7 @@ class Anchor:
         return found, damaged
 
     def changed(self, since: bytes) -> tuple[list[Anchored], bytes]:
-        """The lines that are not as they were in a content that was read before, and the content now."""
+        """Return the lines that differ from the content ``since``, and the content now."""
         if since and self._first() == since[:SIZE]:
             return [], since
         data = self._content()
@@ -134,9 +136,10 @@ class Anchor:
         return [line for line in new if line is not None], data
 
     def keep(self, mark: Mark, everything: Callable[[], Iterable[Mark]]) -> None:
-        """Note the newest event of a conversation. A failure is only logged: the event is stored.
+        """Record the newest event of a conversation. A failure is only logged, because the event is
+        stored.
 
-        ``everything``: what a file that is not there yet begins with.
+        ``everything`` gives the first content of a file that does not exist yet.
         """
         if self.path is None:
             return
@@ -149,17 +152,17 @@ class Anchor:
                 file.seek(0)
                 file.write(_line(_TITLE, mark))
             self._fails = False
-        except STORE_ERRORS as error:  # Of the log as well, which a new file is made from.
+        except STORE_ERRORS as error:  # Includes errors of the log, which a new file is built from.
             self._tell("written", error)
 
     def renew(self, marks: Iterable[Mark], *, sync: bool = True) -> None:
-        """Write the file anew; what it knew before is forgotten, also after a loss of power.
+        """Rewrite the file with these lines only, safely even if power is lost.
 
-        ``sync``: no where it is the first one of a log that is written to: without it, the next
-        writer makes one of the log again.
+        ``sync=False`` is for the first anchor of a log that is being written: if it is lost, the next
+        writer rebuilds it from the log.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         if self.path is None:
             return
@@ -175,7 +178,7 @@ class Anchor:
             sync_names(self.path.parent)
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
         self._file, self._known, self._slots = None, 0, {}
@@ -207,18 +210,20 @@ class Anchor:
         if self._file is None:
             if not self.path.exists() or not self.path.stat().st_size:
                 self.renew(everything(), sync=False)
-            # Without a buffer: every write is one call of the system, and whole or nothing in practice.
+            # Unbuffered: each write is one system call, which in practice succeeds completely or
+            # not at all.
             self._file = self.path.open("r+b", buffering=0)
         return self._file
 
     def _is_here(self, file: IO[bytes]) -> bool:
-        # Renewed or deleted by another process, in which case nobody would read what is written.
+        # Another process replaced or deleted the file, so that no reader would see a write to it.
         return os.fstat(file.fileno()).st_nlink > 0
 
     def _slot(self, file: IO[bytes], name: bytes) -> int:
         slot = self._slots.get(name)
         if slot is None and not self._known:
-            # Most processes go on with what is there: looking for one is quicker than learning all.
+            # Most processes continue existing conversations: finding one line is faster than
+            # reading all.
             file.seek(0)
             slot = next(_places(file.read(), name), None)
         if slot is None:
@@ -229,7 +234,7 @@ class Anchor:
         return slot
 
     def _look_up(self, file: IO[bytes], name: bytes) -> int | None:
-        # Others may have added lines since the last look.
+        # Other processes may have added lines since the last read.
         file.seek(self._known * SIZE)
         while data := file.read(SIZE * 8_192):
             for start in range(0, len(data), SIZE):
@@ -247,10 +252,10 @@ def _places(data: bytes, name: bytes) -> Iterator[int]:
 
 
 def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
-    """Write an anchor into a file that was made for it.
+    """Write an anchor into a file that was created for it.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with path.open("wb") as file:
         newest = Mark("", 0, "-" * 64, 0)
@@ -279,11 +284,11 @@ def _read(line: bytes) -> Anchored | None:
 
 
 def read_exported(path: Path) -> Iterator[Anchored]:
-    """The lines of an anchor that was exported; damaged ones are left out.
+    """Yield the intact lines of an exported anchor.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no anchor.
+        OSError: the file cannot be read.
+        ValueError: the file is not an anchor.
     """
     found, _ = Anchor(path).lines()
     if not path.read_bytes().startswith(_TITLE) and not found:

@@ -1,4 +1,4 @@
-"""Holding a log against its anchor: what was stored once must be there, or nothing goes on."""
+"""Compare a log with its anchor, and refuse to continue if stored events are missing."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,27 +24,28 @@ _NEWEST = """
     FROM streams JOIN stored_events e ON originator_id = streams.id AND originator_version =
         (SELECT max(originator_version) FROM stored_events WHERE originator_id = streams.id)
 """
-"""Of each stream its newest event, found in the index without reading the others."""
+"""Query for the newest event of each stream. It uses the index and reads no other rows."""
 
 
 class HeldLog:
-    """A log and its anchor."""
+    """A log together with its anchor."""
 
     def __init__(self, path: Path, anchor: Anchor, recorder: LogRecorder) -> None:
         self._path = path
         self.anchor = anchor
         self._recorder = recorder
         self._proved = b""
-        """The content of the anchor that a scan of the log has borne out."""
+        """Anchor content that a scan of the log has confirmed."""
         self._admitted = False
 
     def hold(self, thread_id: str, known: Anchored | None, head: Head, at: int | None) -> None:
-        """Refuse a load that ended at ``head``, if ``known``, read before it, says that more was stored.
+        """Reject a load that ended at ``head`` if the anchor knows a newer event.
 
-        ``at``: the version that was asked for, if one was.
+        ``known`` was read from the anchor before the load. ``at`` is the requested version, if there
+        was one.
 
         Raises:
-            LogBehindAnchor: as said.
+            LogBehindAnchor: the log lacks events that were stored.
         """
         if known is None:
             return
@@ -55,12 +56,12 @@ class HeldLog:
             raise self._other(thread_id, known.version)
 
     def admit(self) -> None:
-        """Refuse to append to a log that lacks what was stored, in whatever conversation.
+        """Refuse to append to a log that lacks stored events of any conversation.
 
-        Looked at once: later on, each conversation is held by its newest event.
+        The log is checked once. Later, each conversation is checked by its newest event.
 
         Raises:
-            LogBehindAnchor: as said.
+            LogBehindAnchor: the log lacks events that were stored.
         """
         if self._admitted or self.anchor.path is None:
             return
@@ -78,35 +79,36 @@ class HeldLog:
         self._admitted = True
 
     def keep(self, thread_id: str, head: Head, number: int | None = None) -> None:
-        """Note what was just committed, under the write lock. ``number``: its position in the log."""
+        """Record an event that was just committed under the write lock. ``number`` is its log position."""
         if self.anchor.path is not None:
             place = self._recorder.max_notification_id() if number is None else number
             self.anchor.keep(Mark(thread_id, head.version, head.link, place), self.marks)
 
     def keep_all(self, heads: Mapping[str, tuple[Head, int | None]]) -> None:
-        """The same for several conversations that were committed together."""
+        """Record the newest events of several conversations that were committed together."""
         unknown = self.anchor.path is not None and any(n is None for _, n in heads.values())
         numbers = {mark.thread_id: mark.number for mark in self.marks()} if unknown else {}
         for thread_id, (head, number) in heads.items():
             self.keep(thread_id, head, numbers.get(thread_id) if number is None else number)
 
     def prove(self, changed: list[Anchored], seen: Mapping[str, int], after: int) -> None:
-        """Refuse a scan that began ``after`` a number and did not come to what is anchored.
+        """Reject a scan that did not reach the anchored events.
 
-        ``changed``: read before the scan; ``seen``: the newest version of each stream in it.
+        ``changed`` was read before the scan, which began after the log position ``after``. ``seen`` has
+        the newest version of each stream in it.
 
         Raises:
-            LogBehindAnchor: as said.
+            LogBehindAnchor: the log lacks events that were stored.
         """
         names = {fingerprint(stream): stream for stream in seen} if changed else {}
         for line in changed:
             stream = names.get(line.fingerprint, "")
-            # What lies before was seen by the scan that came so far.
+            # The scan that reached this position has seen everything before it.
             if line.number > after and seen.get(stream, 0) < line.version:
                 raise self._behind(stream, line.version, seen.get(stream, 0))
 
     def check(self, mapper: EventMapper, *others: Held) -> Checked:
-        """Everything that is wrong with the log, as it stands to its anchor and to ``others``."""
+        """Report all damage of the log, including where it disagrees with its anchor and with ``others``."""
         lines, _ = self.anchor.lines()
         held = Held(lines, f"the anchor {self.anchor.path}")
         found = check_log(self._recorder, mapper, held, *others)
@@ -118,27 +120,27 @@ class HeldLog:
         return found
 
     def renew(self) -> None:
-        """Write the anchor anew from the log as it is.
+        """Rebuild the anchor from the log.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the anchor cannot be written.
         """
         self.anchor.renew(list(self.marks()))
         self._admitted, self._proved = False, b""
 
     def changed(self) -> tuple[list[Anchored], bytes]:
-        """What a scan that begins now must come to, and what to remember when it did."""
+        """Return the lines that a new scan must confirm, and the content to pass to ``proved`` after it."""
         return self.anchor.changed(self._proved)
 
     def proved(self, content: bytes) -> None:
-        """A scan has borne out this content of the anchor."""
+        """Note that a scan has confirmed this content of the anchor."""
         self._proved = content
 
     def marks(self) -> Iterator[Mark]:
-        """The newest event of each conversation, as the log has it.
+        """Yield the newest event of each conversation according to the log.
 
         Raises:
-            LogDamaged: a row does not say which event it is.
+            LogDamaged: the columns of a row do not identify an event.
         """
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(_NEWEST, (LONGEST_FRAME,))
@@ -188,7 +190,7 @@ class HeldLog:
 
 
 def way_out(log: Path, anchor: Path | None) -> str:
-    """What can be done about a log that is behind its anchor."""
+    """Return advice for a log that is behind its anchor."""
     return (
         f"Nothing was changed. Put the newer file back; or copy what is here with `refold salvage "
         f"NEW.db --db {log}`; or, to go on with the log as it is, `refold anchor --accept --db {log}` "
@@ -197,10 +199,10 @@ def way_out(log: Path, anchor: Path | None) -> str:
 
 
 def refuse_lost(log: Path, anchor: Anchor) -> None:
-    """Refuse to begin anew where a log was: its file is gone or empty, and its anchor is not.
+    """Refuse to create a new log where a log is missing or empty but its anchor still has lines.
 
     Raises:
-        LogBehindAnchor: as said.
+        LogBehindAnchor: the log was lost.
     """
     if log.exists() and log.stat().st_size:
         return

@@ -1,4 +1,4 @@
-"""Names and shapes of stored events, and the upcasters from older shapes: where stored bytes become values."""
+"""Names and shapes of stored events, upcasters of older shapes, and decoding of stored bytes."""
 
 import json
 import re
@@ -17,10 +17,10 @@ from refold.domain.value import build_unvalidated, from_stored, is_object
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
-"""Turns the fields of shape n of an event into those of shape n + 1."""
+"""A function that converts the fields of an event from shape n to shape n + 1."""
 
-# What holds for a compaction of shape 1 where shape 2 says more. Written out, not taken from the
-# defaults of today: those may change, and what happened then must not.
+# Values for a compaction of shape 1, which lacks some fields of shape 2. They are written out
+# because today's defaults may change, and the meaning of old events must not.
 POLICY_2: Mapping[str, Any] = MappingProxyType(
     {
         "keep_tokens": 0,
@@ -122,7 +122,7 @@ def _performed_4(fields: Json) -> Json:
 
 
 def _appended(fields: Json) -> Json:
-    return fields  # Shape 2 may name the author, further fields and unknown blocks of the message.
+    return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
 
 def _flushed(fields: Json) -> Json:
@@ -151,11 +151,12 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
 )
 
 
-# These names and shapes are in people's files: add, never rename a class. A golden file pins each of them.
+# Users' files contain these names and shapes: add classes, but never rename one. A golden file pins
+# each of them.
 NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
     {re.sub(r"\B([A-Z])", r"_\1", cls.__name__).lower(): cls for cls in get_args(events.Event)}
 )
-"""The stored name of each event: that of its class, in snake case."""
+"""Stored name of each event: its class name in snake case."""
 SNAPSHOT = "conversation_snapshot"
 SHAPES: Mapping[str, int] = MappingProxyType(
     {
@@ -183,15 +184,16 @@ class NewerShape(CodecError):
 
 
 def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
-    """The stored name, shape and payload of an event or a snapshot."""
+    """Return the stored name, shape and payload of an event or a snapshot."""
     name = SNAPSHOT if isinstance(event, Conversation) else _NAME_OF[type(event)]
-    # A default may change one day, and old events must keep their meaning: they are stored in full.
-    # Those of a message are "nothing" and stay, and messages are what a log is full of.
+    # Defaults may change and old events must keep their meaning, so all fields are stored. The
+    # defaults of a message mean "nothing" and never change; leaving them out saves space, because a
+    # log consists mostly of messages.
     brief = name == "message_appended"
     try:
         payload = event.model_dump_json(exclude_defaults=brief).encode()
     except PydanticSerializationError:
-        # Lone surrogates have no UTF-8; JSON can escape them.
+        # Lone surrogates have no UTF-8 form, but JSON can escape them.
         payload = json.dumps(event.model_dump(exclude_defaults=brief), default=str).encode()
     return name, SHAPES[name], payload
 
@@ -204,11 +206,11 @@ def decode(
     shapes: Mapping[str, int] = SHAPES,
     upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
 ) -> events.Event:
-    """The event that a payload holds, brought up to the newest shape.
+    """Decode a payload into an event of the newest shape.
 
     Raises:
         NewerShape: the name or shape is not known yet.
-        CodecError: the fields do not make an event.
+        CodecError: the fields are not valid for the event.
     """
     if name not in NAMES or shape > shapes[name]:
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
@@ -229,10 +231,10 @@ def decode(
 
 
 def key_of(name: str, payload: bytes) -> str | None:
-    """The idempotency key of a message that was stored with one; nothing else of it is looked at.
+    """Return the idempotency key of a stored message, or None. No other field is checked.
 
     Raises:
-        CodecError: the payload is no object.
+        CodecError: the payload is not a JSON object.
     """
     if name != _MESSAGE_APPENDED or b'"key"' not in payload:
         return None
@@ -241,7 +243,7 @@ def key_of(name: str, payload: bytes) -> str | None:
 
 
 def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
-    """The state that a snapshot holds; None if it is of another shape: then it is not used."""
+    """Decode the state in a snapshot. Return None for a snapshot of another shape, which is not used."""
     if shape != SHAPES[SNAPSHOT]:
         return None
     try:
@@ -268,8 +270,8 @@ def _lenient(payload: bytes) -> object:
 
 
 def _message_appended(fields: Json) -> events.MessageAppended:
-    # Most events are messages, and the digest has shown these bytes to be the ones that a validated
-    # event was stored as; validating the content again would double the cost of every load.
+    # Most events are messages. The digest has proved that these bytes are those of a validated
+    # event; validating again would double the cost of every load.
     try:
         message = fields["message"]
         content = message["content"]

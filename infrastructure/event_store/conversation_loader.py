@@ -1,4 +1,4 @@
-"""Folds a stream that is read batch by batch into state and window."""
+"""Fold a stream, read batch by batch, into a state and a window."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -33,23 +33,26 @@ from .snapshots import BATCH, MessageReader, SnapshotStore, stored_run, trimmed
 
 
 class StreamFolding:
-    """What was folded so far: the state from the event behind it on, the window from its live messages on."""
+    """The state and the window folded so far. The window starts at the live messages."""
 
     def __init__(self, state: Conversation, undone: frozenset[str] = frozenset()) -> None:
-        """``state``: of a snapshot, or of the beginning; ``undone``: compactions known to be undone."""
+        """Start from ``state``: that of a snapshot, or the initial one.
+
+        ``undone`` has the compactions that are known to be reverted.
+        """
         self.state = state
         self.window = Window()
         self.head = Head()
         self.link = ""
-        """Of the event that the state began at."""
+        """Link of the event that the state started from."""
         self.undone = undone
         self.lacks = False
-        """Whether the window lacks messages that an undone compaction had covered."""
+        """Whether the window lacks messages that a reverted compaction had covered."""
         self._version = state.version
         self._performed: set[str] = set()
 
     def begin(self, early: Sequence[Event]) -> None:
-        """Fold what is shown of before the live messages."""
+        """Fold the older events that are still shown."""
         self.window = project(self.window, early)
 
     def take(self, recorded: Sequence[RecordedEvent]) -> None:
@@ -66,8 +69,8 @@ class StreamFolding:
         self.head = Head(recorded[-1].originator_version, recorded[-1].link)
 
     def _note_undone(self, events: Sequence[Event], new: Sequence[Event]) -> None:
-        # Behind a snapshot, what is undone may have covered what was never read; behind an earlier batch,
-        # what was dropped from the window there.
+        # A reverted compaction may have covered messages that were never read because of the
+        # snapshot, or that an earlier batch removed from the window.
         undone = frozenset(undone_by(events)) - self.undone
         is_dropped = not self._performed.isdisjoint(undone)
         self.lacks = self.lacks or is_dropped or (self._version > 0 and must_reload(new))
@@ -86,7 +89,7 @@ class Stream(NamedTuple):
 
 
 class StreamLoader:
-    """Reads streams. Raises ``LogDamaged`` where an event is missing, changed or out of line."""
+    """A loader of streams. It raises ``LogDamaged`` if an event is missing, changed or out of order."""
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class StreamLoader:
         held: HeldLog,
         forget: Callable[[], None],
     ) -> None:
-        """``forget``: see ``looked_twice``."""
+        """Create a loader. ``forget`` is the callback that ``looked_twice`` calls before its second read."""
         self._recorder = recorder
         self._held = held
         self._mapper = mapper
@@ -104,7 +107,7 @@ class StreamLoader:
         self._forget = forget
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
-        """The stream at version ``at``, or now; nothing of it may be missing."""
+        """Load the complete stream at version ``at``, or as it is now."""
         return self._looked(lambda: self._load_held(thread_id, at))
 
     def _load_held(self, thread_id: str, at: int | None) -> Stream:
@@ -120,11 +123,11 @@ class StreamLoader:
         state = snapshot.state if snapshot else Conversation()
         run = self._read_on(StreamFolding(state), thread_id, at)
         if snapshot and run.link != snapshot.link:
-            # The snapshot is of another history: never let it stand for missing events.
+            # The snapshot belongs to another history. It must not hide missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
             return self._load(thread_id, at)
         while run.lacks:
-            # A compaction was undone: what it had covered lies before what was read.
+            # A compaction was reverted, and it had covered messages before the part that was read.
             run = self._read_on(StreamFolding(run.state, run.undone), thread_id, at)
         return Stream(LoadedConversation(thread_id, run.state, run.window), run.head)
 
@@ -149,18 +152,18 @@ class StreamLoader:
         return MessageReader(thread_id, self._batches, self._envelopes)
 
     def after(self, stream: Stream, events: Sequence[Event], head: Head) -> Stream:
-        """The stream with events that were stored since, none of which undoes a compaction."""
+        """Return the stream with these new events. None of them may revert a compaction."""
         loaded = stream.loaded.after(events)
         window = trimmed(loaded.window, loaded.state, self._messages(loaded.thread_id))
         return Stream(LoadedConversation(loaded.thread_id, loaded.state, window), head)
 
     def copied(self, loaded: LoadedConversation, into: str) -> LoadedConversation:
-        """The conversation under another name, under which its events are stored as well."""
+        """Return the conversation under the name of its copy."""
         window = loaded.window.read_from(self._messages(into))
         return LoadedConversation(into, loaded.state, window)
 
     def catch_up(self, stream: Stream) -> Stream:
-        """The stream with what was appended since, after a check that its head still stands."""
+        """Return the stream with the events appended since, after checking that its head is unchanged."""
         return self._looked(lambda: self._caught_up(stream))
 
     def _caught_up(self, stream: Stream) -> Stream:
@@ -180,7 +183,7 @@ class StreamLoader:
             stream = self.after(stream, events, head)
 
     def _newer(self, thread_id: str, head: Head) -> Sequence[StoredEvent]:
-        """The next events behind the head."""
+        """Return the next events after the head."""
         rows = self._recorder.select_events(thread_id, gt=max(0, head.version - 1), limit=BATCH)
         if not head.version:
             return rows
@@ -189,7 +192,9 @@ class StreamLoader:
         return rows[1:]
 
     def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
-        """The events from version ``first`` to ``last``, each following the one before it."""
+        """Return the events from version ``first`` to ``last``, after checking that each follows the one
+        before it.
+        """
         batches = partial(self._batches, thread_id, first, last)
         return self._looked(lambda: [event for batch in batches() for event in batch])
 
@@ -223,7 +228,7 @@ class StreamLoader:
         return self._looked(lambda: [opened(self._mapper, row) for row in select()])
 
     def _envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
-        """Names and checked envelopes of the events from version ``first`` on."""
+        """Yield the names and checked envelopes of the events from version ``first`` on."""
         after = first - 1
         while found := self._looked(partial(self._unsealed, thread_id, after)):
             yield from found
@@ -237,7 +242,7 @@ class StreamLoader:
         ]
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
-        """The events with these versions that are there, each following the one before it."""
+        """Return the existing events with these versions, each checked against the one before it."""
         return self._looked(lambda: self._read_at(thread_id, versions))
 
     def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
@@ -257,12 +262,13 @@ class StreamLoader:
         return found
 
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
-        """What lies before the live messages and is still shown: messages that are kept on purpose,
-        the decisions that shorten parts of them, pinned texts, a summary that is active again, and the
-        choice of the memories that are quoted.
+        """Return the older events that are still shown.
+
+        These are pinned messages and texts, decisions that shorten parts of messages, a summary that is
+        active again, and the choice of quoted memories.
         """
         if state.older_live:
-            return []  # Then everything is read.
+            return []  # In this case everything is read.
         before = state.live_from
         messages = {m.version: m.message_id for m in state.live if m.version < before}
         decisions = {v for m in state.live if m.version < before for v in m.offloads if v < before}
@@ -296,10 +302,10 @@ class StreamLoader:
 
 
 def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
-    """Check that an event comes right after the one with this link and version.
+    """Check that an event directly follows the event with this link and version.
 
     Raises:
-        LogDamaged: an event between them is missing, or it follows another one.
+        LogDamaged: an event between them is missing, or the event follows another one.
     """
     if version is not None and event.originator_version != version + 1:
         raise LogDamaged(event.originator_id, version + 1, "the event is missing")
@@ -310,7 +316,7 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
 
 
 def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
-    """Open a row; damage becomes an error of the log that names the place."""
+    """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
         return mapper.to_domain_event(row)
     except (EnvelopeError, CodecError) as error:
@@ -319,7 +325,7 @@ def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
 
 
 def unsealed(mapper: EventMapper, place: Place, state: object) -> Envelope:
-    """Check a row without decoding it; damage becomes an error of the log that names the place."""
+    """Check a row without decoding it. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
         return mapper.unsealed_columns(place, state)
     except EnvelopeError as error:
@@ -327,7 +333,7 @@ def unsealed(mapper: EventMapper, place: Place, state: object) -> Envelope:
 
 
 def opened_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
-    """The same for a row that comes as its columns, without its link."""
+    """Check and decode a row that is given as columns without its link."""
     try:
         return mapper.open(place, state)
     except (EnvelopeError, CodecError) as error:

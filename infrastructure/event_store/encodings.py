@@ -1,4 +1,4 @@
-"""Payloads compressed with zstandard, alone or with a dictionary that was trained on a log."""
+"""Compress payloads with zstandard, with or without a dictionary that was trained on a log."""
 
 import threading
 from collections.abc import Sequence
@@ -13,22 +13,22 @@ from .encryption import Key, Keys
 from .envelope import PLAIN, PROOF_BYTES, Envelope, EnvelopeError, Place, PlainHead, Shelf, Unsealed
 
 LEVEL = 12
-"""Old payloads are compressed once and read rarely; above, time grows and size hardly falls."""
+"""Compression level. Old payloads are compressed once; higher levels take longer and save little."""
 DICTIONARY_BYTES = 64 * 1024
 LARGEST = 64 * 1024 * 1024
-"""Bytes that a payload has at most: damaged bytes must not claim all memory."""
+"""Maximum number of bytes of a payload. It keeps damaged bytes from using all memory."""
 FEWEST_SAMPLES = 16
-"""With fewer, a dictionary costs more than it saves."""
+"""Minimum number of samples. With fewer, a dictionary costs more than it saves."""
 
 
 class Compressor:
-    """Compresses and decompresses with one dictionary, or with none."""
+    """A compressor and decompressor with one dictionary, or without one."""
 
     def __init__(self, dictionary: bytes | None) -> None:
         import zstandard
 
         data = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
-        # One at a time may use each: the library lets go of Python's own lock.
+        # One lock each, because the library releases the global interpreter lock.
         self._lock = threading.Lock()
         self._made_by = zstandard
         self._reader = zstandard.ZstdDecompressor(dict_data=data)
@@ -38,12 +38,12 @@ class Compressor:
         )
 
     def compress(self, payload: bytes) -> bytes:
-        """The payload compressed."""
+        """Return the compressed payload."""
         with self._lock:
             return self._writer.compress(payload)
 
     def decompress(self, stored: bytes) -> bytes:
-        """The payload as it was.
+        """Return the original payload.
 
         Raises:
             EnvelopeError: the bytes were changed.
@@ -58,10 +58,10 @@ class Compressor:
 
 
 def require_zstandard() -> None:
-    """Refuse to compress or decompress where the library is missing.
+    """Check that the zstandard library is installed.
 
     Raises:
-        InvalidSetting: names the extra to install.
+        InvalidSetting: the library is missing; the message names the extra to install.
     """
     if find_spec("zstandard") is None:
         raise InvalidSetting(
@@ -70,7 +70,7 @@ def require_zstandard() -> None:
 
 
 def trained_dictionary(samples: Sequence[bytes]) -> bytes | None:
-    """A dictionary of what samples have in common; None where there are too few of them."""
+    """Train a dictionary on samples, or return None if there are too few of them."""
     import zstandard
 
     if len(samples) < FEWEST_SAMPLES:
@@ -79,14 +79,14 @@ def trained_dictionary(samples: Sequence[bytes]) -> bytes | None:
     try:
         return zstandard.train_dictionary(size, list(samples), level=LEVEL).as_bytes()
     except zstandard.ZstdError:
-        return None  # Too short, or too much alike, to be worth one.
+        return None  # The samples are too short or too similar to be worth a dictionary.
 
 
 ZSTD, AES = "zstd", "aes"
 HIDDEN = "-"
-"""What stands in the field of a salt that is encrypted."""
+"""Text in the salt field of an envelope whose salt is encrypted."""
 LOOK_AGAIN = 1.0
-"""Seconds for which it is believed that a log without encrypted events still has none."""
+"""Seconds before a log without encrypted events is checked for them again."""
 
 
 class DictionaryDamaged(EnvelopeError):
@@ -103,33 +103,33 @@ class Encodings:
     def __init__(self, keys: Keys, shelf: Shelf) -> None:
         self._keys = keys
         self._shelf = shelf
-        # A few dictionaries are in use at once, at the most while one takes the place of another.
+        # Few dictionaries are in use at once: usually one, and two while one replaces another.
         self._compressor = lru_cache(maxsize=8)(self._made)
         self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
         self._heads: dict[str, PlainHead] = {}
         self._looks_again = 0.0
-        """When the shelf is asked again whether the log is encrypted by now."""
+        """Time at which to check again whether the log has become encrypted."""
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the key of what is written from now on."""
+        """Fingerprint of the key that new events are encrypted with, or None."""
         return self._keys.fingerprint
 
     def reading(self, shelf: Shelf) -> "Encodings":
-        """See ``Encoder``."""
+        """Return an encoder for another file, with the same keys."""
         return Encodings(self._keys, shelf)
 
     def compressed(self, dictionary: int | None) -> str:
-        """The encoding of payloads that are compressed from now on."""
+        """Return the encoding of payloads that are compressed from now on."""
         step = ZSTD if dictionary is None else f"{ZSTD}:{dictionary}"
         return f"{step},{self.encoding}" if self.encoding else step
 
     def prepare(self, dictionary: int | None) -> None:
-        """Read a dictionary now, while no transaction is open that could wait for this one."""
+        """Read a dictionary now, before a transaction is open that could wait for this read."""
         self._compressor("" if dictionary is None else str(dictionary))
 
     def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
-        """See ``Encoder``."""
+        """Return the text of the salt field and the payload in the envelope's encoding."""
         salt, stored = envelope.salt, envelope.payload
         for step in envelope.encoding.split(","):
             kind, _, which = step.partition(":")
@@ -142,11 +142,11 @@ class Encodings:
         return salt, stored
 
     def decode(self, place: Place, envelope: Envelope) -> Envelope:
-        """See ``Encoder``.
+        """Return the envelope with the original salt and payload.
 
         Raises:
-            EnvelopeError: the stored bytes were changed, or belong elsewhere.
-            LogLocked: they are encrypted with a key that was not given.
+            EnvelopeError: the stored bytes were changed, or belong to another place.
+            LogLocked: the bytes are encrypted with a key that was not given.
         """
         salt, payload = envelope.salt, envelope.payload
         for step in reversed(envelope.encoding.split(",")):
@@ -162,9 +162,10 @@ class Encodings:
         return envelope._replace(salt=salt, payload=payload)
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
-        """See ``Encoder``: of each stream, only what lay there before the log had a key may be plain.
+        """Reject a plain event that was stored after the log had a key.
 
-        Digests and links can be made by anybody; what says how far it may be plain is encrypted.
+        Anyone can compute digests and links, so the version up to which a stream may be plain is stored
+        encrypted.
         """
         if not self.encoding or AES in envelope.encoding or not place.stream:
             return
@@ -181,12 +182,12 @@ class Encodings:
             raise Unsealed("it is not encrypted, and not the event that lay here before the key")
 
     def proof(self, said: bytes) -> bytes:
-        """See ``Encoder``."""
+        """Return a proof for ``said``, made with the key if the log has one."""
         key = self._keys.writing
         return PLAIN.proof(said) if key is None else key.proof(said)
 
     def proves(self, said: bytes, proof: bytes) -> bool:
-        """See ``Encoder``."""
+        """Return whether ``proof`` was made for ``said``."""
         if not self.encoding:
             return PLAIN.proves(said, proof)
         fingerprint = proof[:-PROOF_BYTES].hex()
@@ -196,26 +197,28 @@ class Encodings:
             return False
 
     def look_again(self) -> None:
-        """The log has a key by now, unless what is being done fails."""
+        """Check the log for a key again if the current operation succeeds."""
         self._looks_again = 0.0
 
     def unlock(self) -> None:
-        """Make sure that everything in the log can be read.
+        """Check that every event in the log can be decrypted.
 
         Raises:
-            LogLocked: a key is missing or another one.
-            LogDamaged: the note of the keys was taken out.
+            LogLocked: a key is missing or wrong.
+            LogDamaged: the record of the keys was removed.
         """
         fingerprints, newest = self._shelf.fingerprints(), self._shelf.newest_key()
         own = self._keys.fingerprint
         if fingerprints and own is not None and newest == own not in fingerprints:
-            self._shelf.refuse_unnoted()  # It was changed.
+            self._shelf.refuse_unnoted()  # The row was changed.
         for fingerprint in fingerprints:
             self._keys.key(fingerprint)
         if self.encoding and not fingerprints:
             self._shelf.refuse_unnoted()
         if newest is not None and not self.encoding:
-            self._keys.key(newest)  # What is written now without a key, nobody would believe.
+            self._keys.key(
+                newest
+            )  # A reader with the key would reject an event that is written without it.
 
     def _plain_head(self, stream: str) -> PlainHead | None:
         known = self._heads.get(stream)
@@ -229,7 +232,7 @@ class Encodings:
         return found
 
     def _known_key(self, fingerprint: str) -> Key:
-        # Damage of the frame must not be taken for a key that is missing.
+        # A damaged frame must not be reported as a missing key.
         if not self._keys.has(fingerprint) and fingerprint not in self._shelf.fingerprints():
             raise EnvelopeError("it names a key that this log was never written with")
         return self._keys.key(fingerprint)
@@ -244,10 +247,10 @@ class Encodings:
 
 
 def _bound(place: Place, envelope: Envelope) -> bytes:
-    """What a ciphertext is bound to, so that it is of no use anywhere else.
+    """Return the bytes that a ciphertext is bound to, so that it is useless in any other place.
 
-    With the link before it: who has no key can give it no other past. Of an erased event, the digest
-    cannot be compared with anything else.
+    They include the previous link: without the key, an event cannot be given another history. The
+    digest of an erased event cannot be compared with anything else.
     """
     stream, version, name = place
     _, at, _, digest, previous, _, erased, _ = envelope

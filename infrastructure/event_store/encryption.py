@@ -1,4 +1,4 @@
-"""Keys of an encrypted log, and the cipher: AES-256-GCM, bound to the place of each event."""
+"""Keys and cipher of an encrypted log: AES-256-GCM, bound to the place of each event."""
 
 import binascii
 import hmac
@@ -25,42 +25,42 @@ KEY_FORM = "32 bytes as 64 hexadecimal digits or as base64"
 WHERE = "REFOLD_ENCRYPTION_KEY or the option encryption_key"
 
 KeyCallback = Callable[[str | None], bytes | str]
-"""Gives keys: for None the one to write with, else the one with this fingerprint."""
+"""A function that returns the key with this fingerprint, or the key to write with for None."""
 KeySource = bytes | str | KeyCallback
 
 
 class Key(NamedTuple):
-    """A key and its fingerprint, which may be shown; the bytes of the key are kept nowhere else."""
+    """A key and its fingerprint. The fingerprint may be shown; the key is stored nowhere else."""
 
     fingerprint: str
     cipher: "AESGCM"
     prover: bytes
-    """Made from the key: what proofs are made with."""
+    """Secret derived from the key, which proofs are made with."""
 
     def __repr__(self) -> str:
-        """The fingerprint alone."""
+        """Return a representation with the fingerprint only."""
         return f"Key({self.fingerprint})"
 
     def proof(self, said: bytes) -> bytes:
-        """What nobody without the key can make of ``said``, the fingerprint before it."""
+        """Return the fingerprint and a proof for ``said`` that cannot be made without the key."""
         return (
             bytes.fromhex(self.fingerprint) + hmac.digest(self.prover, said, "sha256")[:PROOF_BYTES]
         )
 
     def proves(self, said: bytes, proof: bytes) -> bool:
-        """Whether ``proof`` was made of ``said``, with this key."""
+        """Return whether ``proof`` was made for ``said`` with this key."""
         return hmac.compare_digest(proof, self.proof(said))
 
     def encrypt(self, plain: bytes, bound: bytes) -> bytes:
-        """The bytes encrypted, with a new nonce before them."""
+        """Return the encrypted bytes after a new nonce."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         return nonce + self.cipher.encrypt(nonce, plain, bound)
 
     def decrypt(self, stored: bytes, bound: bytes) -> bytes:
-        """The bytes as they were.
+        """Return the decrypted bytes.
 
         Raises:
-            EnvelopeError: they were changed, or are bound to something else.
+            EnvelopeError: the bytes were changed, or are bound to another place.
         """
         from cryptography.exceptions import InvalidTag
 
@@ -71,37 +71,37 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """The keys that a process was given; each is asked for once."""
+    """The keys of a process. Each is requested once."""
 
     def __init__(self, source: KeySource | None = None) -> None:
-        """``source``: a key, or a callback that gives keys; None where nothing is encrypted.
+        """Create keys from a key, a callback that returns keys, or None for no encryption.
 
         Raises:
-            InvalidSetting: it is no key, or encrypting needs a library that is missing.
-            LogLocked: the callback gave no key to write with.
+            InvalidSetting: the key is not valid, or a library for encryption is missing.
+            LogLocked: the callback returned no key to write with.
         """
         self._ask: KeyCallback | None = source if callable(source) else None
         self._known: dict[str, Key] = {}
         self.writing: Key | None = None
-        """The key of what is written from now on."""
+        """Key that new events are encrypted with, or None."""
         if source is not None:
             self.writing = key_of(self._asked(None) if callable(source) else source)
             self._known[self.writing.fingerprint] = self.writing
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the key to write with; None where nothing is encrypted."""
+        """Fingerprint of the key to write with, or None without encryption."""
         return None if self.writing is None else self.writing.fingerprint
 
     def has(self, fingerprint: str) -> bool:
-        """Whether this key is at hand already."""
+        """Return whether the key with this fingerprint is already loaded."""
         return fingerprint in self._known
 
     def key(self, fingerprint: str) -> Key:
-        """The key with this fingerprint.
+        """Return the key with this fingerprint.
 
         Raises:
-            LogLocked: it was not given; the message says which one is needed.
+            LogLocked: the key was not given; the message names the fingerprint.
         """
         known = self._known.get(fingerprint)
         if known is None:
@@ -122,7 +122,7 @@ class Keys:
         try:
             return self._ask(fingerprint)
         except Exception as error:
-            # Its text may quote a key: only its kind is told.
+            # The text of the error may contain a key, so only its type is reported.
             raise LogLocked(
                 f"asked for the key {wanted}, the callback encryption_key failed "
                 f"({type(error).__name__}); nothing was changed"
@@ -142,10 +142,10 @@ class Keys:
 
 
 def key_of(given: object) -> Key:
-    """The key that these bytes or this text say.
+    """Parse a key that is given as bytes or text.
 
     Raises:
-        InvalidSetting: they say none, or the library that encrypts is missing.
+        InvalidSetting: the value is not a key, or the library for encryption is missing.
     """
     raw = raw_key(given)
     if raw is None:
@@ -158,13 +158,14 @@ def key_of(given: object) -> Key:
             "pip install 'refold[encryption]'",
             setting="encryption_key",
         ) from None
-    # A digest of 256 random bits tells nothing of them; the words before keep it apart from others.
+    # A digest of 256 random bits reveals nothing about them. The prefix separates it from digests
+    # with other purposes.
     fingerprint = sha256(b"refold key\0" + raw).hexdigest()[:16]
     return Key(fingerprint, AESGCM(raw), sha256(b"refold proof\0" + raw).digest())
 
 
 def hidden_key(given: bytes | str) -> SecretStr:
-    """A key as text that nothing shows."""
+    """Return a key as text that is hidden when printed."""
     if isinstance(given, bytes):
         whole = len(given) == KEY_BYTES
         return SecretStr(given.hex() if whole else given.decode("ascii", "replace"))
@@ -172,7 +173,7 @@ def hidden_key(given: bytes | str) -> SecretStr:
 
 
 def raw_key(given: object) -> bytes | None:
-    """The 32 bytes of a key in any of its forms; None if these are none."""
+    """Return the 32 bytes of a key in any of its forms, or None if it is not a key."""
     if isinstance(given, bytes):
         if len(given) == KEY_BYTES:
             return given

@@ -1,4 +1,4 @@
-"""The envelope of a stored event: its hash chain, its encodings, and the way from an event to bytes and back."""
+"""The envelope of a stored event: hash chain, encoding, and conversion between events and bytes."""
 
 from collections.abc import Collection
 from hashlib import sha256
@@ -14,23 +14,23 @@ from . import codec
 MAGIC = b"refold1"
 ERASED = b"erased1"
 GENESIS = "0" * 64
-"""What the first event of a stream names as the previous link."""
+"""Previous link in the first event of a stream."""
 LONGEST_FRAME = 300
-"""No frame is longer than so many bytes."""
+"""Maximum number of bytes of a frame."""
 PROOF_BYTES = 16
-"""Of a proof, without the fingerprint of its key."""
+"""Number of bytes of a proof, without the fingerprint of its key."""
 
 
 class EnvelopeError(ValueError):
-    """Stored bytes are not an envelope, or they differ from their digest."""
+    """Stored bytes are not an envelope, or differ from their digest."""
 
 
 class Unsealed(EnvelopeError):
-    """An event is not encrypted where only encrypted ones were stored."""
+    """A plain event is stored where only encrypted events are allowed."""
 
 
 class Place(NamedTuple):
-    """Where a row belongs."""
+    """The place of a row: stream, version and name."""
 
     stream: str
     version: int
@@ -41,7 +41,7 @@ HIGHEST_VERSION = 2**62
 
 
 def is_place(stream: object, version: object, name: object) -> bool:
-    """Whether these columns say which event a row is: damaged ones may hold anything."""
+    """Return whether these columns identify an event. Damaged columns may have any value."""
     return (
         isinstance(stream, str)
         and isinstance(version, int)
@@ -51,7 +51,7 @@ def is_place(stream: object, version: object, name: object) -> bool:
 
 
 class Envelope(NamedTuple):
-    """A stored event's frame, taken apart."""
+    """The parsed frame of a stored event."""
 
     shape: int
     at: str
@@ -60,121 +60,123 @@ class Envelope(NamedTuple):
     previous: str
     payload: bytes
     erased: bool = False
-    """Whether ``payload`` is only what is left of it; then ``salt`` is the check of that."""
+    """Whether the event was erased. If so, ``payload`` is what remains of it and ``salt`` is the checksum
+    of that.
+    """
     encoding: str = ""
-    """How ``payload`` is stored; empty: as it is."""
+    """Encoding of the stored ``payload``; empty if it is stored as it is."""
 
     def link(self) -> str:
-        """What the next event of the stream must name as its previous link."""
+        """Return the link that the next event of the stream must name as its previous link."""
         return sha256((self.previous + self.digest).encode("ascii")).hexdigest()
 
 
 class Encoder(Protocol):
-    """Knows how payloads are stored."""
+    """The conversion between payloads and stored bytes."""
 
     @property
     def encoding(self) -> str:
-        """The encoding of what is written from now on; empty: none."""
+        """Encoding of new payloads; empty if they are stored as they are."""
         ...
 
     def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
-        """What stands in the field of the salt, and the stored payload, in the envelope's encoding."""
+        """Return the text of the salt field and the payload in the envelope's encoding."""
         ...
 
     def decode(self, place: Place, envelope: Envelope) -> Envelope:
-        """The envelope with salt and payload as they were.
+        """Return the envelope with the original salt and payload.
 
         Raises:
-            EnvelopeError: the stored bytes were changed, or belong elsewhere.
+            EnvelopeError: the stored bytes were changed, or belong to another place.
         """
         ...
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
-        """Refuse what is not encrypted where it should be.
+        """Reject a plain event where only encrypted ones are allowed.
 
         Raises:
-            Unsealed: it was put there without the key.
+            Unsealed: the event was stored without the key.
         """
         ...
 
     def proof(self, said: bytes) -> bytes:
-        """What is kept with ``said`` so that a change of it is noticed; by a key, who has none cannot
-        make it.
+        """Return a proof for ``said`` that reveals later changes. With a key, the proof cannot be made
+        without it.
         """
         ...
 
     def proves(self, said: bytes, proof: bytes) -> bool:
-        """Whether ``proof`` was made of ``said``, and with a key where the log has one."""
+        """Return whether ``proof`` was made for ``said``, and with a key if the log has one."""
         ...
 
     def reading(self, shelf: "Shelf") -> "Encoder":
-        """The encoder of another file, with the same keys."""
+        """Return an encoder for another file, with the same keys."""
         ...
 
 
 class PlainHead(NamedTuple):
-    """The newest event of a stream that was stored before the log had a key; none by default."""
+    """The newest event of a stream that was stored before the log had a key. The default means none."""
 
     version: int = 0
     link: str = GENESIS
 
 
 class Shelf(Protocol):
-    """Where the log keeps dictionaries and the fingerprints of its keys."""
+    """The part of a log that stores dictionaries and the fingerprints of its keys."""
 
     def dictionary(self, number: int, encoder: "Encoder") -> bytes:
-        """A dictionary; raises ``DictionaryDamaged``."""
+        """Return a dictionary, or raise ``DictionaryDamaged``."""
         ...
 
     def fingerprints(self) -> Collection[str]:
-        """Those of all keys that the log was ever written with."""
+        """Return the fingerprints of all keys that the log was ever written with."""
         ...
 
     def plain_head(self, stream: str, encoder: "Encoder") -> PlainHead | None:
-        """How far a stream is not encrypted; None where the log is not encrypted yet, or trusted.
+        """Return the last plain event of a stream, or None if the log is plain or trusted.
 
         Raises:
-            EnvelopeError: that was changed.
+            EnvelopeError: the record of it was changed.
         """
         ...
 
     def newest_key(self) -> str | None:
-        """The fingerprint of the key that the newest event is encrypted with; None if it is not."""
+        """Return the fingerprint of the key that encrypts the newest event, or None if it is plain."""
         ...
 
     def refuse_unnoted(self) -> None:
-        """Raises ``LogDamaged`` where there are encrypted events, and no key was ever noted."""
+        """Raise ``LogDamaged`` if there are encrypted events but no record of a key."""
         ...
 
 
 class PlainEncoder:
-    """Writes payloads as they are, and reads no others."""
+    """An encoder that stores payloads as they are. It reads plain payloads only."""
 
     encoding = ""
 
     def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
-        """See ``Encoder``."""
+        """Return the salt and the payload unchanged."""
         del place
         return envelope.salt, envelope.payload
 
     def decode(self, place: Place, envelope: Envelope) -> Envelope:
-        """See ``Encoder``."""
+        """Return the envelope unchanged, or raise ``EnvelopeError`` if it has an encoding."""
         del place
         raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
-        """See ``Encoder``."""
+        """Accept every event, because a log without a key has no encrypted events."""
 
     def proof(self, said: bytes) -> bytes:
-        """See ``Encoder``."""
+        """Return a digest of ``said``."""
         return sha256(said).digest()[:PROOF_BYTES]
 
     def proves(self, said: bytes, proof: bytes) -> bool:
-        """See ``Encoder``."""
+        """Return whether ``proof`` is the digest of ``said``."""
         return proof == self.proof(said)
 
     def reading(self, shelf: Shelf) -> Encoder:
-        """See ``Encoder``."""
+        """Return this encoder, which reads any file."""
         del shelf
         return self
 
@@ -183,7 +185,7 @@ PLAIN = PlainEncoder()
 
 
 def digest_of(place: Place, shape: int, at: str, salt: str, payload: bytes) -> str:
-    """The digest of an event; the salt keeps a short erased text from being guessed."""
+    """Return the digest of an event. The salt keeps a short erased text from being guessed."""
     stream, version, name = place
     head = f"{salt}\0{stream}\0{version}\0{name}\0{shape}\0{at}\0"
     digest = sha256(head.encode("utf-8", "surrogatepass"))
@@ -200,7 +202,7 @@ def seal(
     payload: bytes,
     encoder: Encoder = PLAIN,
 ) -> tuple[Envelope, bytes]:
-    """Frame a payload; returns the envelope and the bytes to store."""
+    """Frame a payload. Return the envelope and the bytes to store."""
     digest = digest_of(place, shape, at, salt, payload)
     envelope = Envelope(shape, at, salt, digest, previous, payload, encoding=encoder.encoding)
     return envelope, stored_bytes(place, envelope, encoder)
@@ -209,7 +211,7 @@ def seal(
 def erase(
     place: Place, before: Envelope, shape: int, remains: bytes, encoder: Encoder = PLAIN
 ) -> bytes:
-    """The bytes to store in the place of an event of which only ``remains`` is left."""
+    """Return the bytes that replace an event of which only ``remains`` is left."""
     _, at, _, digest, previous, *_ = before
     check = _check_of(place, shape, at, remains)
     left = Envelope(shape, at, check, digest, previous, remains, True, encoder.encoding)
@@ -217,7 +219,7 @@ def erase(
 
 
 def stored_bytes(place: Place, envelope: Envelope, encoder: Encoder) -> bytes:
-    """The bytes to store of an envelope that is open, in the encoding that it names."""
+    """Return the bytes to store for an open envelope, in the encoding that it names."""
     shape, at, salt, digest, previous, payload, erased, encoding = envelope
     magic = (ERASED if erased else MAGIC).decode()
     last = ""
@@ -228,10 +230,10 @@ def stored_bytes(place: Place, envelope: Envelope, encoder: Encoder) -> bytes:
 
 
 def unseal(place: Place, blob: object, encoder: Encoder = PLAIN) -> Envelope:
-    """Take the stored bytes of a row apart.
+    """Parse and check the stored bytes of a row.
 
     Raises:
-        EnvelopeError: the bytes are not an envelope, were changed, or belong elsewhere.
+        EnvelopeError: the bytes are not an envelope, were changed, or belong to another place.
     """
     envelope = framed(blob)
     encoder.vouch(place, envelope)
@@ -252,7 +254,7 @@ def _check_of(place: Place, shape: int, at: str, remains: bytes) -> str:
 
 
 def framed(blob: object) -> Envelope:
-    """Take stored bytes apart without checking them; the payload may be missing.
+    """Parse stored bytes without checking them. The payload may be missing.
 
     Raises:
         EnvelopeError: the bytes are not an envelope.
@@ -270,27 +272,27 @@ def framed(blob: object) -> Envelope:
 
 
 class RecordedEvent(NamedTuple):
-    """A domain event with its place in a stream, its time, and its link of the chain."""
+    """A domain event with its place in a stream, its time and its link of the chain."""
 
     originator_id: str
     originator_version: int
     at: str
-    """When it was logged: ISO 8601, UTC, microseconds."""
+    """Time of logging: ISO 8601, UTC, microseconds."""
     event: Event
     previous: str
     link: str
     salt: str
     remains: str | None = None
-    """The SHA-256 of what is left of its payload, if it was erased."""
+    """SHA-256 of the remaining payload if the event was erased, or None."""
 
     def logged(self) -> LoggedEvent:
-        """The same without its links; its place in the whole log is not known."""
+        """Return the event without its links and without a log position."""
         stream, version = self.originator_id, self.originator_version
         return LoggedEvent(0, stream, version, self.at, self.event, self.remains is not None)
 
 
 class UnsealedEvent(NamedTuple):
-    """An event about to be stored, before it has a link."""
+    """An event to be stored, which has no link yet."""
 
     originator_id: str
     originator_version: int
@@ -301,30 +303,30 @@ class UnsealedEvent(NamedTuple):
 
 
 class EventMapper(Mapper[Any]):
-    """Maps with our own envelope and codec: names are fixed, bytes are checked."""
+    """A mapper of the eventsourcing library with fixed names and checked bytes."""
 
     def __init__(self, encoder: Encoder = PLAIN) -> None:
-        """Needs no transcoder: see ``codec``."""
+        """Create a mapper. It needs no transcoder, because ``codec`` converts events."""
         self._encoder = encoder
 
     @property
     def encoder(self) -> Encoder:
-        """What knows how payloads are stored."""
+        """Encoder of the payloads."""
         return self._encoder
 
     def reading(self, shelf: Shelf) -> "EventMapper":
-        """The mapper of another file, with the same keys."""
+        """Return a mapper for another file, with the same keys."""
         return EventMapper(self._encoder.reading(shelf))
 
     def store(self, new: UnsealedEvent) -> tuple[StoredEvent, str]:
-        """The row to insert, and the link that the next event names."""
+        """Return the row to insert, and the link that the next event names."""
         name, shape, payload = codec.encode(new.event)
         place = Place(new.originator_id, new.originator_version, name)
         envelope, blob = seal(place, shape, new.at, new.salt, new.previous, payload, self._encoder)
         return StoredEvent(*place, blob), envelope.link()
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:
-        """The row of an event that was recorded before: the same bytes again."""
+        """Return the row of an event that was recorded before, with identical bytes."""
         return self.store(
             UnsealedEvent(
                 domain_event.originator_id,
@@ -337,12 +339,13 @@ class EventMapper(Mapper[Any]):
         )[0]
 
     def redact(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
-        """The row with only ``remains`` left of its payload (None: nothing), and the SHA-256 of that.
+        """Return the row with its payload reduced to ``remains``, and the SHA-256 of that.
 
-        Place, time and link stay. The event that was there can be of any state: it is not read.
+        Place, time and link are kept. ``remains`` is None if nothing is left. The old payload is not
+        decoded, so it may be damaged.
 
         Raises:
-            EnvelopeError: the row has no frame that could be kept.
+            EnvelopeError: the row has no frame to keep.
         """
         place = Place(str(row.originator_id), row.originator_version, row.topic)
         name, shape, payload = place.name, 1, b""
@@ -355,15 +358,14 @@ class EventMapper(Mapper[Any]):
     def moved(
         self, row: StoredEvent, into: str, *, follows: str, previous: str, salt: str, erased: bool
     ) -> tuple[StoredEvent, str | None]:
-        """The row of the same event, in its shape and of its time, for the stream ``into``; and the
-        idempotency key, where it is a message with one.
+        """Return the row of an event for the stream ``into``, and its idempotency key if it has one.
 
-        ``follows``: the link that it must name where it is; ``previous``: the one that it names from
-        now on. ``erased``: whether it stays marked as erased there, if it is; else what is left of it
-        becomes an event like any other.
+        Shape and time are kept. ``follows`` is the link that the event must name where it is, and
+        ``previous`` the one that it names in the new stream. With ``erased``, an erased event stays
+        marked as erased; otherwise what remains of it becomes an ordinary event.
 
         Raises:
-            EnvelopeError: the bytes were changed, or it does not follow.
+            EnvelopeError: the bytes were changed, or the event does not follow ``follows``.
         """
         name, version = row.topic, row.originator_version
         envelope = unseal(Place(str(row.originator_id), version, name), row.state, self._encoder)
@@ -375,7 +377,7 @@ class EventMapper(Mapper[Any]):
     def reseal(
         self, place: Place, envelope: Envelope, previous: str, salt: str, *, erased: bool
     ) -> StoredEvent:
-        """The row for ``place`` of an event that was opened, as ``moved`` makes it."""
+        """Return the row for ``place`` of an event that was opened, in the form of ``moved``."""
         shape, payload, name = envelope.shape, envelope.payload, place.name
         if envelope.erased and erased:
             before = envelope._replace(previous=previous)
@@ -387,11 +389,11 @@ class EventMapper(Mapper[Any]):
         return StoredEvent(*place, blob)
 
     def to_domain_event(self, stored_event: StoredEvent) -> RecordedEvent:
-        """Check and open a row.
+        """Check and decode a row.
 
         Raises:
             EnvelopeError: the bytes were changed.
-            CodecError: the event cannot be read by this version.
+            CodecError: this version cannot read the event.
         """
         stream, version = str(stored_event.originator_id), stored_event.originator_version
         envelope, event = self.open(Place(stream, version, stored_event.topic), stored_event.state)
@@ -408,16 +410,16 @@ class EventMapper(Mapper[Any]):
         )
 
     def unsealed(self, row: StoredEvent) -> Envelope:
-        """Check a row of whatever name, and take it apart; raises as ``to_domain_event`` does."""
+        """Check and parse a row with any name; raises like ``to_domain_event``."""
         place = Place(str(row.originator_id), row.originator_version, row.topic)
         return self.unsealed_columns(place, row.state)
 
     def unsealed_columns(self, place: Place, state: object) -> Envelope:
-        """The same for a row that comes as its columns."""
+        """Check and parse a row that is given as columns."""
         return unseal(place, state, self._encoder)
 
     def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
-        """Check and open the columns of a row; raises as ``to_domain_event`` does."""
+        """Check and decode the columns of a row; raises like ``to_domain_event``."""
         envelope = unseal(place, state, self._encoder)
         if envelope.erased and not envelope.payload:
             return envelope, EventLost()
@@ -425,7 +427,7 @@ class EventMapper(Mapper[Any]):
 
 
 def link_of(stored_event: StoredEvent) -> str:
-    """The link of a row, from its frame alone."""
+    """Return the link of a row from its frame alone."""
     try:
         return framed(stored_event.state).link()
     except EnvelopeError:

@@ -1,4 +1,4 @@
-"""Erasing in the log's file: rows rewritten in place, and no older bytes of them left in any file."""
+"""Erase events in the log file: rewrite rows in place and remove their older bytes from all files."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,31 +20,31 @@ from .envelope import EnvelopeError, EventMapper
 from .recorder import Head, LogRecorder, SealedRows, sealed_rows, sync_fully
 
 BATCH = 500
-"""Rows that are in memory at once."""
+"""Number of rows in memory at once."""
 TRIES = 20
 PAUSE = 0.05
-"""Seconds between tries of emptying the write-ahead log while somebody reads from it."""
+"""Seconds between attempts to empty the write-ahead log while it is being read."""
 
 PENDING = "pending_erasures"
-"""Has a row for each erasure of which older bytes may still lie in a file."""
+"""Table with a row for each erasure whose older bytes may still be in a file."""
 
 logger = plain_logger(__name__)
 
 Beside = Callable[[SQLiteCursor], None]
-"""What is done in the transaction that stores an event."""
+"""A function that runs in the transaction that stores an event."""
 
 
 class Appended(NamedTuple):
-    """What was appended to a stream that something was erased from."""
+    """The events that were appended to a stream by an erasure."""
 
     events: tuple[Event, ...]
     head: Head
     number: int | None
-    """Of the last of them in the whole log, where that is known."""
+    """Log position of the last event, or None if it is not known."""
 
 
 class StreamEraser:
-    """The part of an erasure that is done with rows and files."""
+    """The part of an erasure that changes rows and files."""
 
     def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
         self._recorder = recorder
@@ -53,10 +53,10 @@ class StreamEraser:
     def erase(
         self, erasures: Mapping[str, tuple[Head, Erasure]], stamp: str
     ) -> Mapping[str, Appended]:
-        """Erase in all of these streams, each with its newest event, or in none.
+        """Erase in all of these streams and append to each its event, or change nothing.
 
         Raises:
-            LogDamaged: an event that is to lose content, or the newest one, is missing or changed.
+            LogDamaged: an event to erase, or the newest one, is missing or changed.
         """
         sealed: dict[str, SealedRows] = {}
         happened: dict[str, tuple[Event, ...]] = {}
@@ -90,7 +90,7 @@ class StreamEraser:
     def _rewritten(
         self, stream: str, remains: Mapping[int, Event]
     ) -> tuple[list[StoredEvent], list[Rewritten]]:
-        """The rows with only this left, and what the event that records it says of them."""
+        """Return the rows that contain only these remains, and their entries in the event of the erasure."""
         versions, rows = sorted(remains), list[StoredEvent]()
         rewritten: list[Rewritten] = []
         for start in range(0, len(versions), BATCH):
@@ -108,9 +108,10 @@ class StreamEraser:
         return rows, rewritten
 
     def _emptying(self, stream: str, head: Head) -> Beside:
-        """Leave nothing of the events up to ``head`` but places, times and links, and no key.
+        """Return a function that empties all events up to ``head`` and removes their keys.
 
-        What it was forked from stays: copies of it lead back over it, and it holds ids only.
+        Places, times and links stay. The origin of a fork stays too: it has ids only, and copies refer
+        to it.
         """
 
         def empty(c: SQLiteCursor) -> None:
@@ -129,7 +130,7 @@ class StreamEraser:
         return empty
 
     def pending(self) -> int | None:
-        """The newest erasure that is not finished; None if all are."""
+        """Return the newest unfinished erasure, or None."""
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", (PENDING,))
             if c.fetchone() is None:
@@ -139,9 +140,9 @@ class StreamEraser:
             return found
 
     def finish(self, number: int) -> bool:
-        """Remove older bytes from the files, and note that for all erasures up to ``number``.
+        """Remove older bytes from the files and mark all erasures up to ``number`` as finished.
 
-        Whether nothing is left; False while another process reads from the write-ahead log.
+        Return False while another process reads from the write-ahead log.
         """
         if not retried(self._has_emptied_wal):
             logger.warning(
@@ -168,8 +169,8 @@ class StreamEraser:
         if pool.is_sqlite_memory_mode:
             return True
         with closing(open_sqlite(pool.db_name, timeout=PAUSE, isolation_level=None)) as own:
-            # Pages in the file were overwritten with zeros (secure_delete); in the write-ahead log
-            # they lie as they were until it is cut to nothing.
+            # In the file, pages were overwritten with zeros (secure_delete). In the write-ahead
+            # log, older bytes stay until it is truncated.
             own.execute("PRAGMA secure_delete=ON")
             own.execute("PRAGMA synchronous=FULL")
             sync_fully(own)
@@ -182,7 +183,7 @@ class StreamEraser:
 
 
 def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> Beside:
-    """Put these rows in the place of those that are there."""
+    """Return a function that replaces the stored rows with these."""
     first = min((row.originator_version for row in rows), default=head.version)
 
     def replace(c: SQLiteCursor) -> None:
@@ -200,9 +201,7 @@ def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
 
 
 def _forget(c: SQLiteCursor, stream: str, first: int) -> None:
-    """Drop what was made from the events from version ``first`` on, and mark that older bytes are to be
-    removed.
-    """
+    """Remove what was derived from the events from version ``first`` on, and note that older bytes remain."""
     c.execute(
         "DELETE FROM stored_snapshots WHERE originator_id=? AND NOT (originator_version<?)",
         (stream, first),

@@ -1,7 +1,8 @@
-"""The format of a log's file: what it is told by, and how an older one is raised to ours.
+"""The format of a log file: how it is recognised, and how older formats are upgraded.
 
-1: events, snapshots, the index of keys. 2: frames may name an encoding or an erasure; dictionaries and
-the fingerprints of keys beside them. Every row of format 1 is one of format 2 as it is.
+Format 1 has events, snapshots and the index of keys. In format 2, frames may name an encoding or an
+erasure, and tables for dictionaries and key fingerprints are added. Every row of format 1 is valid in
+format 2.
 """
 
 import sqlite3
@@ -19,10 +20,11 @@ FORMAT_VERSION = 2
 
 
 def check_place(path: Path, *, create: bool) -> None:
-    """Check that a log can lie at ``path``.
+    """Check that a log can be stored at ``path``.
 
     Raises:
-        LogNotFound, NotARefoldLog: as the names say.
+        LogNotFound: no log exists and ``create`` is false.
+        NotARefoldLog: the path is not a log.
     """
     if path.is_dir():
         raise NotARefoldLog(f"{path} is a folder; give the path of a file")
@@ -33,12 +35,13 @@ def check_place(path: Path, *, create: bool) -> None:
 
 
 def identify(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether the file is a log of this format; False if it is new and empty.
+    """Return whether the file is a log of this format. Return False if it is new and empty.
 
     Raises:
-        NotARefoldLog, NewerLog: as the names say; nothing was changed.
+        NotARefoldLog: the file belongs to another program; it was not changed.
+        NewerLog: a newer version of refold wrote the file; it was not changed.
     """
-    # One statement: another process may be making the log just now.
+    # One statement, because another process may be creating the log at the same time.
     application_id, version, tables = connection.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), "
         "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
@@ -56,9 +59,9 @@ def identify(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def make_log(path: Path | None, recorders: Sequence[SQLiteRecorder]) -> None:
-    """Make the file of a log that is not there yet, for its owner only, and its tables.
+    """Create the file of a new log, readable by its owner only, and its tables.
 
-    ``path``: None for a log in memory.
+    ``path`` is None for a log in memory.
     """
     if path is not None:
         make_private(path)
@@ -67,7 +70,7 @@ def make_log(path: Path | None, recorders: Sequence[SQLiteRecorder]) -> None:
 
 @contextmanager
 def closed_on_error(datastore: SQLiteDatastore) -> Generator[None]:
-    """Leave no file open where opening the log fails."""
+    """Close all files if opening the log fails."""
     try:
         yield
     except BaseException:
@@ -76,7 +79,7 @@ def closed_on_error(datastore: SQLiteDatastore) -> Generator[None]:
 
 
 def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder]) -> None:
-    """Make an empty log, once, whoever comes first, and raise one of an older format to ours."""
+    """Create the tables once, whichever process is first, and upgrade a log of an older format."""
     with datastore.get_connection(commit=True) as pooled:
         connection = pooled.cursor().sqlite_cursor.connection
         name = datastore.pool.db_name
@@ -87,10 +90,12 @@ def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if is_log and error.sqlite_errorname.startswith("SQLITE_READONLY"):
-                return  # It can be read as it is.
+                return  # An older log can still be read.
             raise
         with connection:
-            identify(connection, name)  # Somebody may have raised it meanwhile, and further.
+            identify(
+                connection, name
+            )  # Another process may have upgraded it in the meantime, even to a newer format.
             for recorder in recorders:
                 for statement in recorder.create_table_statements:
                     connection.execute(statement)

@@ -1,13 +1,12 @@
-"""The index of idempotency keys, and the chain of sealed rows that proves what it says.
+"""The index of idempotency keys, and the chain of sealed rows that proves its answers.
 
-``message_keys`` leads from a key to the version of its event. ``sealed_keys`` has a row for each key as
-well, by a digest: it names the digest that comes next in order, and is sealed. A row with an empty
-digest begins the chain of a conversation, and the last row names an empty one. So a single row proves
-that a key is stored, or that no key lies between two others. A row of either table that was changed,
-added or removed, by whatever fault, leaves a question that the chain does not answer: then the events
-are read (``proven_keys``).
+``message_keys`` maps a key to the version of its event. ``sealed_keys`` has a sealed row for the digest
+of each key; the row names the next digest in order. A row with an empty digest starts the chain of a
+conversation, and the last row names an empty digest. So one row proves that a key is stored, or that no
+key is stored between two others. If a row of either table was changed, added or removed, the chain
+cannot prove the answer. In that case the events are read (see ``proven_keys``).
 
-Nothing but SQL: no transactions, and no events.
+This module contains SQL only: no transactions and no events.
 """
 
 import sqlite3
@@ -29,21 +28,21 @@ _CHAIN = (
     "PRIMARY KEY (originator_id, digest)) WITHOUT ROWID"
 )
 _ENDS = b""
-"""The digest of the row that a chain begins with, and what the last one names as the next."""
+"""Digest of the first row of a chain, and next digest of its last row."""
 _DIGEST_BYTES = 16
 _AT_ONCE = 500
 
 Cursor = SQLiteCursor | sqlite3.Cursor
 Key = tuple[str, str, int]
-"""A row of the index: conversation, key, version."""
+"""A row of the index: conversation, key and version."""
 
 
 class Found(NamedTuple):
-    """What the index says of some keys."""
+    """The answer of the index for some keys."""
 
     versions: dict[str, int]
     is_proved: bool
-    """Whether the chain bears it out, for those that were found and for all others."""
+    """Whether the chain proves the answer, both for the keys found and for those not found."""
 
 
 class _Row(NamedTuple):
@@ -52,19 +51,19 @@ class _Row(NamedTuple):
 
 
 def digest_of(stream: str, key: str) -> bytes:
-    """What a key is called in the chain of its conversation."""
+    """Return the digest of a key in the chain of its conversation."""
     return sha256(f"{stream}\0{key}".encode("utf-8", "surrogatepass")).digest()[:_DIGEST_BYTES]
 
 
 class MessageKeys:
-    """The two tables. Writes only inside of a transaction that is given."""
+    """The two tables of keys. All writes need an open transaction."""
 
     def __init__(self, encoder: Encoder) -> None:
-        """``encoder``: seals rows, with the key of the log where it has one."""
+        """Create the tables' access. ``encoder`` seals rows, with the key of the log if it has one."""
         self._encoder = encoder
 
     def begin(self, c: Cursor, stream: str) -> None:
-        """Begin the chain of a conversation that has no key yet."""
+        """Start the chain of a conversation that has no keys yet."""
         c.execute(_CHAIN)
         self._put(c, stream, [(_ENDS, _ENDS)])
 
@@ -76,7 +75,7 @@ class MessageKeys:
             self._link(c, stream, [digest_of(s, key) for s, key, _ in keys if s == stream])
 
     def replace(self, c: Cursor, stream: str, keys: Mapping[str, int]) -> None:
-        """Put these keys, with their versions, in the place of all that a conversation has."""
+        """Replace all keys of a conversation with these keys and versions."""
         c.execute(_CHAIN)
         self.drop(c, stream)
         c.executemany(
@@ -86,19 +85,19 @@ class MessageKeys:
         self._put(c, stream, pairwise(_chain(stream, keys)))
 
     def drop(self, c: Cursor, stream: str) -> None:
-        """Remove everything of a conversation."""
+        """Remove all keys of a conversation."""
         c.execute("DELETE FROM message_keys WHERE originator_id=?", (stream,))
         if has_chains(c):
             c.execute("DELETE FROM sealed_keys WHERE originator_id=?", (stream,))
 
     def clear(self, c: Cursor) -> None:
-        """Remove everything of all conversations, and the pages that it lies on."""
+        """Remove all keys of all conversations, together with their pages."""
         c.execute("DROP TABLE IF EXISTS sealed_keys")
         c.execute("DROP TABLE IF EXISTS message_keys")
         c.execute(INDEX)
 
     def find(self, c: Cursor, stream: str, keys: Sequence[str]) -> Found:
-        """The versions of those keys that are stored, as the index says."""
+        """Look up the versions of these keys."""
         versions = dict(_versions(c, stream, keys))
         if not has_chains(c):
             return Found(versions, is_proved=False)
@@ -108,9 +107,10 @@ class MessageKeys:
         return Found(versions, proved)
 
     def is_whole(self, c: Cursor, stream: str, keys: Iterable[str]) -> bool:
-        """Whether the chain of a conversation has these keys and no others, or there is none yet."""
+        """Return whether the chain has exactly these keys, or does not exist yet."""
         c.execute("SELECT digest, next, seal FROM sealed_keys WHERE originator_id=?", (stream,))
-        # What was sealed before the log had an encryption key is not believed, and not damaged either.
+        # Rows that were sealed before the log had an encryption key prove nothing, but they are not
+        # damage.
         rows = [
             _opened(stream, row, self._encoder.proves) or _opened(stream, row, PLAIN.proves)
             for row in c.fetchall()
@@ -118,13 +118,13 @@ class MessageKeys:
         return not rows or rows == [_Row(*link) for link in pairwise(_chain(stream, keys))]
 
     def seals(self, c: Cursor, stream: str, key: str) -> bool:
-        """Whether a sealed row says that this key was stored, whatever the rows around it say."""
+        """Return whether a sealed row proves that this key was stored, without a check of its neighbours."""
         digest = digest_of(stream, key)
         row = self._rows(c, stream, [digest]).get(digest)
         return row is not None and row.digest == digest
 
     def _link(self, c: Cursor, stream: str, digests: Sequence[bytes]) -> None:
-        """Take digests into the chain; where that is in doubt, it is left without its beginning."""
+        """Insert digests into the chain. If the chain cannot be proved, remove its start."""
         rows = self._rows(c, stream, digests)
         gaps: dict[_Row, list[bytes]] = {}
         for digest in sorted(digests):
@@ -141,7 +141,7 @@ class MessageKeys:
     def _rows(
         self, c: Cursor, stream: str, digests: Sequence[bytes]
     ) -> Mapping[bytes, _Row | None]:
-        """By digest its own row, or else the last one before it; None where that is not sealed."""
+        """Map each digest to its own row or the last one before it, or to None if that row is not sealed."""
         found: dict[bytes, _Row | None] = {}
         for start in range(0, len(digests), _AT_ONCE):
             part = digests[start : start + _AT_ONCE]
@@ -172,7 +172,7 @@ def _chain(stream: str, keys: Iterable[str]) -> list[bytes]:
 
 
 def _says(row: _Row | None, digest: bytes) -> bool | None:
-    """Whether a key of this digest was stored; None where the row does not tell."""
+    """Return whether a key with this digest was stored, or None if the row cannot answer."""
     if row is None or row.digest == digest:
         return None if row is None else True
     return False if not row.next or digest < row.next else None
@@ -181,7 +181,7 @@ def _says(row: _Row | None, digest: bytes) -> bool | None:
 def _opened(
     stream: str, row: Sequence[object], proves: Callable[[bytes, bytes], bool]
 ) -> _Row | None:
-    """A row, where it is sealed."""
+    """Return the row if its seal is valid, or None."""
     digest, following, seal = row
     if not (isinstance(digest, bytes) and isinstance(following, bytes) and isinstance(seal, bytes)):
         return None
@@ -189,13 +189,13 @@ def _opened(
 
 
 def has_chains(c: Cursor) -> bool:
-    """Whether the log has chains of keys at all; one of before has none."""
+    """Return whether the log has chains of keys. Older logs have none."""
     c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='sealed_keys'")
     return c.fetchone() is not None
 
 
 def has_chain(c: Cursor, stream: str) -> bool:
-    """Whether the keys of this conversation are chained."""
+    """Return whether the keys of this conversation are chained."""
     if not has_chains(c):
         return False
     c.execute("SELECT 1 FROM sealed_keys WHERE originator_id=? AND digest=?", (stream, _ENDS))

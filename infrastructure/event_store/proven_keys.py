@@ -1,8 +1,8 @@
-"""Which messages were stored under which keys, proved by the events; the index of keys only says where.
+"""Find the messages that were stored under idempotency keys, proved by the events.
 
-What the index says is believed where its chain bears it out and the event has exactly this key. Else the
-events of the conversation are read, and the index is made from them: it never decides by itself that a
-message is stored, or that it is not.
+An answer of the index is used only if its chain proves it and the event has exactly this key. Otherwise
+the events of the conversation are read and the index is rebuilt. The index alone never decides whether
+a message is stored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +21,14 @@ from .message_keys import Cursor, has_chain
 from .recorder import Head, LogRecorder
 
 BATCH = 500
-"""Rows that are in memory at once."""
+"""Number of rows in memory at once."""
 _EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events"
 
 logger = plain_logger(__name__)
 
 
 class ProvenKeys:
-    """The keys of a log."""
+    """The idempotency keys of a log."""
 
     def __init__(
         self,
@@ -36,38 +36,39 @@ class ProvenKeys:
         mapper: EventMapper,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """``told``: of each conversation whose index was wrong and is made again."""
+        """Create the keys. ``told`` is notified of each conversation whose wrong index is rebuilt."""
         self._recorder = recorder
         self._mapper = mapper
         self._told = told
 
     def versions(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """The versions of the messages that were stored under those of these keys that were.
+        """Map those of these keys that are stored to the versions of their messages.
 
         Raises:
-            LogDamaged: what the events say cannot be told, or they lack a message that was stored.
+            LogDamaged: the events cannot be read, or a message that was stored is missing.
         """
         found = retried(lambda: self._looked_up(stream, keys))
         return self._read(stream, keys) if found is None else found
 
     def renew(self, stream: str) -> Mapping[str, int]:
-        """Make the index of a conversation from its events; all of its keys with their versions.
+        """Rebuild the index of a conversation from its events and return its keys with their versions.
 
         Raises:
-            LogDamaged: as above.
+            LogDamaged: the events cannot be read, or a message that was stored is missing.
         """
         with self._recorder.datastore.transaction(commit=True) as c:
-            # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+            # The transaction starts with an empty write: one that reads before it writes can be
+            # refused at once.
             c.execute("DELETE FROM message_keys WHERE 0")
             known = self._proved(c, stream)
             self._recorder.keys.replace(c, stream, known)
         return known
 
     def renew_all(self) -> None:
-        """Make the whole index from the events, in tables that are new: damaged pages of the old ones go.
+        """Rebuild the whole index from the events. New tables replace the damaged pages of the old ones.
 
         Raises:
-            LogDamaged: as above; then the index is as it was.
+            LogDamaged: the events cannot be read; the index was not changed.
         """
         with self._recorder.datastore.transaction(commit=True) as c:
             self._recorder.keys.clear(c)
@@ -76,14 +77,14 @@ class ProvenKeys:
                 self._recorder.keys.replace(c, stream, keys_of(c, self._mapper, stream)[0])
 
     def _looked_up(self, stream: str, keys: Sequence[str]) -> Mapping[str, int] | None:
-        """What the index says; None where it is not borne out."""
+        """Look up keys in the index, or return None if its answer cannot be proved."""
         with self._recorder.datastore.transaction(commit=False) as c:
             found = self._recorder.keys.find(c, stream, keys)
             if found.is_proved:
                 pairs = found.versions.items()
                 is_right = all(self._has_key(c, stream, version, key) for key, version in pairs)
             else:
-                # No rows, and no events: a conversation that begins now.
+                # No rows and no events: the conversation is new.
                 is_right = not found.versions and not _rows_after(c, stream, 0, 1)
         return found.versions if is_right else None
 
@@ -99,7 +100,9 @@ class ProvenKeys:
             return False
         try:
             event = self._mapper.to_domain_event(StoredEvent(*row)).event
-        except ValueError:  # Damaged, or of a newer refold: reading all events says so.
+        except (
+            ValueError
+        ):  # The event is damaged or written by a newer refold; reading all events reports it.
             return False
         return isinstance(event, MessageAppended) and event.key == key
 
@@ -107,7 +110,7 @@ class ProvenKeys:
         try:
             known = retried(lambda: self._made_again(stream))
         except STORE_ERRORS as error:
-            # Nothing can be written, as on a disk that became read-only: the answer is as good.
+            # Nothing can be written, for example on a read-only disk. The answer is still correct.
             logger.warning("%s: its index of keys stays as it is: %s", conversation(stream), error)
             with self._recorder.datastore.transaction(commit=False) as c:
                 known = self._proved(c, stream)
@@ -122,9 +125,9 @@ class ProvenKeys:
         return known
 
     def _proved(self, c: Cursor, stream: str) -> Mapping[str, int]:
-        """The keys as the events have them, which must have every message that was surely stored."""
+        """Return the keys according to the events, after checking that no stored message is missing."""
         known, last = keys_of(c, self._mapper, stream)
-        # As bytes: of a damaged text, not even Python may make one.
+        # Read as bytes, because a damaged text cannot always be decoded.
         c.execute(
             "SELECT CAST(key AS BLOB), originator_version FROM message_keys WHERE originator_id=?",
             (stream,),
@@ -133,8 +136,8 @@ class ProvenKeys:
             key = stored.decode("utf-8", "replace") if isinstance(stored, bytes) else ""
             if key in known or not isinstance(version, int):
                 continue
-            # One table alone may be wrong. What both know was stored; so was, in a log that has one
-            # table only, what lies behind the end.
+            # One of the tables may be wrong. A key that both tables contain was stored. In a log
+            # with one table, so was a key after the end of the events.
             was_stored = (
                 self._recorder.keys.seals(c, stream, key)
                 if has_chain(c, stream)
@@ -146,7 +149,7 @@ class ProvenKeys:
 
 
 def keys_of(c: Cursor, mapper: EventMapper, stream: str) -> tuple[dict[str, int], int]:
-    """The keys that the events of a conversation have, with their versions, and the last version.
+    """Return the keys in the events of a conversation with their versions, and the last version.
 
     Raises:
         LogDamaged: an event is missing or changed.

@@ -1,4 +1,4 @@
-"""The SQLite file of a log: durable connections, and the recorder."""
+"""The SQLite file of a log: durable connections and the recorder."""
 
 import secrets
 import sqlite3
@@ -34,7 +34,7 @@ from .shelf import TABLES, note_key
 
 MAX_VERSION = 2**62
 LOCK_TIMEOUT = 30
-"""Seconds that a connection waits for another process (requirement A9)."""
+"""Seconds to wait for a lock of another process."""
 
 
 class Head(NamedTuple):
@@ -45,26 +45,28 @@ class Head(NamedTuple):
 
 
 NO_HEADS: Mapping[str, Head] = {}
-"""Nothing that rows must follow."""
+"""No heads: the rows need not follow any event."""
 
 Row = tuple[int, str, int, str, bytes]
-"""A stored event: number, stream, version, name, and the bytes, which may be anything if damaged."""
+"""A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
+anything.
+"""
 
 
 def sync_fully(connection: sqlite3.Connection) -> None:
-    """Have a sync reach the disk itself; on macOS it ends in the cache of the drive otherwise.
+    """Make syncs reach the disk itself. By default, a sync on macOS ends in the cache of the drive.
 
-    Nothing changes on other systems: SQLite has no other sync there.
+    This changes nothing on other systems.
     """
     connection.execute("PRAGMA fullfsync=ON")
     connection.execute("PRAGMA checkpoint_fullfsync=ON")
 
 
 class DurablePool(SteadyPool):
-    """Connections to a log that survive power loss: WAL with a sync at every commit."""
+    """Connections to a log that survive power loss: WAL mode with a sync at every commit."""
 
     def __init__(self, *, db_name: str, reading: ReadOnlyPlace | None = None) -> None:
-        """``reading``: the log that ``db_name`` can only be read from."""
+        """Create a pool. ``reading`` is the log if ``db_name`` can only be read."""
         super().__init__(db_name=db_name)
         self._reading = reading
         self._files: OpenedFiles | None = None
@@ -83,7 +85,7 @@ class DurablePool(SteadyPool):
             kept=True,
         )
         try:
-            # Before anything is changed: the file may be somebody else's.
+            # Checked before anything is changed, because the file may belong to another program.
             identify(connection, self.db_name)
             if not self.is_sqlite_memory_mode:
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -91,7 +93,8 @@ class DurablePool(SteadyPool):
             connection.execute("PRAGMA synchronous=FULL")
             sync_fully(connection)
             connection.execute("PRAGMA secure_delete=ON")
-            # From the first read on, the files beside the log are there, and nobody else deletes them.
+            # From the first read on, the files next to the log exist, and no other process deletes
+            # them.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
             if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
                 self._files = OpenedFiles(self.db_name, self._files)
@@ -102,31 +105,32 @@ class DurablePool(SteadyPool):
         return DurableConnection(connection, self.max_age, self._files)
 
     def forget_pages(self) -> None:
-        """Have the idle connections read again from the disk what they have in memory."""
+        """Make idle connections reload their cached pages from the disk."""
         for pooled in tuple(self._pool):
             if not pooled.closed:
                 pooled.cursor().execute("PRAGMA shrink_memory")
 
 
 class DurableDatastore(SQLiteDatastore):
-    """The library's data store over durable connections, with streams named by text."""
+    """A datastore of the eventsourcing library with durable connections and text stream names."""
 
     def __init__(self, db_name: str, *, reading: ReadOnlyPlace | None = None) -> None:
-        """``reading``: see ``DurablePool``."""
+        """Create a datastore. ``reading`` is the log if ``db_name`` can only be read."""
         super().__init__(db_name, originator_id_type="text")
         self.pool = DurablePool(db_name=db_name, reading=reading)
         self._process = OpeningProcess(db_name)
 
     def forget_pages(self) -> None:
-        """See ``DurablePool``."""
+        """Make idle connections reload their cached pages from the disk."""
         assert isinstance(self.pool, DurablePool)
         with GATE.used():
             self.pool.forget_pages()
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Generator[SQLiteConnection]:
-        """A connection, as in the library."""
-        # Before the locks of the pool: a thread that holds one in a forked process's parent does not live there.
+        """Yield a connection, like the method of the library."""
+        # Before the locks of the pool: a thread of the parent may hold one, and it does not exist
+        # in a forked process.
         self._process.check()
         with GATE.used(), super().get_connection(commit=commit) as connection:
             try:
@@ -137,16 +141,16 @@ class DurableDatastore(SQLiteDatastore):
 
 
 class LogRecorder(SQLiteApplicationRecorder):
-    """The library's recorder, with an index of idempotency keys written in the same transaction."""
+    """A recorder that also writes an index of idempotency keys, in the same transaction."""
 
     def __init__(self, datastore: SQLiteDatastore, encodings: Encodings | None = None) -> None:
-        """``encodings``: of the events that are stored; None: they are plain."""
+        """Create a recorder. ``encodings`` are those of stored events, or None if they are plain."""
         super().__init__(datastore)
         self._encodings = encodings
         self.keys = MessageKeys(encodings or PLAIN)
 
     def construct_create_table_statements(self) -> list[str]:
-        """The tables of a log."""
+        """Return the statements that create the tables of a log."""
         return [
             *super().construct_create_table_statements(),
             INDEX,
@@ -154,24 +158,24 @@ class LogRecorder(SQLiteApplicationRecorder):
         ]
 
     def note_key(self, c: SQLiteCursor) -> None:
-        """Note our key, or that we have none, before anything else in a transaction that stores events.
+        """Record the key, or its absence, at the start of a transaction that stores events.
 
         Raises:
-            LogLocked: the log is encrypted, and we have no key.
+            LogLocked: the log is encrypted, and no key was given.
         """
         note_key(c, self._encodings)
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
-        """Store events, all or none, once; tried again after a trouble that passes."""
+        """Store all events or none, exactly once. Retry after a temporary error."""
         insert = super().insert_events
         tries = 0
 
         def store() -> Sequence[int] | None:
             nonlocal tries
             tries += 1
-            # A commit may have been made although it was reported to have failed.
+            # A commit may have succeeded although an error was reported.
             if tries > 1 and self._are_stored(stored_events):
                 return None
             return insert(stored_events, **kwargs)
@@ -232,7 +236,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> list[StoredEvent]:
-        """The events of a stream; as in the library, at a third of its cost for each row."""
+        """Return the events of a stream, like the method of the library but three times as fast."""
         statement = (
             f"{self.select_events_statement} AND originator_version>? AND originator_version<=? "
             f"ORDER BY originator_version {'DESC' if desc else 'ASC'} LIMIT ?"
@@ -240,7 +244,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         lowest = -1 if gt is None else gt
         highest = MAX_VERSION if lte is None else lte
         most = -1 if limit is None else limit
-        # As they are inserted.
+        # In the order of insertion.
         stream = originator_id.hex if isinstance(originator_id, UUID) else originator_id
         with self.datastore.transaction(commit=False) as c:
             c.execute(statement, (stream, lowest, highest, most))
@@ -248,12 +252,14 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     @retrying
     def max_notification_id(self) -> int:
-        """The number of the newest event, as in the library."""
+        """Return the log position of the newest event, or None like the method of the library."""
         return super().max_notification_id()
 
     @retrying
     def rows_of(self, stream: str, after: int, limit: int) -> list[tuple[int, str, bytes]]:
-        """The next events of a stream: version, name and bytes; at half of what ``select_events`` costs."""
+        """Return version, name and bytes of the next events of a stream, twice as fast as
+        ``select_events``.
+        """
         with self.datastore.transaction(commit=False) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
@@ -267,9 +273,9 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     @retrying
     def rows_after(self, number: int, limit: int) -> list[Row]:
-        """The next events of the whole log, at a third of what notifications cost for each."""
+        """Return the next events of the whole log, three times as fast as notifications."""
         with self.datastore.transaction(commit=False) as c:
-            # Plain tuples: nobody asks for these columns by name.
+            # Plain tuples are enough, because no caller reads these columns by name.
             c.sqlite_cursor.row_factory = None
             c.execute(
                 "SELECT rowid, originator_id, originator_version, topic, state "
@@ -281,7 +287,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     @retrying
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
-        """The events with these versions, in their order; what is missing is left out."""
+        """Return the existing events with these versions, in the order of their versions."""
         marks = ",".join("?" * len(versions))
         with self.datastore.transaction(commit=False) as c:
             c.execute(
@@ -293,7 +299,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
 
 LARGEST_EVENT = 32 * 1024 * 1024
-"""Bytes of one event: no request with a larger message would be accepted."""
+"""Maximum number of bytes of an event. No API accepts a request with a larger message."""
 
 
 class SealedRows(NamedTuple):
@@ -301,18 +307,18 @@ class SealedRows(NamedTuple):
 
     rows: list[StoredEvent]
     keys: list[tuple[str, str, int]]
-    """The idempotency keys among them: stream, key, version."""
+    """Idempotency keys in the rows: stream, key and version."""
     head: Head
-    """Of the stream once they are stored."""
+    """Head of the stream after the rows are stored."""
 
 
 def sealed_rows(
     mapper: EventMapper, stream: str, head: Head, events: Sequence[Event], stamp: str
 ) -> SealedRows:
-    """The rows of events that come after ``head``, logged at ``stamp``.
+    """Return the rows of events that follow ``head`` and are logged at ``stamp``.
 
     Raises:
-        InvalidMessage: one is larger than anything that could be sent.
+        InvalidMessage: an event is larger than any request could be.
     """
     rows: list[StoredEvent] = []
     keys: list[tuple[str, str, int]] = []

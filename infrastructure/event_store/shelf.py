@@ -1,4 +1,4 @@
-"""What a log keeps beside its events to read them: dictionaries, and the fingerprints of its keys."""
+"""Tables that a log needs to read its events: dictionaries and the fingerprints of its keys."""
 
 import secrets
 
@@ -33,7 +33,7 @@ _PLAIN_HEADS = (
     "CREATE TABLE IF NOT EXISTS plain_heads "
     "(originator_id TEXT PRIMARY KEY, originator_version INTEGER, state BLOB) WITHOUT ROWID"
 )
-# The frame ends at the first line feed; nothing else in it could be taken for the name of the cipher.
+# The frame ends at the first line feed; no other part of it can contain the name of the cipher.
 _ENCRYPTED = f"""
 SELECT 1 FROM stored_events WHERE instr(
     substr(state, 1, instr(substr(state, 1, {LONGEST_FRAME}), x'0a')), CAST('{AES}:' AS BLOB)
@@ -51,18 +51,19 @@ FROM stored_events e JOIN (
 class SQLiteShelf:
     """A ``Shelf`` in the file of the log.
 
-    A dictionary lies in an envelope as events do: it has a digest, and is encrypted where they are.
+    A dictionary is stored in an envelope like an event: it has a digest, and it is encrypted if events
+    are.
     """
 
     def __init__(self, datastore: SQLiteDatastore, *, trusted: bool = False) -> None:
-        """``trusted``: nobody else can write to it, as in memory."""
+        """Create a shelf. ``trusted`` means that no other program can write to it, for example in memory."""
         self._datastore = datastore
         self._trusted = trusted
         self._began: bool | None = None
 
     @retrying
     def dictionary(self, number: int, encoder: Encoder) -> bytes:
-        """See ``Shelf``."""
+        """Return a dictionary, or raise ``DictionaryDamaged``."""
         with self._datastore.transaction(commit=False) as c:
             content = next((found for n, found in dictionaries(c) if n == number), None)
         if content is None:
@@ -71,7 +72,7 @@ class SQLiteShelf:
 
     @retrying
     def fingerprints(self) -> frozenset[str]:
-        """See ``Shelf``."""
+        """Return the fingerprints of all keys that the log was ever written with."""
         with self._datastore.transaction(commit=False) as c:
             if not _is_there(c, "encryption_keys"):
                 return frozenset()
@@ -80,7 +81,7 @@ class SQLiteShelf:
 
     @retrying
     def plain_head(self, stream: str, encoder: Encoder) -> PlainHead | None:
-        """See ``Shelf``."""
+        """Return the last plain event of a stream, or None if the log is plain or trusted."""
         if self._trusted or not (self.fingerprints() or self._began_encrypted):
             return None
         with self._datastore.transaction(commit=False) as c:
@@ -97,26 +98,27 @@ class SQLiteShelf:
 
     @retrying
     def newest_key(self) -> str | None:
-        """See ``Shelf``."""
+        """Return the fingerprint of the key that encrypts the newest event, or None if it is plain."""
         with self._datastore.transaction(commit=False) as c:
             c.execute(_LAST)
             row = c.fetchone()
         try:
             steps = framed(row[0]).encoding.split(",") if row is not None else []
         except EnvelopeError:
-            return None  # It is damaged; whoever reads it says so.
+            return None  # The event is damaged; reading it reports the damage.
         return next((s.partition(":")[2] for s in steps if s.startswith(f"{AES}:")), None)
 
     @retrying
     def refuse_unnoted(self) -> None:
-        """See ``Shelf``."""
+        """Raise ``LogDamaged`` if there are encrypted events but no record of a key."""
         if self._began_encrypted:
             raise _unnoted()
 
     @property
     def _began_encrypted(self) -> bool:
-        """Whether there was an encrypted event when that was first of interest: all rows are read."""
-        # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave locked.
+        """Whether the log had an encrypted event at the first check. The check reads all rows."""
+        # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave
+        # locked.
         if self._began is None:
             with self._datastore.transaction(commit=False) as c:
                 self._began = _has_encrypted(c)
@@ -124,17 +126,17 @@ class SQLiteShelf:
 
 
 def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
-    """Note that the log has events encrypted with our key, in the transaction that stores the first.
+    """Record the key in the transaction that stores the first encrypted event.
 
-    From then on everything is encrypted, whoever writes. What lies there before is noted as well: how
-    far each stream is plain, encrypted itself.
+    From then on, every writer encrypts. The last plain event of each stream is recorded too, encrypted.
 
     Raises:
-        LogLocked: the log is encrypted, and we have no key.
-        LogDamaged: it is encrypted, and the note of that was taken out.
+        LogLocked: the log is encrypted, and no key was given.
+        LogDamaged: the log is encrypted, and the record of that was removed.
     """
     if encodings is None or encodings.fingerprint is None:
-        # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+        # The transaction starts with an empty write: one that reads before it writes can be refused
+        # at once.
         c.execute("DELETE FROM encryption_keys WHERE 0")
         c.execute("SELECT fingerprint FROM encryption_keys LIMIT 1")
         for (fingerprint,) in c.fetchall():
@@ -174,7 +176,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
         try:
             link = framed(frame).link()
         except EnvelopeError:
-            link = ""  # It is damaged already.
+            link = ""  # The event is already damaged.
         place, salt = Place(stream, version, PLAIN_HEAD), secrets.token_hex(16)
         _, blob = seal(place, SHAPE, "-", salt, GENESIS, link.encode("ascii"), encodings)
         c.execute("INSERT INTO plain_heads VALUES (?,?,?)", (stream, version, blob))
@@ -192,7 +194,7 @@ def _opened_head(stream: str, version: int, state: object, encoder: Encoder) -> 
 
 
 def dictionaries(c: SQLiteCursor) -> list[tuple[int, object]]:
-    """All dictionaries as they are stored."""
+    """Return all dictionaries as they are stored."""
     if not _is_there(c, "dictionaries"):
         return []
     c.execute("SELECT id, content FROM dictionaries")
@@ -200,10 +202,10 @@ def dictionaries(c: SQLiteCursor) -> list[tuple[int, object]]:
 
 
 def opened_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
-    """A stored dictionary, checked.
+    """Check and return a stored dictionary.
 
     Raises:
-        DictionaryDamaged: it was changed.
+        DictionaryDamaged: the dictionary was changed.
     """
     try:
         return unseal(Place("", number, NAME), content, encoder).payload
@@ -212,7 +214,7 @@ def opened_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
 
 
 def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encoder) -> int:
-    """Store a dictionary; its number is of chance, and so never one that was there before."""
+    """Store a dictionary and return its number, which is random so that no number is used twice."""
     number = 1 + secrets.randbelow(2**31 - 1)
     place, salt = Place("", number, NAME), secrets.token_hex(16)
     _, blob = seal(place, SHAPE, "-", salt, GENESIS, content, encoder)
@@ -221,6 +223,6 @@ def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encoder) -> int:
 
 
 def _is_there(c: SQLiteCursor, table: str) -> bool:
-    # A log of format 1 that cannot be written has neither table.
+    # A read-only log of format 1 has neither table.
     c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", (table,))
     return c.fetchone() is not None

@@ -1,4 +1,4 @@
-"""Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
+"""Snapshots of the bounded state, taken after each compaction so that a load reads only newer events."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,13 +61,13 @@ from .recorder import MAX_VERSION
 logger = plain_logger(__name__)
 
 EVERY = 16_384
-"""Events of a conversation too long for all of its messages to be remembered, between two snapshots."""
+"""Events between two snapshots of a conversation that has too many messages to remember all."""
 AT_ONCE = 50
-"""Snapshots that are copied in one go."""
+"""Number of snapshots that are copied at once."""
 
 
 class Snapshot(NamedTuple):
-    """The state at a version, and the link of the event that has this version."""
+    """The state at a version, and the link of the event with this version."""
 
     version: int
     link: str
@@ -75,7 +75,7 @@ class Snapshot(NamedTuple):
 
 
 class SnapshotStore:
-    """Snapshots are a convenience: a missing or damaged one only makes a load slower."""
+    """The snapshots of a log. A missing or damaged snapshot only makes a load slower."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SnapshotStore:
         encoder: Encoder = PLAIN,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """``told``: of each snapshot that was replaced."""
+        """Create a store. ``told`` is notified of each snapshot that is replaced."""
         self._recorder = recorder
         self._told = told
         self._encoder = encoder
@@ -91,7 +91,7 @@ class SnapshotStore:
         self._damaged: dict[str, set[int]] = {}
 
     def newest(self, thread_id: str, before: int | None) -> Snapshot | None:
-        """The newest usable snapshot at or before a version."""
+        """Return the newest usable snapshot at or before a version, or None."""
         while True:
             rows = self._select(thread_id, before)
             if not rows:
@@ -121,7 +121,7 @@ class SnapshotStore:
             return ()
 
     def distrust(self, thread_id: str, version: int) -> None:
-        """Never use this snapshot again: the log does not bear it out."""
+        """Exclude this snapshot from now on, because it contradicts the log."""
         logger.warning(
             "%s: snapshot at %d does not match the log", conversation(thread_id), version
         )
@@ -129,7 +129,7 @@ class SnapshotStore:
         self._damaged.setdefault(thread_id, set()).add(version)
 
     def mend(self, thread_id: str, state: Conversation, link: str) -> None:
-        """Put a new snapshot in the place of those that were found to be damaged, if any were."""
+        """Replace the snapshots that were found to be damaged, if there are any."""
         damaged = self._damaged.pop(thread_id, None)
         if not damaged:
             return
@@ -144,18 +144,20 @@ class SnapshotStore:
         self._told(Notice("snapshot.replaced", thread_id, {"snapshots": len(damaged)}))
 
     def take(self, thread_id: str, state: Conversation, link: str) -> None:
-        """Keep ``state``. A failure is only logged: nothing depends on it."""
+        """Store a snapshot of ``state``. A failure is only logged, because nothing depends on the
+        snapshot.
+        """
         self._keep(thread_id, [(state, link)])
 
     def copy(self, source: str, into: str, links: Mapping[int, tuple[str, str]]) -> None:
-        """Keep the snapshots of ``source`` at these versions for its copy as well.
+        """Copy the snapshots of ``source`` at these versions to its fork.
 
-        ``links``: of the event with this version, in the source and in the copy.
+        ``links`` maps a version to the links of its event in the source and in the copy.
         """
         versions = sorted(links)
         for start in range(0, len(versions), AT_ONCE):
             found = (self.newest(source, v) for v in versions[start : start + AT_ONCE])
-            # One that the source does not bear out must not be borne out by the copy.
+            # A snapshot that contradicts the source must not be accepted in the copy.
             right = [s for s in found if s and s.link == links.get(s.version, ("", ""))[0]]
             self._keep(into, [(s.state, links[s.version][1]) for s in right])
 
@@ -165,12 +167,12 @@ class SnapshotStore:
                 [_sealed(thread_id, *known, self._encoder) for known in states]
             )
         except (*STORE_ERRORS, LogError) as error:
-            # The event is stored already: nothing that fails now may say otherwise.
+            # The event is already stored, so a failure here must not look like a failed append.
             logger.warning("%s: no snapshot was kept: %s", conversation(thread_id), error)
 
 
 def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
-    """Whether it is time for a snapshot, after these events gave this state."""
+    """Return whether a snapshot is due after these events led to this state."""
     if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
         return True
     before = state.version - len(appended)
@@ -178,10 +180,10 @@ def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
 
 
 def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conversation | None:
-    """The state after an erasure, as replay of what is left gives it; None where it is to be replayed.
+    """Return the state after an erasure, or None if the events must be replayed to get it.
 
-    The state remembers what live messages do, and what is left of one may do less. Of others it knows sizes,
-    which stay as they were.
+    The state remembers what live messages contain, and less may be left of one. For other messages it
+    has only their sizes, which do not change.
     """
     erased = {event.position for event in events if isinstance(event, MessageErased)}
     is_emptied = any(isinstance(event, ConversationErased) for event in events)
@@ -191,7 +193,7 @@ def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conver
 
 
 def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:
-    """Remove the snapshots of these conversations and versions, and those that say neither."""
+    """Remove these snapshots, and all whose columns do not identify them."""
     with datastore.transaction(commit=True) as c:
         c.executemany(
             "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
@@ -204,7 +206,7 @@ def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]
 
 
 def _is_ours(row: StoredEvent) -> bool:
-    """Whether it is not simply of another version of refold."""
+    """Return whether the row is a snapshot that this version of refold should be able to read."""
     try:
         return framed(row.state).shape == SHAPES[SNAPSHOT]
     except EnvelopeError:
@@ -214,7 +216,7 @@ def _is_ours(row: StoredEvent) -> bool:
 def _sealed(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> StoredEvent:
     name, shape, payload = encode(state)
     place = Place(thread_id, state.version, name)
-    # Beside a ciphertext the digest must not be one that could be guessed.
+    # Next to a ciphertext, the digest must not be one that can be guessed.
     salt = secrets.token_hex(16) if encoder.encoding else "-"
     _, blob = seal(place, shape, "-", salt, link, payload, encoder)
     return StoredEvent(thread_id, state.version, name, blob)
@@ -242,12 +244,12 @@ def _opened(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
 
 
 BATCH = 1_000
-"""Events that are in memory at once."""
+"""Number of events in memory at once."""
 
 Batches = Callable[[str, int, int | None, int], Iterator[list[RecordedEvent]]]
-"""Reads the events of a stream from one version to another, so many at once."""
+"""A function that reads the events of a stream between two versions, in batches of a given size."""
 Envelopes = Callable[[str, int], Iterator[tuple[str, Envelope]]]
-"""Reads names and envelopes of the events of a stream from a version on."""
+"""A function that reads the names and envelopes of a stream from a version on."""
 
 _USER = b'"message":{"role":"user"'
 _RESULT = b'"tool_result"'
@@ -257,7 +259,7 @@ _APOSTROPHE = b"'"
 
 
 class MessageReader:
-    """``StoredMessages`` of one stream."""
+    """The ``StoredMessages`` of one stream."""
 
     def __init__(self, thread_id: str, batches: Batches, envelopes: Envelopes) -> None:
         self._thread_id = thread_id
@@ -265,8 +267,8 @@ class MessageReader:
         self._envelopes = envelopes
 
     def read(self, start: int, stop: int) -> Iterator[Entry]:
-        """See ``StoredMessages``."""
-        # A message never has a smaller version than the number of messages up to it.
+        """Yield the messages from position ``start`` up to ``stop``."""
+        # The version of a message is at least the number of messages up to it.
         size = max(4, min(BATCH, stop - start + 4))
         for batch in self._batches(self._thread_id, start + 1, None, size):
             for recorded in batch:
@@ -281,7 +283,7 @@ class MessageReader:
                         pass
 
     def look_through(self, start: int, stop: int, words: Words, most: int) -> Looked:
-        """See ``StoredMessages``. The words are looked for in the stored bytes: nothing is decoded."""
+        """Search messages for words in their stored bytes, without decoding them."""
         digest, best = sha256(), list[tuple[float, int]]()
         for name, envelope in self._envelopes(self._thread_id, start + 1):
             if name != "message_appended":
@@ -308,7 +310,7 @@ def _position(payload: bytes) -> int | None:
 
 
 def _score(payload: bytes, words: Words) -> float:
-    """What the words of a message promise; what models say and tools return promises nothing."""
+    """Score the payload by its words. Model output and tool results score zero."""
     if _USER not in payload or _RESULT in payload:
         return 0.0
     said = words.promises.keys() & payload.translate(_LETTERS, _APOSTROPHE).split()
@@ -319,12 +321,15 @@ def _score(payload: bytes, words: Words) -> float:
 
 
 MOST_HELD = REMEMBERED + REMEMBERED // 4
-"""More of the newest messages than so many are not held in memory, once they are larger than any window.
-Every cut lies among the newest that the state remembers."""
+"""Maximum number of recent messages kept in memory once they exceed every context window. Every cut is
+among the newest messages that the state remembers.
+"""
 LARGEST_WINDOW = 1_200_000
-"""Tokens. No model reads more at once; what fits it is held in memory, however many messages it has."""
+"""Maximum tokens of a context window of any model. Messages that fit it are kept in memory, however many
+they are.
+"""
 MOST_DECISIONS = 64
-"""Among more decisions than so many nobody looks for one that changes what is shown."""
+"""Maximum number of decisions to search for one that changes what is shown."""
 HARMLESS = (
     CompactionRequested,
     CompactionFailed,
@@ -337,15 +342,16 @@ HARMLESS = (
 
 
 class Stored(NamedTuple):
-    """What stays in the log, and the version from which on the others are read."""
+    """The messages that stay in the log, and the version from which on events are read."""
 
     run: StoredRun
     first: int
 
 
 def stored_run(state: Conversation, read: ReadEvents, log: StoredMessages) -> Stored | None:
-    """All but the newest messages, if they can stay in the log: nothing that was decided up to this state
-    changes how they are shown. None: they must be read.
+    """Return the older messages that can stay in the log, or None if they must be read.
+
+    They can stay if no decision up to this state changes how they are shown.
     """
     others = state.version - live_messages(state)
     if not state.older_live or state.live_tokens < LARGEST_WINDOW or others > MOST_DECISIONS:
@@ -360,14 +366,14 @@ def stored_run(state: Conversation, read: ReadEvents, log: StoredMessages) -> St
 
 
 def _is_harmless(decided: LoggedEvent, first: int) -> bool:
-    """Whether a decision changes nothing of what is not read, from version ``first`` on all being read."""
+    """Return whether a decision changes none of the messages before version ``first``, which are not read."""
     if decided.version >= first and isinstance(decided.event, MessageErased):
-        return True  # It brings the measure of what is left of the message.
+        return True  # The event contains the new size of what is left of the message.
     return isinstance(decided.event, HARMLESS)
 
 
 def trimmed(window: Window, state: Conversation, log: StoredMessages) -> Window:
-    """The window with only the newest messages in memory, where no model could read all of them."""
+    """Return the window with only the newest messages in memory, if no model could read all of them."""
     entries = window.entries
     held = entries.newest if isinstance(entries, LongEntries) else entries
     if len(held) < MOST_HELD or state.live_tokens < LARGEST_WINDOW:

@@ -1,4 +1,4 @@
-"""The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
+"""The log on SQLite: load by snapshot and newer events, append under a lock, read back and check."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -58,14 +58,14 @@ class SQLiteLog:
         key: KeySource | None = None,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
+        """Open the log at ``path``; ``":memory:"`` creates a log that exists as long as this object.
 
-        ``anchor``: whether it is held against an anchor beside it, which then is kept. ``key``: what
-        new events are encrypted with.
+        ``anchor`` says whether to compare the log with an anchor file next to it and to keep that up to
+        date. ``key`` encrypts new events.
 
         Raises:
-            LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
-            LogLocked: it is encrypted, and the key is missing or another one.
+            LogError: the path or the file is not suitable; see ``check_place`` and ``identify``.
+            LogLocked: the log is encrypted, and the key is missing or wrong.
         """
         self.path = Path(path)
         self._process = OpeningProcess(str(path))
@@ -82,7 +82,7 @@ class SQLiteLog:
         self._remembered = RememberedStreams()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """See ``ConversationLog``."""
+        """Load a conversation at version ``at``, or as it is now."""
         with self._guarded():
             if at is not None:
                 return self._loader.load(thread_id, at=at).loaded
@@ -91,7 +91,7 @@ class SQLiteLog:
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """See ``ConversationLog``."""
+        """Decide on the current state of a conversation and append the resulting events."""
         stamp = stamp_of(at)
         with self._guarded(), self._lock.held():
             for _ in range(CONFLICTS):
@@ -104,7 +104,7 @@ class SQLiteLog:
                     insert = partial(self._insert, stream, events, stamp)
                     stream = looked_twice(insert, self._forget)
                 except IntegrityError:
-                    # Somebody appended since the cached state: load it and decide again.
+                    # Another writer appended after the cached state: reload and decide again.
                     self._refreshed(thread_id)
                     continue
                 self._remembered.put(thread_id, stream)
@@ -114,7 +114,7 @@ class SQLiteLog:
         raise overtaken(self.path)
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
-        """See ``ConversationLog``."""
+        """Erase content as decided, and return what was stored in each conversation."""
         with self._guarded(), self._lock.held():
             for _ in range(CONFLICTS):
                 streams: dict[str, Stream] = {}
@@ -131,7 +131,7 @@ class SQLiteLog:
         raise overtaken(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """See ``ConversationLog``."""
+        """Remove older bytes of erased content from all files. Return whether nothing is left."""
         with self._guarded():
             number = self._eraser.pending()
             if number is None:
@@ -143,16 +143,16 @@ class SQLiteLog:
                 return self._eraser.finish(number)
 
     def newest(self) -> int:
-        """See ``ConversationLog``."""
+        """Return the log position of the newest event."""
         with self._guarded():
             return self._recorder.max_notification_id() or 0
 
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
-        """See ``ConversationLog``."""
+        """Copy a conversation up to a version into a new one, and append the decided events."""
         with self._guarded(), self._lock.held():
-            with suppress(LogDamaged):  # What lies before the damage can still be copied.
+            with suppress(LogDamaged):  # Events before the damage can still be copied.
                 self._refreshed(source).loaded.present()
             before = self._loader.load(source, at=version).loaded
             self.held.admit()
@@ -170,34 +170,34 @@ class SQLiteLog:
             return stream.loaded
 
     def forks(self) -> Sequence[Fork]:
-        """See ``ConversationLog``."""
+        """Return all forks in the log."""
         with self._guarded():
             return self._copier.forks()
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
-        """See ``ConversationLog``."""
+        """Return the newest version that was logged at or before a moment."""
         with self._guarded():
             return self._copier.version_at(thread_id, moment)
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """See ``ConversationLog``."""
+        """Map those of these keys that are stored to the versions of their messages."""
         with self._guarded():
             return self._keys.versions(thread_id, keys)
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog``."""
+        """Return the events from version ``first`` to ``last``."""
         with self._guarded():
             read = partial(self._loader.read, thread_id, first, last)
             return whole(thread_id, range(first, last + 1), read, partial(self._head, thread_id))
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog``."""
+        """Return the events with these versions."""
         with self._guarded():
             read = partial(self._loader.read_at, thread_id, versions)
             return whole(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """See ``ConversationLog``."""
+        """Yield all events after a log position."""
         self._process.check()
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
@@ -207,33 +207,33 @@ class SQLiteLog:
         self.held.proved(anchored)
 
     def check(self) -> Iterator[Damage]:
-        """See ``ConversationLog``."""
+        """Yield all damage of the log."""
         with self._guarded():
             yield from self.held.check(self._mapper).damage
 
     def compress(self, keep: int) -> Compressed:
-        """See ``LogKeeper``."""
+        """Compress payloads, except for the newest ``keep`` events of each conversation."""
         with self._guarded():
             old = old_versions(self._recorder, self._snapshots, self._loader, keep)
             return self._compressor.compress(old)
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
-        """What a keeper works with."""
+        """Return the datastore and the mapper, for maintenance."""
         with self._guarded():
             return self._datastore, self._mapper
 
     def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
-        """Hold the lock of the writers; ``or_reading``: where the log cannot be written, hold nothing."""
+        """Hold the lock of the writers. With ``or_reading``, hold nothing if the log cannot be written."""
         with self._guarded():
             return nullcontext() if or_reading and self._lock.refuses else self._lock.held()
 
     def renew_keys(self) -> None:
-        """Make the index of keys from the events."""
+        """Rebuild the index of keys from the events."""
         with self._guarded(), self._lock.held():
             self._keys.renew_all()
 
     def close(self) -> None:
-        """See ``ConversationLog``. Nothing, in a process that is forked from the one that opened it."""
+        """Close the log. Do nothing in a process that was forked from the one that opened it."""
         if not self._process.is_this:
             return
         self._closed = True
@@ -252,8 +252,8 @@ class SQLiteLog:
             return self._recorder.rows_after(number, BATCH)
 
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
-        # A cached state is good enough to decide on when the decision leads to an insert: that fails
-        # if the state is stale. A refusal or "nothing to do" must be decided on the newest state.
+        # A cached state is good enough for a decision that leads to an insert: the insert fails if
+        # the state is stale. A refusal or an empty decision needs the newest state.
         cached = self._remembered.find(thread_id)
         if cached is not None:
             with suppress(RefoldError):

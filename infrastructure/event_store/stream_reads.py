@@ -1,4 +1,4 @@
-"""Read a stream of events, and that of a fork through the one it was copied from."""
+"""Read and copy streams of events, including those of forks."""
 
 import secrets
 import threading
@@ -31,11 +31,11 @@ from .envelope import (
 from .recorder import Head, LogRecorder, Row
 
 CONFLICTS = 20
-"""How often a decision is made again when a writer without the lock was quicker."""
+"""Attempts to decide again after another writer without the lock was faster."""
 
 
 def overtaken(path: Path) -> LogError:
-    """The error for a decision that was stale each time."""
+    """Return the error for a decision that was stale at every attempt."""
     return LogError(f"{path}: {CONFLICTS} times another writer was quicker; nothing was stored")
 
 
@@ -45,10 +45,10 @@ def whole(
     read: Callable[[], Sequence[RecordedEvent]],
     head: Callable[[], int],
 ) -> Sequence[LoggedEvent]:
-    """The events with these versions up to the ``head`` of the stream, as ``read`` gives them.
+    """Return the events with these versions up to the ``head`` of the stream, as ``read`` gives them.
 
     Raises:
-        LogDamaged: one of them is missing.
+        LogDamaged: an event is missing.
     """
     lacking: int | None = None
     while True:
@@ -59,27 +59,27 @@ def whole(
             return [event.logged() for event in found]
         if missing == lacking:
             raise LogDamaged(thread_id, missing, "the event is missing")
-        # Another process may have appended it after the reading and before the look at the head.
+        # Another process may have appended it between the two reads.
         lacking = missing
 
 
 CAPACITY = 64
-"""How many conversations are kept; the least recently used are dropped first."""
+"""Maximum number of remembered conversations; the least recently used is dropped first."""
 
 
 class RememberedStreams:
-    """Loaded conversations by their names; what is kept may be behind the log. Threads may share it."""
+    """Loaded conversations by thread id. They may be behind the log. Threads may share this object."""
 
     def __init__(self) -> None:
         self._streams: OrderedDict[str, Stream] = OrderedDict()
         self._threads = threading.Lock()
 
     def find(self, thread_id: str) -> Stream | None:
-        """The conversation as it was when it was last put here."""
+        """Return the conversation as it was last stored here, or None."""
         return self._streams.get(thread_id)
 
     def put(self, thread_id: str, stream: Stream) -> None:
-        """Remember it as it is now."""
+        """Remember the conversation in its current state."""
         with self._threads:
             self._streams[thread_id] = stream
             self._streams.move_to_end(thread_id)
@@ -87,18 +87,18 @@ class RememberedStreams:
                 self._streams.popitem(last=False)
 
     def forget(self, thread_ids: Iterable[str]) -> None:
-        """Remember these no more."""
+        """Remove these conversations."""
         with self._threads:
             for thread_id in thread_ids:
                 self._streams.pop(thread_id, None)
 
     def clear(self) -> None:
-        """Remember none."""
+        """Remove all conversations."""
         self._streams.clear()
 
 
 BATCH = 200
-"""Events that a scan reads at once: as many as stay in the processor's cache."""
+"""Number of events that a scan reads at once: as many as fit the processor's cache."""
 
 
 def scanned(
@@ -108,15 +108,16 @@ def scanned(
     seen: dict[str, int],
     forget: Callable[[], None],
 ) -> Iterator[LoggedEvent]:
-    """The events with a number over ``after``; ``seen`` is given the newest version of each stream.
+    """Yield the events after a log position, and put the newest version of each stream into ``seen``.
 
-    That an event belongs where it is, its digest says; the chain of links is left to ``check``.
-    ``forget``: see ``looked_twice``.
+    The digest proves that an event belongs to its place. Only ``check`` verifies the chain of links.
+    ``forget`` is passed to ``looked_twice``.
 
     Raises:
-        LogDamaged: one is missing or changed.
+        LogDamaged: an event is missing or changed.
     """
-    # From the beginning each stream is known whole; later on, from its first event here.
+    # A scan from the beginning expects every stream from its first version; a later scan does not
+    # know it.
     begins = 0 if after == 0 else None
     looked_at: int | None = None
     while True:
@@ -140,7 +141,7 @@ def _read(
     seen: dict[str, int],
     begins: int | None,
 ) -> Iterator[LoggedEvent]:
-    """One look at the events; ``begins``: the version before the first of each stream, where it is known."""
+    """Read the events once. ``begins`` has the version before the first event of each stream, if known."""
     while True:
         rows = rows_after(after)
         for number, stream, version, name, state in rows:
@@ -156,18 +157,18 @@ def _read(
 
 
 COPY_BATCH = 200
-"""Rows that are in memory at once."""
+"""Number of rows in memory at once."""
 
 
 class Copied(NamedTuple):
-    """A copy that was made."""
+    """A finished copy."""
 
     head: Head
-    """Of the new stream."""
+    """Head of the new stream."""
     links: Mapping[int, tuple[str, str]]
-    """Of each copied event that a snapshot of the source stands at: its link there, and here."""
+    """Links in the source and in the copy of each event that a snapshot of the source belongs to."""
     link: str
-    """Of the last copied event, here."""
+    """Link of the last copied event in the copy."""
 
 
 class _Pair(NamedTuple):
@@ -177,7 +178,7 @@ class _Pair(NamedTuple):
 
 
 class StreamCopier:
-    """Copies within one log; each copy is stored whole or not at all."""
+    """A copier of streams within one log. Each copy is stored completely or not at all."""
 
     def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
         self._recorder = recorder
@@ -186,16 +187,16 @@ class StreamCopier:
     def copy(
         self, source: str, version: int, into: str, events: Sequence[Event], stamp: str
     ) -> Copied:
-        """Copy the events of ``source`` up to ``version``, with their times, and append ``events``.
+        """Copy the events of ``source`` up to ``version`` with their times, and append ``events``.
 
         Raises:
-            ThreadExists: ``into`` has events already.
-            LogDamaged: an event of ``source`` is missing or changed; nothing is stored.
+            ThreadExists: ``into`` already has events.
+            LogDamaged: an event of ``source`` is missing or changed; nothing was stored.
         """
         known: list[Copied] = []
 
         def store() -> Copied:
-            # A commit may have been made although it was reported to have failed.
+            # A commit may have succeeded although an error was reported.
             if known and self._stands(into, known[-1].head):
                 return known[-1]
             with self._recorder.datastore.transaction(commit=True) as c:
@@ -205,7 +206,7 @@ class StreamCopier:
         try:
             return retried(store)
         except IntegrityError as error:
-            # A writer without the lock was quicker.
+            # A writer without the lock was faster.
             raise _exists(into) from error
 
     def _stands(self, stream: str, head: Head) -> bool:
@@ -233,7 +234,7 @@ class StreamCopier:
             links.update(_links(batch, snapshots))
         added, head = self._sealed(into, events, last, stamp)
         self._insert(c, added)
-        # As the events have them: what the index of the source says may be wrong.
+        # Taken from the events, because the index of the source may be wrong.
         self._recorder.keys.replace(c, into, keys)
         return Copied(head, links, last.link)
 
@@ -264,7 +265,7 @@ class StreamCopier:
             yield copies
 
     def _recorded_erasures(self, c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
-        # Only what an event of the copy says was erased is shown as erased there.
+        # An event is shown as erased in the copy only if an event of the copy says so.
         c.execute(
             "SELECT originator_version, topic, state FROM stored_events "
             "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
@@ -293,7 +294,7 @@ class StreamCopier:
         )
 
     def forks(self) -> list[Fork]:
-        """Every conversation that began as a copy; one that is a copy of a copy, once for each."""
+        """Return every conversation that began as a copy. A copy of a copy is listed once for each source."""
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
                 "SELECT originator_id, originator_version, topic, state FROM stored_events "
@@ -308,9 +309,9 @@ class StreamCopier:
         return found
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
-        """The newest version that was logged at or before ``moment``, from the frames alone."""
-        # Stored times are text of one form, so that they sort as they are; newest first, since the
-        # clock may have run backwards.
+        """Return the newest version that was logged at or before ``moment``, from the frames alone."""
+        # Stored times are text in one format, so they sort correctly. Newest first, because the
+        # clock may have gone backwards.
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
                 "WITH frames AS (SELECT originator_version AS version, "
@@ -326,7 +327,7 @@ class StreamCopier:
 
 
 def stamp_of(moment: datetime) -> str:
-    """A time as frames hold it: ISO 8601, UTC, microseconds."""
+    """Format a time for frames: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -336,7 +337,8 @@ def _rewritten(events: Iterable[Event]) -> frozenset[int]:
 
 
 def _begin(c: SQLiteCursor, into: str) -> None:
-    # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+    # The transaction starts with an empty write: one that reads before it writes can be refused at
+    # once.
     c.execute("DELETE FROM stored_events WHERE 0")
     c.execute("SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1", (into,))
     if c.fetchone() is not None:

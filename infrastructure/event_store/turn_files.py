@@ -1,4 +1,4 @@
-"""Files beside a log: the log's own file, and those with which processes take turns."""
+"""Files of a log: the log itself, and the lock files with which processes take turns."""
 
 import hashlib
 import os
@@ -37,25 +37,25 @@ from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore
 
 PLACES = 64
-"""Of one line, whoever has the turn included. Who comes when all are taken stands in no order."""
+"""Number of places in one queue, including that of the owner. Later arrivals are not ordered."""
 
 
 class FileTurns:
-    """The lines of a log that other processes may have open as well.
+    """The queues of a log that other processes may have open as well.
 
-    Nothing stands in the log, and nothing in the file: it is there to be locked.
+    The lock files are empty; they exist only to be locked.
     """
 
     def __init__(self, log: Path) -> None:
         self._log = log
 
     def place(self, thread_id: str) -> "FilePlace":
-        """See ``Turns``."""
+        """Return a place in the queue of a conversation."""
         return line_of(self._log, thread_id)
 
 
 class FilePlace:
-    """A place that is a file of its own for each conversation: whoever looks at the right moment is next."""
+    """A place backed by one file for each conversation. The first process to try after a release is next."""
 
     def __init__(self, log: Path, thread_id: str) -> None:
         digest = hashlib.sha256(thread_id.encode()).digest()
@@ -70,7 +70,7 @@ class FilePlace:
         return Path(f"{self._log}.turn-{self._number:014x}.lock")
 
     def take(self) -> bool:
-        """See ``Place``."""
+        """Try to take the turn, and return whether it was taken."""
         self._process.check()
         with translated(self._log):
             file = self._file or open_private(self._path, "ab", like=self._log, buffering=0)
@@ -79,11 +79,11 @@ class FilePlace:
                 return False
             if lies_at(self._path, file):
                 return True
-        self.leave()  # It was deleted: others lock another one.
+        self.leave()  # The file was deleted, and other processes lock its replacement.
         return False
 
     def leave(self) -> None:
-        """See ``Place``."""
+        """Leave the queue and release the turn."""
         if self._file is not None and self._process.is_this:
             self._unlock(self._file)
         self._close()
@@ -95,7 +95,7 @@ class FilePlace:
         unlock(file)
 
     def _close(self) -> None:
-        """Close the file, which gives up nothing that the parent of a forked process has."""
+        """Close the file. In a forked process, this releases none of the parent's locks."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -107,11 +107,11 @@ if sys.platform == "linux":
     from fcntl import F_OFD_SETLK, F_UNLCK, F_WRLCK, fcntl
 
     class RangePlace(FilePlace):
-        """A place in a line is a lock on one byte; whoever has the first of them has the turn.
+        """A place in a queue: a lock on one byte of a file. The first byte is the turn.
 
-        A place is left only for the free one before it, so nobody is overtaken. The locks belong to the
-        open file: of threads and tasks of one process as well. The system gives those of a process that
-        dies free.
+        A process moves only to the free place before its own, so it is never overtaken. The locks
+        belong to the open file, so they also order threads and tasks of one process. The system
+        releases the locks of a process that dies.
         """
 
         _at = PLACES
@@ -146,23 +146,23 @@ if sys.platform == "linux":
         return True
 
     def _set(file: IO[bytes], kind: int, first: int, count: int) -> None:
-        """Set a lock by the system's ``struct flock``: type, whence, start, length, process."""
+        """Set a lock with the system's ``struct flock``: type, whence, start, length, process."""
         fcntl(file, F_OFD_SETLK, struct.pack("@hhqqi0q", kind, os.SEEK_SET, first, count, 0))
 
     line_of = RangePlace
 
 
 class NoTurns:
-    """Of a log that can only be read: there is nothing to take turns for."""
+    """The queues of a read-only log, which nothing can be appended to."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
 
     def place(self, thread_id: str) -> FilePlace:
-        """Refuse.
+        """Reject the request.
 
         Raises:
-            LogNotWritable: nobody can append here.
+            LogNotWritable: the log cannot be written.
         """
         del thread_id
         raise LogNotWritable(f"{self._log} can only be read here: a turn is for who appends")
@@ -191,7 +191,7 @@ def open_log_file(
     key: KeySource | None,
     told: Callable[[Notice], None] = nobody,
 ) -> LogFile:
-    """Open the log at ``path``, or make one; see ``SQLiteLog``."""
+    """Open the log at ``path``, or create one. The parameters are those of ``SQLiteLog``."""
     in_memory = str(path) == ":memory:"
     place = anchor_path(path.absolute()) if anchor and not in_memory else None
     kept = Anchor(place, of=path)
@@ -231,8 +231,8 @@ def _turns(path: Path, *, in_memory: bool, reads: bool) -> Turns:
 
 
 def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
-    """Check that a log can lie there; how to read it, where it cannot be written."""
-    # Before anything is read: a descriptor that is closed here would end the locks of the log.
+    """Check that a log can be stored at ``path``. Return how to read it if it cannot be written."""
+    # Before any read: closing a descriptor here would release the locks of the log.
     GATE.refuse(path)
     with translated(path):
         retried(lambda: refuse_damaged(path))

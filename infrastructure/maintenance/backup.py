@@ -1,4 +1,4 @@
-"""Back up a log, put a file in the place of another, and tell which files are its own."""
+"""Back up a log, replace a log file with another, and list the files of a log."""
 
 import os
 import re
@@ -40,10 +40,10 @@ _BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
 
 
 def refuse_own(to: Path, log: Path) -> None:
-    """Refuse a place that the log at ``log`` uses, whether there is a file now or not.
+    """Reject a target path that the log at ``log`` uses, even if no such file exists now.
 
     Raises:
-        TargetExists: it is one.
+        TargetExists: the log uses this path.
     """
     own = files_of(log)
     linked = to.exists() and log.exists() and to.samefile(log)
@@ -52,7 +52,7 @@ def refuse_own(to: Path, log: Path) -> None:
 
 
 def files_of(log: Path) -> set[str]:
-    """The paths of all files that a log uses, whether there are such files now or not."""
+    """Return the paths of all files that a log may use, including those that do not exist now."""
     place = Path(os.path.realpath(log))
     files = (place, *(derived_path(place, name) for name in DERIVED))
     beside = (str(anchor_path(place)), str(checked_path(place)))
@@ -60,42 +60,43 @@ def files_of(log: Path) -> set[str]:
 
 
 def real_place(path: str | Path) -> str | Path:
-    """Return where a link to a log leads: locks and derived files lie beside the log itself."""
+    """Resolve a link to a log, because locks and derived files are next to the log itself."""
     return Path(path).resolve() if os.path.islink(path) else path  # noqa: PTH114
 
 
 OF_SQLITE = ("", "-wal", "-shm")
-"""The files in which SQLite keeps a database while programs have it open."""
+"""Suffixes of the files in which SQLite keeps a database while programs have it open."""
 
 
 def earlier_logs(log: Path) -> list[Path]:
-    """Return the logs that were moved aside from this place, the newest last."""
+    """Return the logs that were moved away from this path, newest last."""
     aside = re.compile(rf"{re.escape(log.stem)}\.replaced-[\dTZ-]+{re.escape(log.suffix)}")
     found = sorted(path for path in log.parent.iterdir() if aside.fullmatch(path.name))
     return [path for path in found if path.is_file()]
 
 
 def put_in_place(made: Path, log: Path) -> Path | None:
-    """Make ``made`` the log; where the one that was there has been moved to. Under its write lock."""
-    # Without its file, a write-ahead log may hold everything.
+    """Make ``made`` the log, under its write lock. Return the new path of the old log, or None."""
+    # If the log file is missing, its write-ahead log may contain everything.
     moved = _move_aside(log) if log.exists() or write_ahead_path(log).exists() else None
-    # The write-ahead log of the old file must not be taken for one of the new. Programs that have the
-    # old one open keep all of its files, and notice that they lie elsewhere now.
+    # The write-ahead log of the old file must not be used with the new one. Programs that have the
+    # old log open keep all of its files and notice that they were moved.
     for suffix in OF_SQLITE[1:]:
         Path(f"{log}{suffix}").unlink(missing_ok=True)
-    # What was found in the old file is not said of the new one.
+    # Findings about the old file do not apply to the new one.
     checked_path(log).unlink(missing_ok=True)
     made.replace(log)
-    # Not before: until there is the new log, the anchor tells of the old one.
+    # Not earlier: until the new log is in place, the anchor describes the old one.
     anchor_path(made).replace(anchor_path(log))
     return moved
 
 
 def _move_aside(log: Path) -> Path:
-    """Give the files of a log a second name, so that at every moment there is a log at the first."""
+    """Give the files of a log a second name, so that a log exists under the first name at every moment."""
     if log.exists() and examine(log) is None:
         with suppress(sqlite3.Error), closing(open_sqlite(log, timeout=1)) as connection:
-            # As far as nobody reads it just now, the file has everything by itself afterwards.
+            # Unless another process is reading it, the file is complete without a write-ahead log
+            # afterwards.
             sync_fully(connection)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     moved = _name_aside(log)
@@ -108,7 +109,7 @@ def _move_aside(log: Path) -> Path:
 
 
 def _name_aside(log: Path) -> Path:
-    # Before the suffix: read models are named after what stands before it.
+    # Before the suffix, because read models are named after the part before it.
     name = f"{log.stem}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     moved = log.with_name(name + log.suffix)
     number = 1
@@ -124,14 +125,14 @@ def _name_as_well(path: Path, name: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError:
-        # A file system without links.
+        # The file system has no links.
         path.replace(name)
 
 
 logger = plain_logger(__name__)
 
 PAGES = 512
-"""Of a step of a copy, 2 MB: so soon Ctrl-C is heard."""
+"""Number of pages in one step of a copy, 2 MB, so that Ctrl-C takes effect soon."""
 STEPS = 10_000
 """The same for a copy row by row, in steps of SQLite's virtual machine."""
 
@@ -139,12 +140,12 @@ STEPS = 10_000
 def back_up(
     source: SQLiteDatastore, mapper: EventMapper, to: Path, *, path: Path, replace: bool
 ) -> BackedUp:
-    """Copy the log ``source``, which lies at ``path``, into the file ``to``.
+    """Copy the log ``source`` at ``path`` into the file ``to``.
 
     Raises:
-        TargetExists: there is a file already, and replacing it was not asked for.
-        BackupDamaged: the log is damaged; no file was made.
-        LogError: the copy cannot be written; no file was made.
+        TargetExists: the file exists, and ``replace`` is false.
+        BackupDamaged: the log is damaged; no file was created.
+        LogError: the copy cannot be written; no file was created.
     """
     real = Path(os.path.realpath(to))
     refuse_own(to, path)
@@ -159,7 +160,7 @@ def back_up(
 def _copied(
     source: SQLiteDatastore, mapper: EventMapper, made: Path, path: Path
 ) -> tuple[BackedUp, Sequence[Mark]]:
-    """Copy and check; where the copy seems damaged, do both once more."""
+    """Copy and check the log. If the copy seems damaged, do both once more."""
 
     def copied() -> tuple[BackedUp, Sequence[Mark]]:
         copy_log(source, made)
@@ -179,7 +180,7 @@ def _copied(
 
 
 def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
-    """Write what the copy holds beside it: so it is noticed when a part of it is cut off one day."""
+    """Write an anchor next to the copy, so that a later loss of its end is detected."""
     try:
         Anchor(path).renew(marks)
     except OSError as error:
@@ -187,13 +188,13 @@ def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
 
 
 def copy_log(source: SQLiteDatastore, made: Path) -> None:
-    """Copy the log as it is now into an empty file, without its free pages."""
+    """Copy the current log into an empty file, without its free pages."""
     try:
         copy_tight(source, made)
         if _has_same_numbers(source, made):
             return
     except sqlite3.DatabaseError as error:
-        # The check of a copy with all pages tells what is damaged, and where.
+        # The check of a copy with all pages reports the damage and its place.
         if not error.sqlite_errorname.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")):
             raise
     os.truncate(made, 0)
@@ -201,9 +202,9 @@ def copy_log(source: SQLiteDatastore, made: Path) -> None:
 
 
 def copy_tight(source: SQLiteDatastore, made: Path) -> None:
-    """Write everything that the log holds now into an empty file, row by row.
+    """Write the current content of the log into an empty file, row by row.
 
-    One moment of it, as ``copy_pages`` has, and nobody's writing has to wait.
+    The copy shows one moment, as in ``copy_pages``, and no writer has to wait.
     """
     with source.get_connection(commit=False) as pooled:
         connection = pooled.cursor().sqlite_cursor.connection
@@ -211,7 +212,7 @@ def copy_tight(source: SQLiteDatastore, made: Path) -> None:
         try:
             connection.execute("VACUUM INTO ?", (str(made),))
         except sqlite3.OperationalError as error:
-            # What Ctrl-C raises inside of a statement, ends that with an error of its own.
+            # Inside a statement, the exception of Ctrl-C ends it with an SQLite error.
             if error.sqlite_errorname == "SQLITE_INTERRUPT":
                 raise KeyboardInterrupt from error
             raise
@@ -221,7 +222,7 @@ def copy_tight(source: SQLiteDatastore, made: Path) -> None:
 
 
 def _has_same_numbers(source: SQLiteDatastore, made: Path) -> bool:
-    # They are positions that followers remember. SQLite keeps them here, and does not promise it.
+    # These are positions that followers store. SQLite keeps them here, but does not guarantee it.
     numbers = (
         "SELECT rowid, originator_id, originator_version FROM stored_events WHERE rowid<=? "
         "ORDER BY originator_id, originator_version"
@@ -240,43 +241,43 @@ def _has_same_numbers(source: SQLiteDatastore, made: Path) -> bool:
 
 
 def copy_pages(source: SQLiteDatastore, made: Path) -> None:
-    """Copy every page of the log as it is now into an empty file."""
+    """Copy every page of the current log into an empty file."""
     with source.transaction(commit=False) as c:
-        # This reading transaction lasts for all steps: they see one moment, nobody's writing makes
-        # them begin again, and in WAL mode it keeps no writer waiting.
+        # This read transaction covers all steps: they see one moment and are not restarted by
+        # writes. In WAL mode it blocks no writer.
         c.execute("SELECT count(*) FROM stored_events")
         c.fetchall()
         copy_connection(c.sqlite_cursor.connection, made)
 
 
 def copy_connection(source: sqlite3.Connection, made: Path) -> None:
-    """Copy the database of a connection in steps; it is on the disk when this returns."""
+    """Copy and sync the database of a connection, in steps."""
     with closing(open_sqlite(made, isolation_level=None)) as copy:
         source.backup(copy, pages=PAGES, progress=_between_steps)
     sync(made)
 
 
 def _go_on() -> int:
-    """See ``_between_steps``."""
+    """Return 0, which makes SQLite continue. Python handles Ctrl-C before the call."""
     return 0
 
 
 def _between_steps(status: int, remaining: int, total: int) -> None:
-    """Python hears Ctrl-C where it runs code: nothing else has to happen here."""
+    """Do nothing. Python handles Ctrl-C whenever it calls this function."""
     del status, remaining, total
 
 
 def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, Sequence[Mark]]:
-    """Check every event, link and key of a copy; what it holds, and the newest of each conversation.
+    """Check every event, link and key of a copy. Return its content and its newest events.
 
     Raises:
-        BackupDamaged: with everything that was found.
+        BackupDamaged: the error lists everything that was found.
     """
     with closing(DurableDatastore(str(made))) as datastore:
         recorder = LogRecorder(datastore)
-        # What is beside the events must be whole in the copy as well.
+        # The tables next to the events must be intact in the copy as well.
         found = check_log(recorder, mapper.reading(SQLiteShelf(datastore)))
-        # A damaged snapshot is thrown away where it is noticed: nothing depends on it.
+        # A damaged snapshot is deleted when it is detected, because nothing depends on it.
         damage = tuple(one for one in found.damage if one.place == LOG)
         if damage:
             raise BackupDamaged(of, damage)
@@ -289,7 +290,7 @@ def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, 
 
 
 def settle(to: Path) -> None:
-    """See to it that no write-ahead log of an earlier file is taken for a part of a new one.
+    """Make sure that SQLite does not use the write-ahead log of an earlier file with a new one.
 
     Raises:
         LogBusy: another program has the file open.
@@ -298,7 +299,7 @@ def settle(to: Path) -> None:
     if not any(path.exists() for path in beside):
         return
     with suppress(sqlite3.DatabaseError), closing(open_sqlite(to, timeout=1)) as connection:
-        # The last connection that closes takes the files beside it away.
+        # The last connection to close removes the files next to it.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     if any(path.exists() for path in beside):
         raise LogBusy(f"{to} is in use by another program; close it, or give another path")

@@ -1,4 +1,4 @@
-"""Checking a whole log: every page, digest, link, gap and erasure, its keys, and its anchor."""
+"""Check a whole log: every page, digest, link, gap and erasure, its keys and its anchor."""
 
 import sqlite3
 from collections import Counter
@@ -34,24 +34,27 @@ from .table_checks import (
 )
 
 PROBLEMS = 20
-"""How many findings SQLite is asked for."""
+"""Maximum number of findings requested from SQLite."""
 
 
 class Held(NamedTuple):
-    """What is known of a log from outside of it."""
+    """Events of a log that a source outside the log has recorded."""
 
     lines: Mapping[bytes, Anchored]
     source: str
-    """What is said of where that comes from."""
+    """Description of the source for messages."""
 
 
 def check_rows(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Iterator[Damage]:
-    """Everything that is wrong with the stored events, one conversation after the other."""
+    """Report all damage of the stored events, one conversation after the other."""
     yield from check_log(recorder, mapper, *held).damage
 
 
 def check_log(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Checked:
-    """The same with what was seen. ``held``: read before the log is."""
+    """Check the stored events and return the damage and the number of events.
+
+    ``held`` must be read before the log.
+    """
     with recorder.datastore.transaction(commit=False) as c:
         connection = c.sqlite_cursor.connection
         usual = connection.text_factory
@@ -67,7 +70,7 @@ def check_connection(
     *held: Held,
     rows: Callable[[sqlite3.Connection], RowReader] = RowReader,
 ) -> Checked:
-    """The same for a log that may not be fit to be opened as one. ``rows``: reads its events."""
+    """Check a log that may be too damaged to open. ``rows`` reads its events."""
     lenient(connection)
     check = _LogCheck(connection, mapper, held, rows(connection))
     found = [*check.file_damage(), *check.event_damage()]
@@ -82,12 +85,12 @@ def check_connection(
 
 
 def _follows(damage: Damage, broken: Mapping[str, int]) -> bool:
-    """Whether a snapshot only lacks events that are told of already: nothing can be told of it then."""
+    """Return whether a snapshot only lacks events that are already reported, so that it cannot be judged."""
     return damage.thread_id in broken and broken[damage.thread_id] <= damage.version
 
 
 def once_for_all(checked: Checked) -> Checked:
-    """The same with one finding for a dictionary, instead of one for each event that needs it."""
+    """Report a missing dictionary once instead of for each event that needs it."""
     needing = Counter(found.detail for found in checked.damage if found.kind == "dictionary")
     told = [found for found in checked.damage if found.kind != "dictionary"]
     for problem, count in needing.items():
@@ -111,10 +114,10 @@ class _LogCheck:
         self._held = held
         self._rows = rows
         self._links: dict[tuple[bytes, int], str] = {}
-        """Of the events that are anchored."""
+        """Links of the anchored events."""
 
     def file_damage(self) -> Iterator[Damage]:
-        """What SQLite itself finds. It does not look at contents."""
+        """Report the damage that SQLite itself detects. SQLite does not check contents."""
         try:
             problems = self._problems(PROBLEMS)
             place = KEYS if problems and self._is_of_index() else LOG
@@ -130,14 +133,14 @@ class _LogCheck:
         return [str(problem) for (problem,) in found if problem != "ok"]
 
     def _is_of_index(self) -> bool:
-        """Whether all damaged pages are those of the index of keys, which can be made again."""
+        """Return whether all damaged pages belong to the index of keys, which can be rebuilt."""
         query = "SELECT name FROM sqlite_schema WHERE type='table'"
         names = [str(name) for (name,) in self._connection.execute(query)]
         damaged = {name for name in names if self._problems(name)}
         return bool(damaged) and damaged <= INDEX_TABLES
 
     def event_damage(self) -> Iterator[Damage]:
-        """What is wrong with the events, and with what is kept beside them."""
+        """Report damage of the events and of the tables next to them."""
         wanted = {(line.fingerprint, line.version) for h in self._held for line in h.lines.values()}
         names: dict[str, bytes] = {}
         for row in self._rows.rows():

@@ -1,4 +1,4 @@
-"""Which stored events are not read every day: what lies before the live part of a conversation."""
+"""Compress stored events that are rarely read: those before the live part of a conversation."""
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,20 +35,20 @@ from refold.infrastructure.sqlite.sqlite_failures import retrying
 
 
 class Old(NamedTuple):
-    """What of a conversation is not read every day."""
+    """The events of a conversation that are rarely read."""
 
     before: int
-    """All versions below this one,"""
+    """Exclusive upper bound of the versions."""
     in_use: frozenset[int]
-    """but not these."""
+    """Versions below ``before`` that are still read."""
 
 
 def old_versions(
     recorder: LogRecorder, snapshots: SnapshotStore, loader: StreamLoader, keep: int
 ) -> dict[str, Old]:
-    """Of each conversation what is not read every day, and not among the last ``keep`` events.
+    """Return the rarely read events of each conversation, without its last ``keep`` events.
 
-    Conversations that are damaged, or of which everything is read, are left out.
+    Damaged conversations are left out, and those whose events are all read.
     """
     newest = _newest(recorder)
     found: dict[str, Old] = {}
@@ -64,11 +64,11 @@ def old_versions(
 
 
 def _in_use(state: Conversation) -> frozenset[int]:
-    """What lies before the live part and is read with it all the same."""
+    """Return the versions before the live part that are read together with it."""
     live = {version for m in state.live for version in (m.version, *m.offloads)}
     pins = {pin.version for pin in state.pins}
     summary = {state.summary.version} if state.summary else set[int]()
-    # Of the event before the first, the link is read.
+    # The link of the event before the first one is read.
     return frozenset({*live, *pins, *summary, state.live_from - 1})
 
 
@@ -81,11 +81,11 @@ def _newest(recorder: LogRecorder) -> list[tuple[str, int]]:
 
 
 WORTH_IT = 400
-"""Bytes of an event as it is stored, about half of them its frame; shorter ones hardly shrink."""
+"""Minimum stored size of an event in bytes. About half of it is the frame; shorter events hardly shrink."""
 BATCH = 200
-"""Rows of one transaction: so long other writers wait."""
+"""Number of rows in one transaction, during which other writers wait."""
 SAMPLE_BYTES, SAMPLED_BYTES = 8 * 1024, 8 * 1024 * 1024
-"""What a dictionary is trained on: so much of a payload, and so much together."""
+"""Training data of a dictionary: maximum bytes of one payload, and of all together."""
 
 _HEADS = f"SELECT rowid, substr(state, 1, {LONGEST_FRAME}) FROM stored_events"
 _ROW = "SELECT originator_id, originator_version, topic, state FROM stored_events WHERE rowid=?"
@@ -93,7 +93,7 @@ _ERASURES = "SELECT seq FROM sqlite_sequence WHERE name='pending_erasures'"
 
 
 class _Sizes(NamedTuple):
-    """Of the rows that were rewritten."""
+    """Sizes of the rewritten rows."""
 
     events: int = 0
     before: int = 0
@@ -101,10 +101,10 @@ class _Sizes(NamedTuple):
 
 
 class LogCompressor:
-    """Rewrites rows in place: events, digests and links are as before, only stored in another way.
+    """A compressor that rewrites rows in place. Events, digests and links stay the same.
 
-    Every batch is a transaction of its own: killed at any point, the log is whole, and the next run
-    goes on from there.
+    Each batch is a transaction of its own. If the process is killed, the log stays intact, and the next
+    run continues from there.
     """
 
     def __init__(self, recorder: LogRecorder, encodings: Encodings, lock: WriteLock) -> None:
@@ -113,7 +113,7 @@ class LogCompressor:
         self._lock = lock
 
     def compress(self, old: Mapping[str, Old]) -> Compressed:
-        """Compress what is old, by stream, and not compressed yet.
+        """Compress the old events of each stream that are not compressed yet.
 
         Raises:
             InvalidSetting: the library is missing.
@@ -133,10 +133,10 @@ class LogCompressor:
         )
 
     def renew_dictionaries(self) -> None:
-        """Replace all dictionaries, which may hold pieces of what was erased, by one of what is left.
+        """Replace all dictionaries, which may contain erased text, with one that is trained on the rest.
 
-        A dictionary is gone when this returns. Where the process dies before, it can be done again.
-        Rows that are damaged stay as they are; nobody can read them without the dictionary either.
+        The old dictionaries are deleted on return. If the process dies earlier, call it again. Damaged
+        rows stay as they are; they cannot be read without a dictionary either.
         """
         with self._recorder.datastore.transaction(commit=False) as c:
             old = frozenset(number for number, _ in dictionaries(c))
@@ -153,7 +153,7 @@ class LogCompressor:
 
     @retrying
     def _rows_or_delete(self, old: Collection[int], tried: Collection[int]) -> list[int]:
-        """The rows that need one of these dictionaries; if there are none, the dictionaries go."""
+        """Return the rows that need one of these dictionaries. If there are none, delete the dictionaries."""
         with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
             _begin(c)
             c.execute(_HEADS)
@@ -188,7 +188,7 @@ class LogCompressor:
 
     @retrying
     def _new_dictionary(self, rows: Sequence[int]) -> int | None:
-        """Train a dictionary and store it; None where the rows are too few for one."""
+        """Train and store a dictionary. Return its number, or None if there are too few rows."""
         while True:
             with self._recorder.datastore.transaction(commit=False) as c:
                 erasures = _erasures(c)
@@ -197,7 +197,8 @@ class LogCompressor:
                 return None
             with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
                 _begin(c)
-                # What was erased meanwhile may be among the samples: then they are taken again.
+                # The samples may contain text that was erased in the meantime. If so, they are
+                # taken again.
                 if _erasures(c) == erasures:
                     self._recorder.note_key(c)
                     return put_dictionary(c, content, self._encodings)
@@ -217,14 +218,14 @@ class LogCompressor:
     def _rewrite(
         self, rows: Sequence[int], number: int | None, *, whatever_size: bool = False
     ) -> _Sizes:
-        """Store rows in another way; those that would not shrink only if ``whatever_size``."""
+        """Rewrite rows with another encoding. With ``whatever_size``, include rows that would not shrink."""
         total = _Sizes()
         self._encodings.prepare(number)
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             done = self._rewrite_batch(batch, number, total, whatever_size)
             if done is None:
-                break  # Replaced by an erasure; the next run uses the new one.
+                break  # An erasure has replaced the dictionary; the next run uses the new one.
             total = done
         return total
 
@@ -232,7 +233,9 @@ class LogCompressor:
     def _rewrite_batch(
         self, rows: Sequence[int], number: int | None, total: _Sizes, whatever_size: bool
     ) -> _Sizes | None:
-        """The sizes with those of a batch, all of it or nothing; None where the dictionary is gone."""
+        """Rewrite a batch completely or not at all. Return the new sizes, or None if the dictionary is
+        gone.
+        """
         with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
             _begin(c)
             if number is not None and number not in dict(dictionaries(c)):
@@ -270,7 +273,7 @@ class LogCompressor:
         try:
             return place, len(state), unseal(place, state, self._encodings)
         except EnvelopeError:
-            return None  # Damage is left for `refold verify` to tell.
+            return None  # `refold verify` reports the damage.
 
     def _free_bytes(self) -> int:
         with self._recorder.datastore.transaction(commit=False) as c:
@@ -281,7 +284,8 @@ class LogCompressor:
 
 
 def _begin(c: SQLiteCursor) -> None:
-    # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+    # The transaction starts with an empty write: one that reads before it writes can be refused at
+    # once.
     c.execute("UPDATE stored_events SET state=state WHERE 0")
 
 
@@ -299,13 +303,13 @@ def _is_plain(head: object) -> bool:
 
 
 def _dictionary(head: object) -> int | None:
-    """The dictionary that a row needs; None: none, or it cannot be told."""
+    """Return the dictionary that a row needs, or None if it needs none or its head is damaged."""
     kind, _, number = (_encoding(head) or "").partition(",")[0].partition(":")
     return int(number) if kind == ZSTD and number.isascii() and number.isdecimal() else None
 
 
 def _erasures(c: SQLiteCursor) -> Iterable[object]:
-    """Something that differs once anything more was erased."""
+    """Return a value that changes with every further erasure."""
     c.execute("SELECT 1 FROM sqlite_schema WHERE name='sqlite_sequence'")
     if c.fetchone() is None:
         return []

@@ -1,4 +1,4 @@
-"""How large a log is and what of: one pass over the stored rows, of which hardly any is decoded."""
+"""Maintenance of one SQLite log: sizes, checks, repairs and the anchor."""
 
 import json
 import sqlite3
@@ -52,9 +52,9 @@ from .table_checks import KEYS, LOG, SNAPSHOTS
 PLAIN, ERASED_FRAME, DAMAGED = "plain", "erased", "damaged"
 MESSAGE = "message_appended"
 FIELDS = 6
-"""Of a frame; one more names an encoding."""
+"""Number of fields in a frame. An encoding adds one."""
 
-# The message is a part of its payload: SQLite cuts it out, and Python need not parse any of it.
+# The message is a part of its payload. SQLite extracts it, so that Python parses nothing.
 _ROWS = f"""
 SELECT originator_id, topic, frame_kind(substr(state, 1, {LONGEST_FRAME})) AS kind, count(*),
     coalesce(sum(length(state)), 0), coalesce(sum(
@@ -87,7 +87,7 @@ class _Group(NamedTuple):
 
 
 def measure(log: SQLiteLog) -> Sizes:
-    """The sizes of a log, all of one moment."""
+    """Measure the sizes of a log at one moment."""
     datastore, mapper = log.parts()
     with translated(log.path), datastore.transaction(commit=False) as c:
         c.sqlite_cursor.row_factory = None
@@ -119,13 +119,13 @@ def _named(column: object) -> str:
 
 
 def frame_kind(head: object) -> str:
-    """How a row is stored, told from the beginning of its bytes."""
+    """Return how a row is stored, from the first bytes of it."""
     if not isinstance(head, bytes):
         return DAMAGED
     fields = head.partition(b"\n")[0].split(b" ")
     if fields[0] not in (MAGIC, ERASED) or len(fields) < FIELDS:
         return DAMAGED
-    # Without the numbers of dictionaries and keys: they say nothing about sizes.
+    # Without the numbers of dictionaries and keys, which say nothing about sizes.
     steps = fields[FIELDS].decode("ascii", "replace").split(",") if len(fields) > FIELDS else []
     kinds = [ERASED_FRAME] if fields[0] == ERASED else []
     return "+".join([*kinds, *(step.partition(":")[0] for step in steps)]) or PLAIN
@@ -136,7 +136,7 @@ def _encoded(groups: Iterable[_Group]) -> bool:
 
 
 def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int]:
-    """The bytes of messages that SQLite cannot look into, by stream."""
+    """Count the bytes of messages that SQLite cannot parse, by stream."""
     found: dict[str, int] = defaultdict(int)
     for stream, version, name, state in cursor.execute(_ENCODED):
         try:
@@ -144,7 +144,7 @@ def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int
         except (EnvelopeError, CodecError):
             continue
         if not isinstance(event, MessageAppended):
-            continue  # Of an erased conversation, nothing is left of it.
+            continue  # Nothing is left of the events of an erased conversation.
         message = event.message.model_dump(exclude_defaults=True)
         compact = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         found[stream] += len(compact.encode("utf-8", "surrogatepass"))
@@ -182,11 +182,11 @@ def _files(log: Path) -> Iterable[FileSize]:
 
 
 ANCHOR = "anchor"
-"""The place of damage that is of the anchor."""
+"""Place name in reports about damage of the anchor."""
 
 
 def check(log: SQLiteLog, exported: Path | None) -> Checked:
-    """Everything that is wrong with a log, its snapshots and its anchor."""
+    """Report all damage of a log, its snapshots and its anchor."""
     others: list[Held] = []
     if exported is not None:
         try:
@@ -204,28 +204,28 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
 
 
 def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
-    """Repair what can be without the events being touched; says what was done."""
+    """Repair everything that needs no change of events, and yield a sentence for each repair."""
     snapshots = [(d.thread_id, d.version) for d in damage if d.place == SNAPSHOTS]
     if snapshots:
         drop_snapshots(log.parts()[0], snapshots)
         yield f"{len(snapshots)} damaged snapshots were removed; loads read the events instead"
     if any(d.place == KEYS for d in damage):
         if any(d.place == LOG for d in damage):
-            return  # The index may know of what the log lacks.
+            return  # The index may have keys of events that the log lacks.
         log.renew_keys()
         yield "the index of keys was made anew from the messages"
     if any(d.place == ANCHOR for d in damage):
         if any(d.place == LOG for d in damage):
-            return  # The log may lack what the other lines of the anchor know.
+            return  # The log may lack events that other lines of the anchor record.
         renew(log)
         yield "the anchor was made anew from the log"
 
 
 def renew(log: SQLiteLog) -> None:
-    """Make the anchor anew from the log as it is.
+    """Rebuild the anchor from the log.
 
     Raises:
-        LogError: it cannot be written.
+        LogError: the anchor cannot be written.
     """
     with log.writing():
         try:
@@ -237,7 +237,7 @@ def renew(log: SQLiteLog) -> None:
 
 
 def _export(out: Path, marks: Sequence[Mark]) -> None:
-    """Write an anchor into a new file, which is there and whole also after a loss of power."""
+    """Write an anchor into a new file, safely even if power is lost."""
     if out.exists():
         raise TargetExists(out, "is there already; give another path")
     try:
@@ -248,11 +248,11 @@ def _export(out: Path, marks: Sequence[Mark]) -> None:
 
 
 def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
-    """Say what the anchor knows; write it into a file of its own; make it anew from the log.
+    """Return the state of the anchor. Export it to ``out``, or rebuild it from the log with ``accept``.
 
     Raises:
-        LogBehindAnchor: the log lacks what was stored, and that is not accepted.
-        TargetExists: there is a file at ``out``.
+        LogBehindAnchor: the log lacks stored events, and ``accept`` is false.
+        TargetExists: a file exists at ``out``.
     """
     if out is not None:
         refuse_own(out, log.path)
@@ -272,12 +272,12 @@ class SQLiteKeeper:
     """A ``LogKeeper`` of one SQLite file."""
 
     def __init__(self, log: SQLiteLog, key: KeySource | None = None) -> None:
-        """``key``: what a new log that is made of it is encrypted with."""
+        """Create a keeper. ``key`` encrypts a new log that salvage creates."""
         self._log = log
         self._key = key
 
     def check(self, exported: Path | None) -> Checked:
-        """See ``LogKeeper``."""
+        """Check the log against its anchor and an exported one."""
         with translated(self._log.path):
             checked = repairing.check(self._log, exported)
         for found in checked.damage:
@@ -286,17 +286,17 @@ class SQLiteKeeper:
         return checked
 
     def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
-        """See ``LogKeeper``."""
+        """Repair what can be repaired, and return a sentence for each repair."""
         with translated(self._log.path):
             return tuple(repairing.repair(self._log, damage))
 
     def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
-        """See ``LogKeeper``."""
+        """Return the state of the anchor. Export it to ``out``, or rebuild it with ``accept``."""
         with translated(self._log.path):
             return repairing.anchor(self._log, out=out, accept=accept)
 
     def salvage(self, to: Path) -> Salvaged:
-        """See ``LogKeeper``."""
+        """Copy every intact event into the new log ``to``."""
         refuse_own(to, self._log.path)
         datastore, mapper = self._log.parts()
         lines, _ = self._log.held.anchor.lines()
@@ -313,26 +313,26 @@ class SQLiteKeeper:
                 connection.text_factory = usual
 
     def backup(self, to: Path, *, replace: bool) -> BackedUp:
-        """See ``LogKeeper``."""
+        """Copy the log into the file ``to`` and check the copy."""
         datastore, mapper = self._log.parts()
         return back_up(datastore, mapper, to, path=self._log.path, replace=replace)
 
     def erasures_in(self, other: Path) -> KnownErasures:
-        """See ``LogKeeper``."""
+        """Return the erasures that another log records."""
         return erasures_in(other, self._log.parts()[1])
 
     def compress(self, *, keep: int) -> Compressed:
-        """See ``LogKeeper``."""
+        """Compress payloads, except for the newest ``keep`` events of each conversation."""
         return self._log.compress(keep)
 
     def damaged_copies(self) -> Sequence[Path]:
-        """See ``LogKeeper``."""
+        """Return the copies of damaged write-ahead logs next to the log."""
         return damaged_copies(self._log.path)
 
     def earlier_logs(self) -> Sequence[Path]:
-        """See ``LogKeeper``."""
+        """Return the logs that were moved away from this path, newest last."""
         return earlier_logs(self._log.path)
 
     def sizes(self) -> Sizes:
-        """See ``LogKeeper``."""
+        """Measure the sizes of the log."""
         return measure(self._log)

@@ -1,4 +1,4 @@
-"""Read a log as it lies there, without the damage of its write-ahead log; the files are only read."""
+"""Read a log without the damage of its write-ahead log. The files are never changed."""
 
 import sqlite3
 from collections import defaultdict
@@ -65,10 +65,10 @@ from .table_checks import LOG
 
 @contextmanager
 def read_only(path: Path) -> Generator[sqlite3.Connection]:
-    """A connection that changes nothing, not even by closing.
+    """Yield a connection that changes nothing, even on close.
 
     Raises:
-        sqlite3.Error: SQLite cannot open it at all.
+        sqlite3.Error: SQLite cannot open the file.
     """
     with closing(connected(path)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -76,35 +76,35 @@ def read_only(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def mapper_of(connection: sqlite3.Connection, key: KeySource | None) -> EventMapper:
-    """What reads the events of a connection."""
+    """Return a mapper for the events of a connection."""
     return EventMapper(Encodings(Keys(key), shelf_of(connection)))
 
 
 def shelf_of(connection: sqlite3.Connection) -> SQLiteShelf:
-    """What lies beside the events of a connection."""
+    """Return the shelf in the database of a connection."""
     return SQLiteShelf(cast("SQLiteDatastore", _OneConnection(connection)))
 
 
 def known_outside(path: Path) -> list[Held]:
-    """What the anchor beside a log says of it."""
+    """Return what the anchor next to a log records."""
     lines, _ = Anchor(anchor_path(path)).lines()
     return [Held(lines, f"the anchor {anchor_path(path)}")] if lines else []
 
 
 def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked:
-    """Everything that is wrong with a log file; never raises for what is wrong with it.
+    """Check a log file and report all damage. Damage never raises an error.
 
     Raises:
-        sqlite3.Error, OSError: it cannot be read for another reason than damage.
+        sqlite3.Error, OSError: the file cannot be read for a reason other than damage.
     """
     found = beside(path, Checked(0, 0, ()))
     if found.damage:
-        return found  # SQLite would read a part of it, and the rest would be called lost.
+        return found  # SQLite would read only a part of it, and the rest would be reported as lost.
     return _checked(path, *held, key=key)._replace(notices=found.notices)
 
 
 def beside(path: Path, checked: Checked) -> Checked:
-    """Return what was found with what is to be said of the write-ahead log and its copies."""
+    """Add the damage of the write-ahead log and its copies to the findings."""
     found = finding(path)
     damage = checked.damage if found is None else (found, *checked.damage)
     return checked._replace(damage=damage, notices=notices_of_copies(path))
@@ -132,7 +132,7 @@ def _nothing(kind: str, detail: str, *held: Held) -> Checked:
 
 
 class _OneConnection:
-    """Stands for a data store of which there is just this connection."""
+    """A datastore that consists of one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -144,36 +144,36 @@ class _OneConnection:
 
 
 class Mended(NamedTuple):
-    """A log as it can be read."""
+    """A log in readable form."""
 
     connection: sqlite3.Connection
-    """Reads the pages; those of a damaged write-ahead log as their newest proved images say."""
+    """Connection to the pages. Pages of a damaged write-ahead log have their newest proved content."""
     found: Carved
     kept: Carved
     is_whole: bool
     """Whether every page image is proved."""
 
     def rows_with(self, mapper: EventMapper) -> RowsOf:
-        """Return what reads the rows of the log."""
+        """Return a function that creates the reader of the log's rows."""
         if not self.found and not self.kept:
             return RowReader
         return partial(MendedRows, mapper=mapper, found=self.found, kept=self.kept)
 
 
 def is_to_be_mended(log: Path) -> bool:
-    """Return whether page images can say more of a log than SQLite does."""
+    """Return whether page images may contain more of a log than SQLite reads."""
     return examine(log) is not None or bool(damaged_copies(log))
 
 
 @contextmanager
 def mended(log: Path, scratch: Path) -> Generator[Mended]:
-    """Read a log, through its page images where its write-ahead log is damaged.
+    """Read a log, using its page images if its write-ahead log is damaged.
 
-    ``scratch``: a folder in which the pages lie together meanwhile, in a private file.
+    ``scratch`` is a folder for a private file with the pages.
 
     Raises:
         OSError: a file cannot be read, or the pages cannot be written.
-        sqlite3.Error: SQLite cannot open it at all.
+        sqlite3.Error: SQLite cannot open the file.
     """
     damage = examine(log)
     kept = _kept(log, damage)
@@ -197,12 +197,12 @@ def mended(log: Path, scratch: Path) -> Generator[Mended]:
 
 
 def salvage_file(path: Path, to: Path, *held: Held, key: KeySource | None = None) -> Salvaged:
-    """Make the new log ``to`` of all that is intact in the files of a log, which are only read.
+    """Copy every intact event in the files of a log into the new log ``to``. The files are not changed.
 
     Raises:
-        TargetExists: there is something at ``to``.
+        TargetExists: a file exists at ``to``.
         OSError: a file cannot be read or written.
-        sqlite3.Error: SQLite cannot read it at all.
+        sqlite3.Error: SQLite cannot read the log.
     """
     refuse_target(to)
     refuse(to, replace=False)
@@ -214,7 +214,7 @@ def salvage_file(path: Path, to: Path, *held: Held, key: KeySource | None = None
 
 @contextmanager
 def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Connection]:
-    """A connection to the pages of a file that lost its end: SQLite refuses to read such a file."""
+    """Yield a connection to the remaining pages of a truncated file, which SQLite refuses to read."""
     main = MainFile(log, extent.page_size)
     with ExitStack() as files:
         folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
@@ -240,7 +240,7 @@ def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: 
 
 
 def _opened(made: Path) -> sqlite3.Connection:
-    """Return a connection to pages; to nothing at all where the page with the schema is lost."""
+    """Return a connection to the pages, or to an empty database if the page with the schema is lost."""
     uri = f"{made.absolute().as_uri()}?mode=ro&immutable=1"
     connection = open_sqlite(uri, uri=True, isolation_level=None)
     try:
@@ -253,7 +253,7 @@ def _opened(made: Path) -> sqlite3.Connection:
 
 
 def _kept(log: Path, damage: WriteAheadDamage | None) -> Carved:
-    """Return what the copies of earlier write-ahead logs hold, the newest copy first."""
+    """Return the rows in the copies of earlier write-ahead logs, newest copy first."""
     found: dict[int, list[RawRow]] = defaultdict(list)
     for copy in reversed(damaged_copies(log)):
         if damage is not None and cmp(copy, write_ahead_path(log), shallow=False):
@@ -279,7 +279,7 @@ SELECT substr(state, 1, ?) FROM stored_events WHERE originator_id=? AND originat
 
 
 def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
-    """Every erasure that the log in this file records, and whether all of them could be read."""
+    """Return every erasure that the log records, and whether all of them could be read."""
     if is_without_pages(path) and read_write_ahead(write_ahead_path(path)) is None:
         return KnownErasures()
     found: list[RecordedErasure] = []
@@ -315,6 +315,6 @@ def _read(
 
 
 def _begun_at(connection: sqlite3.Connection, stream: str) -> str:
-    """When the first event was logged: its frame is there even when its content was erased."""
+    """Return the time of the first event. Its frame remains even if its content was erased."""
     row = connection.execute(_FIRST, (LONGEST_FRAME, stream)).fetchone()
     return "" if row is None else framed(row[0]).at

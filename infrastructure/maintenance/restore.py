@@ -1,4 +1,4 @@
-"""Puts a backup in the place of a log: checked first, without what was erased since, nothing thrown away."""
+"""Restore a backup: check it, erase again what was erased since, and keep the old log."""
 
 import os
 from collections.abc import Generator
@@ -50,22 +50,22 @@ from .table_checks import LOG
 def restore_log(
     source: str | Path, path: str | Path, *, force: bool = False, **options: Unpack[Options]
 ) -> Restored:
-    """Make the backup ``source`` the log at ``path``; other options are those of ``refold.open``.
+    """Replace the log at ``path`` with the backup ``source``. ``options`` are those of ``refold.open``.
 
-    A log that is there is moved aside with everything that it holds (``force``; else it is refused).
-    What is recorded as erased in it, or in one that was moved aside before, is erased again. Read
-    models and snapshots are left out, they are made anew.
+    With ``force``, an existing log is moved away completely; otherwise it is an error. Content that
+    this log, or one that was moved away earlier, records as erased is erased again. Read models and
+    snapshots are not restored, because they are rebuilt.
 
     Raises:
         LogNotFound, NotARefoldLog: there is no backup at ``source``.
-        BackupDamaged: it is damaged; nothing was changed.
-        TargetExists: there is a log at ``path``, and replacing it was not asked for.
-        LogBusy: another process held the write lock of that log for too long.
+        BackupDamaged: the backup is damaged; nothing was changed.
+        TargetExists: a log exists at ``path``, and ``force`` is false.
+        LogBusy: another process held the write lock of the existing log for too long.
     """
     to = Path(os.path.realpath(path))
     backup = Path(source)
     _refuse(backup, to, force=force)
-    # In a folder of its own, so that nothing of it is left whatever stops this.
+    # In a separate folder, so that nothing is left of it after any interruption.
     with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
@@ -76,7 +76,7 @@ def restore_log(
             restored = _replace(made, to, options)
             sync_names(to.parent)
     with _opened(to, options) as core:
-        # They would notice by themselves that they are of another log, but hold its texts until then.
+        # They would detect that they belong to another log, but keep its texts until then.
         drop_derived(core)
     return restored
 
@@ -92,7 +92,7 @@ def _refuse(backup: Path, to: Path, *, force: bool) -> None:
 
 
 def _replace(made: Path, to: Path, options: Options) -> Restored:
-    """Erase what was erased since in the copy, then put it in place. Under the write lock."""
+    """Erase in the copy what was erased since, then move it into place. Needs the write lock."""
     with _opened(made, options) as core:
         known = {
             path: core.keeper.erasures_in(path)
@@ -115,10 +115,11 @@ def _replace(made: Path, to: Path, options: Options) -> Restored:
 
 
 def _copy(backup: Path, made: Path) -> None:
-    """Copy the backup, without leaving anything beside it."""
+    """Copy the backup without leaving files next to it."""
     with translated(backup):
         refuse_damaged(backup)
-    # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
+    # A file without a write-ahead log is not open in any program, so it can be read from a
+    # read-only folder.
     mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
     make_private(made)
     with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
@@ -129,7 +130,7 @@ def _copy(backup: Path, made: Path) -> None:
 
 
 def _copy_anchor(backup: Path, made: Path) -> None:
-    """What the backup held when it was made: a part that was cut off since is noticed by it."""
+    """Copy the anchor of the backup, which reveals whether its end was lost."""
     with suppress(FileNotFoundError):
         anchor_path(made).write_bytes(anchor_path(backup).read_bytes())
 
@@ -145,7 +146,7 @@ def _opened(made: Path, options: Options) -> Generator[Core]:
 
 
 def _check(core: Core, backup: Path) -> None:
-    # Snapshots are not taken over.
+    # Snapshots are not restored.
     damage = tuple(one for one in core.log.check() if one.place == LOG)
     if damage:
         raise BackupDamaged(backup, damage)
@@ -163,7 +164,7 @@ def _locked(log: Path) -> Generator[None]:
 
 
 def _finish(made: Path) -> None:
-    """Leave one file, on the disk, without what can be made anew; and the anchor that it begins with."""
+    """Leave one synced file without derived data, and its first anchor."""
     with closing(DurableDatastore(str(made))) as datastore:
         with datastore.transaction(commit=True) as c:
             c.execute("DELETE FROM stored_snapshots")
@@ -175,10 +176,10 @@ def _finish(made: Path) -> None:
 
 
 def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) -> Verification:
-    """What is wrong with a log that could not be opened since it ``refused`` to be.
+    """Check a log that was not opened because of the error ``refused``.
 
     Raises:
-        LogError: ``refused``, where there was no log, or a permission is missing.
+        LogError: ``refused``, if there was no log or a permission is missing.
     """
     if isinstance(refused, LogNotWritable) or _is_no_log(path, refused):
         raise refused
@@ -189,19 +190,19 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     with translated(path):
         found = check_file(path, *held, key=_key())
     if not found.damage:
-        # Sound as far as can be seen, and yet not to be opened: the reason is not damage.
+        # No damage is visible, but the log cannot be opened: the reason is not damage.
         raise refused
     return report_of(Checked(*found))
 
 
 def salvage_file(path: Path, to: Path) -> Salvaged:
-    """Copy every intact event of the log into the new log ``to``; the file is only read.
+    """Copy every intact event of the log into the new log ``to``. The old file is not changed.
 
     Raises:
-        LogNotFound: there is no file, or it is empty.
-        LogDamaged: SQLite cannot read it at all.
+        LogNotFound: the file is missing or empty.
+        LogDamaged: SQLite cannot read the file.
         LogNotWritable: a permission is missing.
-        TargetExists: there is something at ``to``.
+        TargetExists: a file exists at ``to``.
     """
     refuse_own(to, path)
     try:
@@ -218,9 +219,9 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
 
 
 def accept_lost(path: Path) -> bool:
-    """Forget a log of which nothing is left, so that a new one can begin; whether it was so.
+    """Remove the anchor of a log of which nothing is left, so that a new log can be created.
 
-    A copy of its write-ahead log is kept.
+    Return whether nothing was left. A copy of the write-ahead log is kept.
     """
     if path.exists() and path.stat().st_size:
         return False
@@ -240,7 +241,8 @@ def _is_no_log(path: Path, refused: LogError) -> bool:
         return True
     if isinstance(refused, LogNotFound):
         return not path.exists()
-    # An anchor beside it says that there was a log here, whatever the file looks like now.
+    # An anchor next to the file proves that a log was here, even if the file is not recognisable
+    # now.
     return isinstance(refused, NotARefoldLog) and not anchor_path(path.absolute()).exists()
 
 

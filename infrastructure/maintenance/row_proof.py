@@ -1,4 +1,4 @@
-"""Read rows of a log that may be damaged, one by one, and prove that each is what was stored."""
+"""Read the rows of a log that may be damaged one by one, and prove that each is unchanged."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage
 
 BATCH = 500
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
-"""What reading a damaged file raises: of some, Python cannot even say what SQLite says."""
+"""Errors of reading a damaged file. Python cannot decode some messages of SQLite."""
 SMALLEST_ROW = 200
-"""Bytes: no stored event is smaller, so that the size of a file bounds how many it can have."""
+"""Minimum number of bytes of a stored event. With it, the file size limits the number of events."""
 
 
 def refuse_trouble(error: Exception) -> None:
-    """Raise what is no damage: a missing permission, a disk that fails, a file that is in use."""
+    """Raise errors that are not damage: a missing permission, a failing disk, a file in use."""
     if not may_be_damage(error):
         raise error
 
 
 class RawRow(NamedTuple):
-    """The columns of a stored event; damaged ones may be anything."""
+    """The columns of a stored event. Damaged columns may have any value."""
 
     number: int
     stream: str
@@ -44,17 +44,17 @@ class RawRow(NamedTuple):
 
 
 class RowReader:
-    """Reads the rows of a log in their order, and remembers what could not be read."""
+    """A reader that yields the rows of a log in order and records what it could not read."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.problems: list[str] = []
-        """What SQLite refused to read."""
+        """Problems that SQLite reported while reading."""
 
     def rows(self) -> Iterator[RawRow]:
-        """Every row that can be read, in the order of the log; where a page is damaged, one by one."""
+        """Yield every readable row in the order of the log. On a damaged page, read rows one by one."""
         after = 0
-        # Nobody but who puts rows in by hand gives them such numbers; a load would find them.
+        # Only a row that was inserted manually has such a number, and a load would read it.
         with suppress(*DAMAGE):
             yield from (
                 row for row in self._some("rowid <= 0 ORDER BY rowid") if self._is_whole(row)
@@ -87,7 +87,7 @@ class RowReader:
             self.problems.append(f"{missed} places between {after + 1} and {last} cannot be read")
 
     def _highest(self) -> int:
-        """No row has a higher number than this."""
+        """Return an upper bound of the row numbers."""
         pages: list[int] = []
         for name in ("page_count", "page_size"):
             with suppress(*DAMAGE):
@@ -101,7 +101,7 @@ class RowReader:
     def _some(self, condition: str, *values: int) -> list[RawRow]:
         cursor = self._connection.cursor()
         cursor.row_factory = None
-        # The table itself: an index may be damaged in another way than what it leads to.
+        # Without the index, which may be damaged in another way than the table.
         cursor.execute(
             "SELECT rowid, originator_id, originator_version, topic, state "
             f"FROM stored_events NOT INDEXED WHERE {condition}",
@@ -117,7 +117,7 @@ class RowReader:
 
 
 def lenient(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The connection, taking bytes that are no text for text all the same."""
+    """Configure the connection to decode invalid text without errors."""
     connection.text_factory = _decoded
     return connection
 
@@ -126,7 +126,8 @@ def _decoded(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-# The columns of the table itself, as bytes: damaged ones may be no text. The index is asked apart.
+# The columns of the table itself, as bytes, because damaged ones may not be text. The index is
+# queried separately.
 _ROWS = f"""
 SELECT e.rowid, CAST(e.originator_id AS BLOB), e.originator_version, CAST(e.topic AS BLOB), e.state,
     (SELECT i.rowid FROM stored_events AS i WHERE i.originator_id = e.originator_id
@@ -141,23 +142,23 @@ SELECT rowid, CAST(originator_id AS BLOB), originator_version
 FROM stored_events INDEXED BY sqlite_autoindex_stored_events_1
 """
 AT_ONCE = 200
-"""Rows that are looked up one by one behind a place that cannot be read."""
+"""Number of rows that are read one by one after a place that cannot be read."""
 
 
 class ProvedRow(NamedTuple):
-    """A row of the log, and what is wrong with it."""
+    """A row of the log and its problem."""
 
     number: int
     thread_id: str
-    """The conversation that the row belongs to; empty where nothing tells."""
+    """Thread id of the row, or empty if it is not known."""
     version: int
     size: int
     problem: str
-    """Empty: nothing."""
+    """Description of the problem, or empty if there is none."""
 
 
 class _Row(NamedTuple):
-    """The columns; damaged ones may be anything."""
+    """The columns of a row. Damaged columns may have any value."""
 
     number: int
     stream: object
@@ -165,23 +166,23 @@ class _Row(NamedTuple):
     name: object
     state: object
     indexed: object
-    """The row that the index leads to for this stream and version."""
+    """Row that the index has for this stream and version."""
     before: object
-    """The beginning of the event before."""
+    """First bytes of the previous event."""
 
 
 class RowProver:
-    """Reads rows in the order of the log; each call is a short transaction of its own."""
+    """A reader that proves rows in the order of the log. Each call is a short transaction of its own."""
 
     def __init__(self, datastore: DurableDatastore, mapper: EventMapper) -> None:
         self._datastore = datastore
         self._mapper = mapper
 
     def after(self, number: int, size: int) -> list[ProvedRow]:
-        """The rows behind a number, of about ``size`` bytes together, proved.
+        """Prove the rows after a row number, about ``size`` bytes in total.
 
         Raises:
-            STORE_ERRORS: they cannot be read, for another reason than damage.
+            STORE_ERRORS: the rows cannot be read for a reason other than damage.
         """
         try:
             rows = self._rows("WHERE e.rowid > ? ORDER BY e.rowid", number, size)
@@ -192,7 +193,7 @@ class RowProver:
         return [self._settled(row) for row in rows]
 
     def at(self, number: int) -> ProvedRow:
-        """One row; that it is not there is nothing wrong with it. Raises as ``after`` does."""
+        """Prove one row. A missing row is not a problem. Raises like ``after``."""
         try:
             rows = self._rows("WHERE e.rowid = ?", number, 1)
         except STORE_ERRORS as error:
@@ -202,7 +203,7 @@ class RowProver:
         return self._proved(rows[0]) if rows else ProvedRow(number, "", 0, 0, "")
 
     def first(self) -> str:
-        """What tells this log from others: its first event; empty where there is none."""
+        """Return an identifier of this log: its first event, or empty if there is none."""
         try:
             rows = self._rows("WHERE e.rowid > ? ORDER BY e.rowid", 0, 1)
         except STORE_ERRORS as error:
@@ -212,15 +213,15 @@ class RowProver:
         return f"{rows[0].number} {_link(rows[0].state)}" if rows else ""
 
     def number_of(self, thread_id: str, version: int) -> int | None:
-        """The row of an event, as the index has it; None if there is none."""
+        """Return the row number of an event according to the index, or None."""
         query = f"{_INDEXED} WHERE originator_id = ? AND originator_version = ?"
         with self._datastore.transaction(commit=False) as c:
             row = c.sqlite_cursor.execute(query, (thread_id, version)).fetchone()
         return None if row is None else int(row[0])
 
     def _settled(self, row: _Row) -> ProvedRow:
-        """The row, looked at again where something seems to be wrong with it."""
-        sleep(0)  # Whoever waits for Python's lock, an append above all, comes first.
+        """Return the row, read again if something seems to be wrong with it."""
+        sleep(0)  # Threads that wait for Python's lock run first, above all appends.
         proved = self._proved(row)
         if not proved.problem:
             return proved
@@ -235,7 +236,7 @@ class RowProver:
         try:
             envelope = self._mapper.unsealed(stored)
         except EnvelopeError as error:
-            # What a damaged row says of its place cannot be believed: the index has it as well.
+            # The place in a damaged row is unreliable, but the index has it as well.
             known, at = self._indexed(row.number)
             return ProvedRow(row.number, known or stream, at or version, size, str(error))
         return ProvedRow(row.number, stream, version, size, _problem(row, version, envelope))
@@ -261,10 +262,10 @@ class RowProver:
         except STORE_ERRORS as error:
             if not is_damage(error):
                 raise
-            return [number + 1]  # Nothing tells where the next row is.
+            return [number + 1]  # The place of the next row is unknown.
 
     def _indexed(self, number: int) -> tuple[str, int]:
-        """The stream and version of a row, as the index has them."""
+        """Return the stream and version of a row according to the index."""
         try:
             for _, stream, version in self._in_index(f"{_INDEXED} WHERE rowid = ?", number):
                 return _text(stream), version if isinstance(version, int) else 0
@@ -285,7 +286,7 @@ def _problem(row: _Row, version: int, envelope: Envelope) -> str:
     if version > 1 and row.before is None:
         return f"the event before it, {version - 1}, is missing"
     before = GENESIS if version == 1 else _link(row.before)
-    # A frame that is damaged itself is told of its own row.
+    # A damaged frame is reported for its own row.
     return "it does not follow the event before" if before not in ("", envelope.previous) else ""
 
 

@@ -1,4 +1,4 @@
-"""Telling which of the lost events were messages, and at what positions, from their neighbours."""
+"""Copy the intact events of a damaged log, and infer the positions of lost messages from their neighbours."""
 
 import secrets
 import sqlite3
@@ -47,10 +47,10 @@ MESSAGE = "message_appended"
 def lost_positions(
     messages: Mapping[int, int], good: Container[int], names: Mapping[int, str], last: int
 ) -> dict[int, int]:
-    """The positions of lost messages by their versions.
+    """Return the positions of lost messages by version.
 
-    ``messages``: versions and positions of those that are intact; ``good``: the versions of all intact
-    events; ``names``: what the columns beside damaged contents call them.
+    ``messages`` has versions and positions of the intact ones, ``good`` the versions of all intact
+    events, and ``names`` the event names in the columns of damaged rows.
     """
     found: dict[int, int] = {}
     version, position = 0, -1
@@ -59,7 +59,7 @@ def lost_positions(
         lost = [v for v in range(version + 1, upper) if v not in good]
         found |= _shared_out(lost, range(position + 1, following), names)
         version, position = upper, following
-    # After the last intact message, only a name tells.
+    # After the last intact message, the name is the only evidence.
     at = position
     for lost_version in range(version + 1, last + 1):
         if lost_version not in good and names.get(lost_version) == MESSAGE:
@@ -69,7 +69,7 @@ def lost_positions(
 
 
 def _shared_out(lost: list[int], positions: range, names: Mapping[int, str]) -> dict[int, int]:
-    """As many of the lost events as there are positions: those that are called messages first."""
+    """Choose as many lost events as there are positions, starting with those that are named messages."""
     named = [v for v in lost if names.get(v) == MESSAGE]
     unknown = [v for v in lost if v not in names]
     other = [v for v in lost if v in names and v not in named]
@@ -90,7 +90,7 @@ LOST_KINDS = frozenset(
         "duplicate",
     }
 )
-"""Of these an event of the log is not copied; one that is merely out of order is."""
+"""Kinds of damage whose events are not copied. An event that is only out of order is copied."""
 
 
 def salvage(
@@ -101,13 +101,13 @@ def salvage(
     key: KeySource | None = None,
     rows: RowsOf = RowReader,
 ) -> Salvaged:
-    """Make the new log ``to`` of all that is intact in ``source``, which is only read.
+    """Copy every intact event in ``source`` into the new log ``to``. The source is not changed.
 
-    ``rows``: reads its events.
+    ``rows`` reads its events.
 
     Raises:
-        TargetExists: there is something at ``to``.
-        NewerLog: an event can only be read by a newer refold.
+        TargetExists: a file exists at ``to``.
+        NewerLog: only a newer refold can read an event.
     """
     refuse_target(to)
     damage = check_connection(source, mapper, *held, rows=rows).damage
@@ -135,31 +135,31 @@ def salvage(
 
 
 def refuse_target(to: Path) -> None:
-    """Refuse a place where there is a file already.
+    """Reject a target path at which a file exists.
 
     Raises:
-        TargetExists: as said.
+        TargetExists: a file exists at the path.
     """
     if to.is_file():
         raise TargetExists(to, "is there already; give another path")
 
 
 class _Plan:
-    """What is known of a stream before it is copied."""
+    """The knowledge about a stream before it is copied."""
 
     def __init__(self) -> None:
         self.good: dict[int, int] = {}
-        """Versions of the events to copy, with the numbers of their rows."""
+        """Row numbers of the events to copy, by version."""
         self.messages: dict[int, int] = {}
-        """Versions of intact messages, with their positions."""
+        """Positions of intact messages, by version."""
         self.names: dict[int, str] = {}
-        """What the damaged events are called."""
+        """Names of the damaged events, by version."""
         self.rewritten: dict[int, str] = {}
         self.gone = 0
         self.last = 0
-        """The last version that is copied, or put in the place of a damaged event."""
+        """Last version that is copied or replaces a damaged event."""
         self.positions: Mapping[int, int] = {}
-        """Of the lost messages, where they can be told."""
+        """Inferred positions of the lost messages, by version."""
 
     def note(self, row: RawRow, event: Event) -> None:
         version = row.version
@@ -177,7 +177,7 @@ class _Plan:
                 pass
 
     def vouches(self, version: int, remains: bytes) -> bool:
-        """Whether an intact event says that so much is left of the one with this version."""
+        """Return whether an intact event confirms what an erasure left of the event with this version."""
         return version < self.gone or self.rewritten.get(version) == sha256(remains).hexdigest()
 
 
@@ -198,7 +198,7 @@ def _plans(source: RowReader, mapper: EventMapper, damage: tuple[Damage, ...]) -
         else:
             plan.note(row, event)
     for plan in streams.values():
-        # Of what comes after, only a row without a gap can be believed to be of this conversation.
+        # After this point, only a row without a gap certainly belongs to this conversation.
         plan.last = max(plan.good, default=0)
         while plan.last and plan.last + 1 in plan.names:
             plan.last += 1
@@ -207,7 +207,8 @@ def _plans(source: RowReader, mapper: EventMapper, damage: tuple[Damage, ...]) -
 
 
 def _is_late(damage: Damage) -> bool:
-    # An intact event that only lies after later ones; and one that is there as well as it should be.
+    # Skips an intact event that is stored after later ones, and a duplicate of one in its right
+    # place.
     return damage.detail.startswith(("it lies after", "the log has an event"))
 
 
@@ -217,7 +218,7 @@ def _rows(
     target: EventMapper,
     streams: Mapping[str, _Plan],
 ) -> Iterator[tuple[tuple[StoredEvent, str | None], bool]]:
-    """The rows of the new log with their keys, in the order of the old one, and whether each was kept."""
+    """Yield the rows of the new log with their keys, in the old order, and whether each was kept."""
     heads = dict.fromkeys(streams, Head())
     waiting: dict[str, dict[int, RawRow]] = {thread_id: {} for thread_id in streams}
     times = dict.fromkeys(streams, "")
@@ -227,7 +228,7 @@ def _rows(
             kept[row.version] = row
         while (version := heads[row.stream].version + 1) <= plan.last:
             if version in plan.good and version not in kept:
-                break  # It comes later in the log.
+                break  # The row comes later in the log.
             if version not in plan.good and row.name and version > max(kept, default=0):
                 break
             head = heads[row.stream]
@@ -249,7 +250,7 @@ def _intact(source: RowReader, streams: Mapping[str, _Plan]) -> Iterator[RawRow]
 
 
 def _ends(streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
-    """A row without a name for each stream: nothing more comes."""
+    """Yield a row without a name for each stream, which marks its end."""
     for thread_id in streams:
         yield RawRow(0, thread_id, 0, "", b"")
 

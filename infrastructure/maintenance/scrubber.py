@@ -1,4 +1,4 @@
-"""What is known to be damaged, kept in a file beside the log: such a conversation takes no appends."""
+"""Scrub a log in the background, and record damage in a file. A damaged conversation accepts no appends."""
 
 import atexit
 import json
@@ -26,15 +26,15 @@ from .row_proof import ProvedRow, RowProver
 
 _TITLE = b"refold-checked-1"
 LOCK_TIMEOUT = 1.0
-"""Seconds: who writes holds it for less than a thousandth of one."""
+"""Seconds to wait for the lock. Writers hold it for less than a millisecond."""
 MOST = 10_000
-"""Findings that are kept."""
+"""Maximum number of stored findings."""
 
 logger = plain_logger(__name__)
 
 
 class Finding(Value, frozen=True):
-    """A damaged row. The conversation is named by its fingerprint: ids may be private."""
+    """A damaged row. The conversation is identified by its fingerprint, because ids may be private."""
 
     number: int
     fingerprint: str
@@ -43,27 +43,27 @@ class Finding(Value, frozen=True):
 
 
 class ScrubRecord(Value, frozen=True):
-    """What the file says."""
+    """The content of the file."""
 
     log: str = ""
-    """The first event of the log that it is of."""
+    """First event of the log, which identifies it."""
     after: int = 0
-    """The row after which the next opening goes on; 0: from the start."""
+    """Row after which the next scrub continues, or 0 for the start."""
     words: str = ""
-    """The index of words that was checked last."""
+    """Segment of the recall index that was checked last."""
     findings: tuple[Finding, ...] = ()
 
 
 def checked_path(log: Path) -> Path:
-    """Where it lies: ``agent.db.checked`` beside ``agent.db``."""
+    """Return the path of the file: ``agent.db.checked`` next to ``agent.db``."""
     return log.with_name(f"{log.name}.checked")
 
 
 class ScrubFile:
-    """The file of one log. A lost or damaged one costs only time: everything is read from the start."""
+    """The file of one log. If it is lost or damaged, the next scrub starts from the beginning."""
 
     def __init__(self, path: Path | None, *, of: Path, writable: bool) -> None:
-        """``path`` None: of a log in memory, which has none. ``writable``: whether its folder is."""
+        """Create the file object. ``path`` is None for a log in memory. ``writable`` is about the folder."""
         self._path = path
         self._of = of
         self._writable = writable and path is not None
@@ -72,7 +72,7 @@ class ScrubFile:
 
     @property
     def stamp(self) -> tuple[int, int] | None:
-        """What tells one content from the next; None where there is no file."""
+        """Value that changes with the content of the file, or None if there is no file."""
         try:
             status = self._path.stat() if self._path else None
         except OSError:
@@ -80,7 +80,7 @@ class ScrubFile:
         return None if status is None else (status.st_ino, status.st_mtime_ns)
 
     def read(self) -> ScrubRecord:
-        """What it says; nothing, where it is not there, cannot be read or is damaged."""
+        """Return the content, or an empty record if the file is missing, damaged or unreadable."""
         if self._path is None:
             return ScrubRecord()
         try:
@@ -92,7 +92,7 @@ class ScrubFile:
         return ScrubRecord()
 
     def write(self, record: ScrubRecord, *, lifted: Mapping[int, str]) -> None:
-        """Put the file in place; findings of other processes stay, but for those that are ``lifted``."""
+        """Replace the file. Findings of other processes are kept, except those in ``lifted``."""
         if self._path is None or not self._writable:
             return
         try:
@@ -127,7 +127,7 @@ ADVICE = "run `refold verify`, and restore a backup while there is one from befo
 
 
 class KnownDamage:
-    """The findings of this and other processes. Threads may share it."""
+    """The findings of this and other processes. Threads may share this object."""
 
     def __init__(self, file: ScrubFile, prover: RowProver, told: Callable[[Notice], None]) -> None:
         self._file = file
@@ -138,15 +138,15 @@ class KnownDamage:
         self._lifted: dict[int, str] = {}
         self._stamp: tuple[int, int] | None = None
         self.stop_reading: Callable[[], None] = _nothing
-        """Ends what reads the log in the background."""
+        """Function that stops the background scrub."""
         self.record = ScrubRecord()
-        """As it was read or written last."""
+        """Record as it was last read or written."""
 
     def refuse(self, thread_id: str) -> None:
-        """Refuse to append to a conversation that has a damaged row, and still has it now.
+        """Refuse to append to a conversation with a row that is still damaged.
 
         Raises:
-            LogDamaged: as said.
+            LogDamaged: the conversation has a damaged row.
         """
         if self._file.stamp != self._stamp:
             self.look()
@@ -162,7 +162,7 @@ class KnownDamage:
                 )
 
     def look(self) -> None:
-        """Take over what the file says."""
+        """Load the findings of the file."""
         with self._threads:
             stamp = self._file.stamp
             self.record = self._file.read()
@@ -170,7 +170,7 @@ class KnownDamage:
             self._stamp = stamp
 
     def prove_again(self) -> None:
-        """Read every damaged row again: tell of those that still are, forget the others."""
+        """Check every damaged row again. Report those that are still damaged and remove the others."""
         for finding in list(self._findings.values()):
             row = self.prover.at(finding.number)
             if row.problem:
@@ -179,7 +179,7 @@ class KnownDamage:
                 self._lift(finding)
 
     def note(self, row: ProvedRow, *, tell: bool = True) -> bool:
-        """Note a damaged row and tell of it, unless it is known; whether it is new."""
+        """Record a damaged row and report it unless it is known. Return whether it is new."""
         name = fingerprint(row.thread_id).decode()
         with self._threads:
             known = self._findings.get(row.number)
@@ -195,7 +195,7 @@ class KnownDamage:
 
     @contextmanager
     def noting(self, translated: AbstractContextManager[None]) -> Generator[None]:
-        """Have a damaged event that a read comes upon known from then on, and errors ``translated``."""
+        """Record damage that a read inside the block finds, and convert errors with ``translated``."""
         try:
             with translated:
                 yield
@@ -204,34 +204,34 @@ class KnownDamage:
             raise
 
     def note_event(self, thread_id: str, version: int) -> None:
-        """Note an event that a read found to be damaged or missing, where its row bears that out."""
+        """Record an event that a read found to be damaged or missing, if its row confirms that."""
         try:
             numbers = [self.prover.number_of(thread_id, at) for at in (version, version + 1)]
             rows = [self.prover.at(number) for number in numbers if number is not None]
         except STORE_ERRORS:
-            return  # Nothing more can be told of it.
-        # Whoever read it tells of it.
+            return  # Nothing is known about the row.
+        # The reader reports it.
         new = [self.note(row, tell=False) for row in rows if row.problem]
         if any(new):
             self.keep(self.record)
 
     def keep(self, record: ScrubRecord) -> None:
-        """Write how far the log was read, with everything that is known."""
+        """Store the scrub position together with all findings."""
         with self._threads:
             self.record = replace(record, findings=tuple(self._findings.values()))
             if not self.record.log and not self._findings:
-                return  # There is nothing to say of an empty log.
+                return  # An empty log has nothing to record.
             self._file.write(self.record, lifted=self._lifted)
             self._lifted.clear()
             self._stamp = self._file.stamp
 
     def begin_anew(self) -> None:
-        """Forget what was known of another log."""
+        """Remove the findings about another log."""
         with self._threads:
             self._findings.clear()
 
     def keep_words(self, name: str) -> None:
-        """Note which index of words was checked last."""
+        """Record which segment of the recall index was checked last."""
         self.keep(replace(self.record, words=name))
 
     def _is_damaged(self, finding: Finding) -> bool:
@@ -260,38 +260,38 @@ class KnownDamage:
         self._told(Notice("log.damaged", row.thread_id, figures))
 
     def close(self) -> None:
-        """End the reading in the background, which uses the connections of the log."""
+        """Stop the background scrub, which uses the connections of the log."""
         self.stop_reading()
 
 
 def _nothing() -> None:
-    """There is nothing to end."""
+    """Do nothing, because no background scrub runs."""
 
 
 PAUSE = 0.002
-"""Seconds between two steps, in which others have the processor."""
+"""Seconds between two steps, which leave the processor to other threads."""
 
 
 class Job(Protocol):
-    """Work that is done step by step."""
+    """Work that is done in steps."""
 
     def step(self) -> bool:
-        """Make one step; whether there is more to do."""
+        """Run one step, and return whether more work remains."""
         ...
 
     def interrupt(self) -> None:
-        """Give up the step that is under way, if it takes long."""
+        """Cancel the current step if it takes long."""
         ...
 
 
 class ScrubThread:
-    """Steps through several jobs, one after the other, until they are done or it is stopped."""
+    """A thread that runs several jobs in steps, one job after the other, until they are done or it stops."""
 
     def __init__(self, jobs: Iterable[Job], finish: Callable[[], None]) -> None:
-        """``jobs``: the first makes a step in any case, so that everything is read in the end, however
-        soon it is stopped each time.
+        """Create a thread. The first of ``jobs`` always runs at least one step.
 
-        ``finish``: called at the end, also where it was stopped.
+        So the whole log is read in the end, even if each thread is stopped early. ``finish`` is called
+        at the end in any case.
         """
         self._jobs = tuple(jobs)
         self._finish = finish
@@ -300,12 +300,12 @@ class ScrubThread:
         self._thread = threading.Thread(target=self._run, name="refold-scrub", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         _started.add(self)
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the step that is under way. The thread does not live in a forked process."""
+        """Stop the thread after the current step. In a forked process, the thread does not exist."""
         if not self._process.is_this:
             return
         self._stopped.set()
@@ -322,7 +322,7 @@ class ScrubThread:
                 if self._stopped.is_set():
                     break
             self._finish()
-        except Exception as error:  # What runs beside the work of others must not disturb it.
+        except Exception as error:  # A background job must not disturb the program.
             logger.warning("the log is not read any further in the background: %s", raised(error))
 
 
@@ -331,22 +331,22 @@ _started: WeakSet[ScrubThread] = WeakSet()
 
 @atexit.register
 def _stop_all() -> None:
-    """End the threads of memories that were not closed: none may run while Python takes itself down."""
+    """Stop the threads of memories that were not closed, because none may run during interpreter shutdown."""
     for thread in list(_started):
         thread.stop()
 
 
 BATCH = 256 * 1024
-"""Bytes of a step: a few milliseconds, so that nobody waits for its transaction."""
+"""Number of bytes in a step: a few milliseconds, so that no writer waits for its transaction."""
 KEPT_EVERY = 1 << 20
-"""Bytes after which it is noted how far it is, for a process that is killed."""
+"""Number of bytes after which the position is stored, in case the process is killed."""
 
 
 class LogScrubber:
-    """One opening's share of the work, in steps."""
+    """One scrub of a part of the log, in steps. Each opening of the log runs one."""
 
     def __init__(self, known: KnownDamage, budget: int) -> None:
-        """``budget``: bytes of stored rows that are read in all."""
+        """Create a scrubber. ``budget`` is the total number of stored bytes to read."""
         self._prover = known.prover
         self._known = known
         self._left = budget
@@ -354,7 +354,7 @@ class LogScrubber:
         self._begun = False
 
     def step(self) -> bool:
-        """Read the next rows; whether there is more to do at this opening."""
+        """Read the next rows, and return whether this scrub has more to read."""
         try:
             if not self._begun:
                 self._begun = True
@@ -362,21 +362,21 @@ class LogScrubber:
                     return False
             return self._read()
         except STORE_ERRORS as error:
-            # No damage, that is found by the rows: others use the log, or its disk fails.
+            # This is not damage, which the rows would reveal: the log is in use, or its disk fails.
             logger.info("the log is not read any further in the background: %s", error)
             return False
 
     def interrupt(self) -> None:
-        """Do nothing: a step is short."""
+        """Do nothing, because a step is short."""
 
     def finish(self) -> None:
-        """Note how far it is."""
+        """Store the position."""
         if self._unkept:
             self._known.keep(self._known.record)
             self._unkept = 0
 
     def _begin(self) -> bool:
-        """Take over what is known; whether there is anything to read."""
+        """Load the findings, and return whether there are rows to read."""
         self._known.look()
         first = self._prover.first()
         if self._known.record.log != first:
@@ -392,7 +392,7 @@ class LogScrubber:
         read = sum(row.size for row in rows)
         self._left -= read
         self._unkept += read
-        # At the end it is read from the start again, by the next opening.
+        # At the end of the log, the next scrub starts from the beginning.
         self._known.record = replace(record, after=rows[-1].number if rows else 0)
         if any(found) or self._unkept >= KEPT_EVERY or not rows:
             self._unkept += 1

@@ -1,4 +1,4 @@
-"""Checking one stream, event by event in the order of the log: gaps, order, chain, and erasures."""
+"""Check the tables of a log: the events of each stream, the index of keys, and snapshots."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,29 +32,31 @@ from refold.infrastructure.event_store.message_keys import MessageKeys, has_chai
 from .row_proof import DAMAGE, RawRow, refuse_trouble
 
 LOG = "log"
-"""The place of damage that is of the log itself."""
+"""Place name in reports about damage of the log as a whole."""
 
 
 BELIEVED = 1_000
-"""So far behind the newest intact event, the version of a damaged one is believed."""
+"""Maximum distance from the newest intact event at which the version of a damaged row is plausible."""
 
 
 class StreamCheck:
-    """What was seen of a stream so far."""
+    """The state of the check of one stream."""
 
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         self.version = 0
         self.keys: set[tuple[str, int]] = set()
         self.unread: set[int] = set()
-        """Versions of damaged events: nothing is known of their content."""
+        """Versions of damaged events, whose content is not known."""
         self.gone = 0
-        """The version at which the conversation was erased."""
+        """Version at which the conversation was erased, or 0."""
         self._link: str | None = GENESIS
-        """Of the newest event; None where it is not known."""
+        """Link of the newest event, or None if it is not known."""
         self._gaps: list[range] = []
         self._pending: int | None = None
-        """An event that does not follow the one before; the next one tells which of the two is wrong."""
+        """Version of an event that does not follow the one before. The next event shows which of the two
+        is wrong.
+        """
         self._erased: dict[int, str] = {}
         self._rewritten: dict[int, str] = {}
         self._kept: set[int] = set()
@@ -62,10 +64,10 @@ class StreamCheck:
     def take(
         self, row: RawRow, link: str, recorded: RecordedEvent | None, problem: Damage | None
     ) -> Iterator[Damage]:
-        """Take the next event in; ``link`` is that of its frame, and empty if that is damaged."""
+        """Check the next event. ``link`` is that of its frame, or empty if the frame is damaged."""
         version = row.version
         if problem is not None and version != self.version + 1:
-            pass  # What it says of its place cannot be believed.
+            pass  # The place in its columns is unreliable.
         elif version <= self.version:
             yield from self._late(version)
         else:
@@ -74,7 +76,7 @@ class StreamCheck:
                 self._gaps.append(range(self.version + 1, version))
             elif recorded and self._link is not None and recorded.previous != self._link:
                 self._pending = version
-            # What follows a damaged event cannot be blamed for not following it.
+            # An event after a damaged one cannot be expected to follow it.
             self.version, self._link = version, link if recorded else None
         if problem is not None:
             self.unread.add(version)
@@ -83,11 +85,11 @@ class StreamCheck:
             self._note(recorded)
 
     def finish(self) -> Iterator[Damage]:
-        """What can be told only at the end."""
+        """Report damage that is known only at the end of the stream."""
         yield from self._settle(None)
         beyond = [v for v in self.unread if self.version < v <= self.version + BELIEVED]
         if beyond:
-            # Nothing intact comes after it that would show what is missing before it.
+            # There is no intact event after it that would show a gap before it.
             self._gaps.append(range(self.version + 1, max(beyond) + 1))
         for first, last in self._missing():
             detail = "the event is" if first == last else f"events {first} to {last} are"
@@ -95,7 +97,7 @@ class StreamCheck:
         yield from self._check_erasures()
 
     def has(self, version: int) -> bool:
-        """Whether there is an event with this version, whatever its state."""
+        """Return whether an event with this version exists in any state."""
         return 0 < version <= self.version and not any(version in gap for gap in self._gaps)
 
     def _missing(self) -> Iterator[tuple[int, int]]:
@@ -141,7 +143,7 @@ class StreamCheck:
             case EventLost() if recorded.remains is None:
                 self._kept.add(recorded.originator_version)
             case ConversationForked():
-                # What a conversation was forked from stays when it is erased.
+                # The origin of a fork remains when the conversation is erased.
                 self._kept.add(recorded.originator_version)
             case ConversationErased():
                 self.gone = recorded.originator_version
@@ -164,14 +166,14 @@ class StreamCheck:
 
 
 KEYS = "keys"
-"""The place of damage that is of the index of keys: it is repaired from the events."""
+"""Place name in reports about the index of keys. It is repaired from the events."""
 INDEX_TABLES = frozenset({"message_keys", "sealed_keys"})
 
 
 def check_keys(
     connection: sqlite3.Connection, mapper: EventMapper, streams: Mapping[str, StreamCheck]
 ) -> Iterator[Damage]:
-    """Everything in which the index of keys differs from the events."""
+    """Report all differences between the index of keys and the events."""
     try:
         yield from _KeyCheck(connection, mapper, streams).rows()
     except DAMAGE as error:
@@ -182,7 +184,7 @@ def check_keys(
 def check_chains(
     connection: sqlite3.Connection, mapper: EventMapper, streams: Mapping[str, StreamCheck]
 ) -> Iterator[Damage]:
-    """What is wrong with the proof of the index of keys, in a log whose events are all intact."""
+    """Report damage of the chains of the index of keys, in a log with intact events."""
     try:
         yield from _KeyCheck(connection, mapper, streams).chains()
     except DAMAGE as error:
@@ -201,7 +203,7 @@ class _KeyCheck:
         self._cursor.row_factory = None
         self._streams = streams
         self._keys = MessageKeys(mapper.encoder)
-        # Damaged rows may have anything in any column.
+        # Damaged rows may have any value in any column.
         self._known: dict[object, set[tuple[object, object]]] = {}
         self._cursor.execute("SELECT originator_id, key, originator_version FROM message_keys")
         for stream, key, version in self._cursor.fetchall():
@@ -209,15 +211,15 @@ class _KeyCheck:
         self._lacking = {
             pair for name, s in streams.items() for pair in s.keys - self._known.get(name, set())
         }
-        """The keys, with their versions, that are not in the index of their conversation."""
+        """Keys, with their versions, that are missing in the index of their conversation."""
 
     def rows(self) -> Iterator[Damage]:
-        """What is wrong with the rows that lead from keys to events."""
+        """Report damage of the rows that map keys to events."""
         nothing = StreamCheck("")
         for name in sorted(self._known.keys() | self._streams.keys(), key=repr):
             stream = self._streams.get(str(name), nothing)
             known = self._known.get(name, set())
-            # Where the conversation was erased, its events have no keys any more.
+            # The events of an erased conversation have no keys any more.
             keys = set[tuple[str, int]]() if stream.gone else stream.keys
             for key, version in sorted(known - keys, key=repr):
                 if version not in stream.unread:
@@ -227,7 +229,7 @@ class _KeyCheck:
                 yield Damage(KEYS, str(name), version, "keys", detail)
 
     def chains(self) -> Iterator[Damage]:
-        """What is wrong with the rows that prove the others."""
+        """Report damage of the rows that prove the others."""
         if not has_chains(self._cursor):
             return
         self._cursor.execute("SELECT DISTINCT originator_id FROM sealed_keys")
@@ -241,7 +243,7 @@ class _KeyCheck:
     def _unexpected(
         self, name: object, stream: StreamCheck, key: object, version: object
     ) -> Damage:
-        """A row without its event: either that is lost, or the row is wrong."""
+        """Return the damage for a row without its event: the event is lost, or the row is wrong."""
         place, number = str(name), version if isinstance(version, int) else 0
         if self._was_stored(name, stream, key, version):
             detail = f"the index of keys knows the message {key!r} here, the log does not"
@@ -252,7 +254,7 @@ class _KeyCheck:
         if not (isinstance(name, str) and isinstance(key, str) and isinstance(version, int)):
             return False
         if (key, version) in self._lacking or any(key == known for known, _ in stream.keys):
-            return False  # It only lies elsewhere.
+            return False  # The event exists in another place.
         if has_chain(self._cursor, name):
             return self._keys.seals(self._cursor, name, key)
         is_of_before = stream.version > 0 or not has_chains(self._cursor)
@@ -260,12 +262,12 @@ class _KeyCheck:
 
 
 SNAPSHOTS = "snapshots"
-"""The place of damage that is of snapshots: it is repaired from the events."""
+"""Place name in reports about snapshots. They are repaired from the events."""
 BATCH = 500
 
 
 def check_snapshots(connection: sqlite3.Connection, mapper: EventMapper) -> Iterator[Damage]:
-    """Everything in which snapshots differ from the events that they stand for."""
+    """Report all differences between snapshots and the events that they cover."""
     try:
         found = connection.execute(
             "SELECT originator_id, originator_version FROM stored_snapshots "
@@ -301,7 +303,7 @@ def _check_stream(
             else:
                 problem = "the log has no event of this version"
         except (EnvelopeError, CodecError):
-            return  # Said of the event itself; nothing can be told of what follows.
+            return  # The event itself is reported; later events cannot be judged.
         except DAMAGE as error:
             refuse_trouble(error)
             problem = f"it cannot be read: {error}"
@@ -329,7 +331,7 @@ def _problem(
     if row[0] != SNAPSHOT:
         return "it has another name"
     if envelope.shape != SHAPES[SNAPSHOT]:
-        return None  # Of another version of refold: not used, and no damage.
+        return None  # A snapshot of another version of refold is not used and not damaged.
     if envelope.previous != link:
         return "it is of another history"
     kept = decode_snapshot(envelope.shape, envelope.payload)
@@ -354,7 +356,7 @@ def _events(
 
 
 MOST = 1_000
-"""Damaged events that are looked into."""
+"""Maximum number of damaged events to search places for."""
 
 
 class _Found(NamedTuple):
@@ -367,9 +369,9 @@ class _Found(NamedTuple):
 def whereabouts(
     connection: sqlite3.Connection, mapper: EventMapper, found: Sequence[Damage]
 ) -> Iterator[Damage]:
-    """The findings, those of events that belong elsewhere told as such.
+    """Yield the findings. Report events that belong elsewhere as misplaced.
 
-    An event names the link of the one before it: that tells its place, and its digest proves it.
+    An event names the link of the one before it. This link reveals its place, and its digest proves it.
     """
     damaged = {(d.thread_id, d.version) for d in found if d.kind == "digest"}
     rows = [row for place in list(damaged)[:MOST] for row in _row(connection, *place)]
@@ -391,7 +393,7 @@ def whereabouts(
 def _homes(
     connection: sqlite3.Connection, mapper: EventMapper, wanted: dict[str, list[_Found]]
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Of damaged events, by their places, the places where they belong."""
+    """Yield the places of damaged events with the places where they belong."""
     for row in wanted.get(GENESIS, []):
         yield from _proved(mapper, row, row.stream, 1, wanted)
     query = "SELECT originator_id, originator_version, substr(state, 1, ?) FROM stored_events"
@@ -410,7 +412,7 @@ def _homes(
 def _proved(
     mapper: EventMapper, row: _Found, stream: str, version: int, wanted: dict[str, list[_Found]]
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """That ``row`` belongs there, if so; and then where those belong that follow it."""
+    """Yield the place of ``row`` if it belongs there, and then those of the events that follow it."""
     while True:
         try:
             envelope, _ = mapper.open(Place(stream, version, row.name), row.state)

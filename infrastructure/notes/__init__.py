@@ -1,1 +1,1 @@
-"""Durable notes in files that people write into as well."""
+"""Durable notes in files that people edit as well."""

@@ -1,4 +1,4 @@
-"""Read Markdown pages and instruction files of a workspace: regular files of text, whatever links lead elsewhere."""
+"""Read Markdown pages and instruction files of a workspace: regular text files inside it only."""
 
 import os
 import stat
@@ -11,14 +11,14 @@ from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, Ski
 from refold.application.runtime.core import InstructionSettings
 
 MOST_BYTES = 16 * 2**20
-"""A larger file was not written by anybody for a model to read."""
+"""Maximum number of bytes of an instruction file. A larger file was not written as instructions."""
 
 
 def read_instructions(settings: InstructionSettings) -> Instructions:
-    """The text that the files make together, within their budget, and what became of each.
+    """Read instruction files within their budget, and return their text and the status of each file.
 
-    A file that is not there, cannot be read or is no text in UTF-8 is skipped with a warning, so that a
-    standard list of files can be given.
+    A file that is missing, unreadable or not UTF-8 text is skipped with a warning, so that a standard
+    list of files can be configured.
     """
     files = [_read(path) for path in settings.files]
     return budgeted(files, characters=settings.characters, total=settings.total)
@@ -32,7 +32,7 @@ def _read(path: Path) -> InstructionFile:
     except (
         RuntimeError,
         ValueError,
-    ) as error:  # No home, no name that a file can have, or no text.
+    ) as error:  # No home folder, an invalid file name, or not text.
         return InstructionFile(str(path), "", str(error))
 
 
@@ -59,18 +59,18 @@ def _decoded(content: bytes) -> str:
 
 
 MOST_PAGE_BYTES = 1 << 20
-"""A larger file is no note."""
+"""Maximum number of bytes of a page. A larger file is not a note."""
 MOST_FILES = 5_000
 
 
 class MarkdownReader:
-    """Reads ``MEMORY.md`` and ``memory/*.md`` with each question: there is nothing to keep up to date."""
+    """A reader of ``MEMORY.md`` and ``memory/*.md`` that reads the files for each query."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.expanduser().absolute()
 
     def read(self, owner: str | None) -> PagesRead:
-        """See ``MarkdownPages``."""
+        """Return the pages of an owner."""
         before = "" if owner is None else f"{owner_folder(owner)}/"
         files: list[MarkdownFile] = []
         skipped: list[SkippedFile] = []
@@ -94,18 +94,18 @@ class MarkdownReader:
         yield from (f"{before}{DAILY}/{name}" for name in found[:MOST_FILES])
 
     def _text(self, name: str, before: str) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is not to be read; says why.
+            OSError: the file cannot be read.
+            ValueError: the file must not be read; the message says why.
         """
         base = Path(os.path.realpath(self._folder)) / before.rstrip("/")
         real = Path(os.path.realpath(self._folder / name))
         others = Path(os.path.realpath(self._folder)) / OWNERS
         if not real.is_relative_to(base) or (not before and real.is_relative_to(others)):
             raise ValueError("it leads out of the folder")
-        # Not through a link that was put there meanwhile, and without waiting for a pipe.
+        # Do not follow a link that was created in the meantime, and do not wait for a pipe.
         number = os.open(
             real, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         )

@@ -1,4 +1,4 @@
-"""Our part of a file that a person writes as well: between two marks, and nothing outside of them."""
+"""Write refold's part of a file that people edit as well. The part is between two marks."""
 
 import os
 import re
@@ -16,7 +16,8 @@ BEGIN = b"<!-- refold:notes:begin - written anew each time, so write above or be
 END = b"<!-- refold:notes:end -->"
 _BEGINS, _ENDS = b"<!-- refold:notes:begin", b"<!-- refold:notes:end"
 
-# What stands in our part, for a file whose marks a person has broken: the rest of it is his.
+# Lines of refold's part, to recognise it in a file with broken marks. All other lines are the
+# user's.
 _OURS = re.compile(
     rb"- .*\((?:from )?refold://\S+/[0-9]+(?:(?:, | to )refold://\S+/[0-9]+)*\)"
     rb"|# Memory|# Notes of [0-9-]{10}|## (?:Decisions|Preferences|Constraints)|### \S+"
@@ -24,11 +25,11 @@ _OURS = re.compile(
 
 
 def with_block(content: bytes, text: str) -> bytes:
-    """The file with ``text`` as our part, or without one where it is empty.
+    """Return the file with ``text`` as refold's part, or without that part if ``text`` is empty.
 
-    Everything outside of the marks stays, byte for byte. Without marks our part comes last. Where marks
-    are broken (one is missing, there are more than two), what is certainly ours goes with them, and
-    whatever else stood there stays.
+    All bytes outside the marks stay the same. Without marks, the part is added at the end. If marks are
+    broken (one is missing, or there are more than two), lines that are certainly refold's are removed
+    together with them. All other lines stay.
     """
     before, after = _around(content)
     if not text:
@@ -37,7 +38,7 @@ def with_block(content: bytes, text: str) -> bytes:
     if not after and before.strip() and not _has_marks(content):
         before += b"\n" if before.endswith(b"\n") else b"\n\n"
     elif before and not before.endswith((b"\n", b"\r")):
-        before += b"\n"  # A mark begins its line, behind blanks as well.
+        before += b"\n"  # A mark is the first text of its line; spaces may precede it.
     return before + block + after
 
 
@@ -46,7 +47,7 @@ def _has_marks(content: bytes) -> bool:
 
 
 def _around(content: bytes) -> tuple[bytes, bytes]:
-    """What stands before our part, and after it."""
+    """Return the bytes before and after refold's part."""
     lines = content.splitlines(keepends=True)
     marks = [(at, kind) for at, line in enumerate(lines) if (kind := _mark(line))]
     if not marks:
@@ -59,7 +60,7 @@ def _around(content: bytes) -> tuple[bytes, bytes]:
 
 
 def _mended(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """The lines from the first mark on that are not ours."""
+    """Yield the lines from the first mark on that are not refold's."""
     part: list[bytes] = []
     last = ""
     for line in lines:
@@ -67,7 +68,7 @@ def _mended(lines: Sequence[bytes]) -> Iterator[bytes]:
         if not kind:
             part.append(line)
             continue
-        if (last, kind) != ("begin", "end"):  # Between these all is ours.
+        if (last, kind) != ("begin", "end"):  # Everything between these marks is refold's.
             yield from part if last == "end" and kind == "begin" else _kept(part)
         part, last = [], kind
     yield from part if last == "end" else _kept(part)
@@ -85,27 +86,31 @@ def _mark(line: bytes) -> str:
 
 
 PATIENCE = 10.0
-"""Seconds that another process that writes there is waited for."""
+"""Seconds to wait for another process that writes the folder."""
 TRIES = 5
-"""A file that a person saves in the very moment is read again, so often at most."""
+"""Maximum number of reads of a file that a user saves at the same moment."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
 
 
 class MarkdownFolder:
-    """The notes of one log in a folder. Made if it is missing; new files are for their owner alone."""
+    """The notes of one log in a folder. The folder is created if necessary; only the owner can read new
+    files.
+    """
 
     def __init__(self, folder: Path, log: Path | None) -> None:
-        """``log``: its file, beside which a lock orders processes; None where no other one can write."""
+        """Create a writer. A lock next to ``log`` orders processes; None means that no other process
+        writes.
+        """
         self._folder = folder.expanduser().absolute()
         self._log = log
         self._threads = threading.Lock()
 
     def write(self, files: Callable[[], Mapping[str, str]]) -> None:
-        """See ``NotesFolder``.
+        """Write the files.
 
         Raises:
-            OSError: a file cannot be read or written; those before it are up to date.
-            LogBusy: another process writes there for too long.
+            OSError: a file cannot be read or written; the files before it are up to date.
+            LogBusy: another process writes the folder for too long.
         """
         with self._alone():
             wanted = {**dict.fromkeys(self._ours(), ""), **files()}
@@ -119,7 +124,7 @@ class MarkdownFolder:
             yield
 
     def _ours(self) -> Iterator[str]:
-        """The files that may hold a part of ours."""
+        """Yield the files that may contain a part of refold."""
         owners = self._folder / OWNERS
         places = sorted(owners.iterdir()) if owners.is_dir() else []
         for before in ("", *(f"{OWNERS}/{place.name}/" for place in places if place.is_dir())):
@@ -151,7 +156,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _replaced(path: Path, found: bytes | None, made: bytes) -> bool:
-    """Put ``made`` in the place of ``found``; False if something else stands there by now."""
+    """Replace the content ``found`` with ``made``. Return False if the file has changed since."""
     real = Path(os.path.realpath(path))
     mode = real.stat().st_mode & 0o777 if found is not None else PRIVATE
     with NamedTemporaryFile(dir=real.parent, prefix=f".{real.name}.", delete=False) as file:

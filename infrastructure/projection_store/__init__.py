@@ -1,1 +1,1 @@
-"""Read models in files beside the log, rebuilt by replay when they are damaged."""
+"""Read models in files next to the log. A damaged file is rebuilt by replay."""

@@ -1,4 +1,4 @@
-"""Asking a file that others may damage, or delete and make anew, while it is asked."""
+"""Query a file that others may damage, delete or replace during the query."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -33,15 +33,15 @@ from .projection_file import kind_of
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
 
 TRIES = 4
-"""As it is, made anew, in memory, and anew in memory."""
+"""Attempts: the file as it is, a rebuilt file, memory, and rebuilt memory."""
 RENEWALS = 100
-"""How often a question is asked again of a file that others made meanwhile: erasures drop the old one."""
+"""Maximum number of retries because other processes replaced the file, as erasures do."""
 
 Answer = TypeVar("Answer")
 
 
 class NoAnswer(Exception):
-    """Nothing helped. Never leaves the infrastructure."""
+    """Every attempt to answer failed. This error never leaves the infrastructure layer."""
 
 
 def answered(
@@ -50,13 +50,15 @@ def answered(
     is_replaced: Callable[[], bool],
     repair: Callable[[Exception, int], None],
 ) -> Answer:
-    """Ask, and where that fails ask again: another file as it is, the same one repaired.
+    """Call ``ask``, and retry if it fails: with a replaced file as it is, with the same file after a
+    repair.
 
-    ``repair`` is told how often it was called before. What an erasure outdates is no damage: it is not
-    counted. Where memory is short, the same file is asked once more before it is repaired.
+    ``repair`` gets the number of repairs before it. A file that an erasure outdated is not damaged, so
+    its rebuild does not count as a repair. If memory is short, the same file is queried once more
+    before a repair.
 
     Raises:
-        NoAnswer: it failed after every repair.
+        NoAnswer: every attempt failed.
         LogError: memory is still short after a repair.
     """
     renewals = repairs = shortages = 0
@@ -86,19 +88,19 @@ def _refuse_third(shortages: int, error: MemoryShort) -> None:
 
 
 BULK = 200_000
-"""Events that a new file is filled with before others may open it: some seconds of work."""
+"""Number of events that a new file is filled with before others may open it: some seconds of work."""
 
 SOON = 1_000
-"""Events that are folded in by an erasure, whatever there is."""
+"""Number of events that an erasure folds in at any distance from the end of the log."""
 
 logger = plain_logger(__name__)
 
 
 class FollowedLog:
-    """What was folded from a log, in an SQLite file beside it; the file may be deleted at any time.
+    """A fold of the log in an SQLite file next to it, which may be deleted at any time.
 
-    Where the file cannot be used (a read-only folder, a full disk), what is folded lives in memory for
-    as long as this object does, and a warning is logged.
+    If the file cannot be used (a read-only folder, a full disk), the fold is kept in memory while this
+    object exists, and a warning is logged.
     """
 
     def __init__(
@@ -110,10 +112,10 @@ class FollowedLog:
         of: str | Path | None = None,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+        """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of every
-        rebuild that damage makes necessary.
+        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        rebuild because of damage.
         """
         self._content = content
         self._log = log
@@ -123,10 +125,10 @@ class FollowedLog:
         self._file = self._at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
-        """Whether it is being rebuilt since it was damaged."""
+        """Whether a rebuild because of damage has begun."""
 
     def answer(self, question: Callable[[Database], Answer]) -> Answer:
-        """Catch up, then ask in one read transaction; what is damaged is rebuilt and asked again.
+        """Catch up with the log, then query in one read transaction. Rebuild a damaged file and retry.
 
         Raises:
             LogError: the log cannot be read, or it was opened before this process was forked.
@@ -145,9 +147,10 @@ class FollowedLog:
                 ) from error
 
     def check(self) -> Iterator[Damage]:
-        """Compare everything with a fresh fold of the log, without changing either.
+        """Compare the file with a fresh fold of the log, and change neither.
 
-        What is not folded in yet is no damage. A file of somebody else in the place of ours is told.
+        Events that are not folded in yet are not damage. A file of another program in this place is
+        reported.
         """
         with self._alone():
             found = tuple(check_file(self._file, self._content, self._log))
@@ -156,25 +159,25 @@ class FollowedLog:
             return iter(found)
 
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
-        """Ask the file as it lies there, without folding anything; None if there is none."""
+        """Query the file without folding new events. Return None if there is no file."""
         with self._alone(), self._file.unchanged() as found:
             return None if found is None or self._file.path is None else look(wrapped(found))
 
     def distrust(self, problem: str) -> None:
-        """Drop what was found to be damaged; the next question has it rebuilt."""
+        """Delete the damaged file. The next query rebuilds it."""
         with self._alone():
             self._repair(FoldDamaged(problem), 0)
 
     def rebuild(self) -> int:
-        """Drop everything and fold the log again; returns how much that is (``Content.count``)."""
+        """Delete the file, fold the log again, and return the number of folded items (``Content.count``)."""
         with self._alone():
             self._drop()
             return self.answer(self._content.count)
 
     def forget_erased(self) -> bool:
-        """Take out what was erased, so that no byte of it is left in any file; whether none is.
+        """Remove erased content from all files, and return whether nothing of it is left.
 
-        That is done in place; where it cannot be, everything is deleted.
+        Content is removed in place. If that is not possible, the whole file is deleted.
         """
         with self._alone():
             try:
@@ -182,18 +185,18 @@ class FollowedLog:
                     if self._has_forgotten():
                         return True
             except (LogError, *BROKEN) as error:
-                # Neither a damaged file nor a log that is damaged elsewhere may keep what was erased.
+                # Neither a damaged file nor a log with damage elsewhere may keep erased content.
                 logger.info("%s is folded anew: %s", self._content.title, error)
             return self.drop()
 
     def drop(self) -> bool:
-        """Delete everything that was folded, here and on the disk. Whether nothing is left."""
+        """Delete the fold in memory and on disk, and return whether nothing is left."""
         with self._alone():
             try:
                 with blamed_on_file():
                     self._file.drop(any_file=True)
                     if self._file.path != self._path:
-                        # It was moved into memory; what the file held is there still.
+                        # The fold was moved into memory, but the content of the file still exists.
                         with closing(self._at(self._path)) as elsewhere:
                             elsewhere.drop(any_file=True)
             except BROKEN as error:
@@ -204,13 +207,13 @@ class FollowedLog:
         return True
 
     def close(self) -> None:
-        """Release files and connections; closing twice is fine."""
+        """Release files and connections. A second call does nothing."""
         if self._turn.process.is_this:
             with self._alone():
                 self._file.close()
 
     def let_go(self) -> None:
-        """Close the file before a fork; the next question opens it again."""
+        """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
     def _asked(self, question: Callable[[Database], Answer]) -> Answer:
@@ -222,9 +225,9 @@ class FollowedLog:
         return answer
 
     def _has_forgotten(self) -> bool:
-        """Fold the erasures in, and leave nothing of what was there before; False: it cannot be done so."""
+        """Fold the erasures in and remove the older content. Return False if that is not possible."""
         if self._file.path != self._path:
-            return False  # What the file holds that could not be used is there still.
+            return False  # The content of the unusable file still exists.
         if self._path is None:
             if self._file.is_open and not self._is_far_behind():
                 self._catch_up(self._database())
@@ -237,7 +240,7 @@ class FollowedLog:
             return self._file.empty_ahead()
 
     def _is_far_behind(self) -> bool:
-        """Whether most of the log is not folded in: that is left to whoever asks."""
+        """Return whether most of the log is not folded in. In that case the next query catches up."""
         known = read_progress(self._database(), self._content.projections)
         return self._log.newest() > 2 * known.number + SOON
 
@@ -256,7 +259,8 @@ class FollowedLog:
     def _fill(self, connection: sqlite3.Connection) -> None:
         db = wrapped(connection)
         write_reading_from(db, self._log.newest())
-        # Others wait meanwhile: a very long log is finished in the way that lets them in.
+        # Other processes wait in the meantime, so a very long log is finished in a way that admits
+        # them.
         events, read_from = islice(self._log.scan(), BULK), reading_from(db)
         left = left_in(self._log, read_from)
         fold_all(self._content, db, still_valid(events, read_from), left)
@@ -274,7 +278,7 @@ class FollowedLog:
         more = True
         while more:
             with transaction(db.conn, "IMMEDIATE"):
-                # Another process may have folded the same events in meanwhile.
+                # Another process may have folded in the same events in the meantime.
                 now = read_progress(db, self._content.projections)
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)

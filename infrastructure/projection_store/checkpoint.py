@@ -1,4 +1,4 @@
-"""Erasures outdate what was folded from what is erased: it is taken out, or all is folded anew."""
+"""The checkpoint of a fold, and its invalidation when folded content is erased."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,33 +14,34 @@ from .row_checksums import CHECKSUM, FoldDamaged, opened, sealed
 
 READING_FROM = "reading_from"
 Left = Callable[[LoggedEvent], Sequence[LoggedEvent]]
-"""Of an erasure of a message: what is left of the events that lost content for it; nothing where all
-of them were read when they had lost it."""
+"""A function that returns what is left of the events that an erasure reduced, or an empty sequence if all
+of them were read after the erasure.
+"""
 
 
 class FoldOutdated(FoldDamaged):
-    """Something that may have been folded in was erased since: the whole is to be folded anew."""
+    """Content that may have been folded in was erased, so the whole log must be folded again."""
 
 
 def create_reading_from(db: Database) -> None:
-    """Make the table of the number that is noted, in the transaction that is open."""
+    """Create the table of the starting position, in the open transaction."""
     columns: dict[str, type] = {"id": int, "number": int, CHECKSUM: int}
     db.table(READING_FROM).create(columns, pk=("id",), not_null=set(columns), strict=True)
 
 
 def write_reading_from(db: Database, newest: int) -> None:
-    """Note the number of the newest event in the log before anything of it is read for this database, or
-    of the newest erasure that was folded in.
+    """Store the newest log position before the log is read for this database, or that of the newest
+    erasure that was folded in.
     """
-    # Sealed: with a wrong number here, what was erased would stay.
+    # Sealed, because a wrong position would keep erased content.
     db.conn.execute(f"INSERT OR REPLACE INTO {READING_FROM} VALUES (?, ?, ?)", sealed((0, newest)))
 
 
 def reading_from(db: Database) -> int:
-    """The number that was noted; nothing that was erased up to it is there.
+    """Return the stored position. The database has no content that was erased before it.
 
     Raises:
-        FoldDamaged: it was changed, or is missing.
+        FoldDamaged: the position was changed or is missing.
     """
     rows = db.conn.execute(f"SELECT * FROM {READING_FROM}").fetchall()
     if len(rows) != 1:
@@ -50,7 +51,7 @@ def reading_from(db: Database) -> int:
 
 
 def was_made_before(db: Database) -> bool:
-    """Whether an earlier version made the file: it noted the number in the header."""
+    """Return whether an earlier version created the file. It stored the position in the header."""
     query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
     if db.conn.execute(query, (READING_FROM,)).fetchone()[0]:
         return False
@@ -58,13 +59,13 @@ def was_made_before(db: Database) -> bool:
 
 
 def nothing_left(erasure: LoggedEvent) -> Sequence[LoggedEvent]:
-    """``Left`` of a fold that never read anything before it was erased."""
+    """Return an empty sequence: the ``Left`` of a fold that reads no event before its erasure."""
     del erasure
     return ()
 
 
 def left_in(log: ConversationLog, read_from: int) -> Left:
-    """``Left`` of a fold for which the log was read from this number on."""
+    """Return the ``Left`` of a fold that has read the log from this position on."""
 
     def left(logged: LoggedEvent) -> Sequence[LoggedEvent]:
         if not _outdates(logged, read_from) or not isinstance(logged.event, MessageErased):
@@ -79,10 +80,10 @@ def left_in(log: ConversationLog, read_from: int) -> Left:
 
 
 def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[LoggedEvent]:
-    """The events, as long as none of them says that a whole conversation was erased that was folded in.
+    """Yield the events until one erases a whole conversation that was folded in.
 
     Raises:
-        FoldOutdated: one does.
+        FoldOutdated: such an event was found.
     """
     for logged in events:
         if _outdates(logged, read_from) and isinstance(logged.event, ConversationErased):
@@ -91,7 +92,7 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
 
 
 def is_outdated(db: Database, events: Iterator[LoggedEvent]) -> bool:
-    """Whether one of these, which the database has not folded in, erased something that it has."""
+    """Return whether one of these new events erases content that the database has."""
     read_from = reading_from(db)
     return any(_outdates(logged, read_from) for logged in events)
 
@@ -112,47 +113,49 @@ POSITION_COLUMNS: Mapping[str, type] = {
     "checksums": int,
     CHECKSUM: int,
 }
-"""Per projection: how far it is, at which event, and how many rows with which sum there must be."""
+"""Columns of a projection's checkpoint: log position, mark of the event, number of rows and their sum."""
 
 Projections = Mapping[str, int]
-"""The version of each projection by its name: rows of another version are dropped and replayed."""
+"""Version of each projection by name. Rows of another version are deleted and replayed."""
 
 
 class Total(NamedTuple):
-    """How many rows there are, and the sum of their checksums."""
+    """Number of rows and the sum of their checksums."""
 
     rows: int = 0
     checksums: int = 0
 
     def plus(self, more: "Total") -> "Total":
-        """Both together."""
+        """Return the sum of both totals."""
         return Total(self.rows + more.rows, self.checksums + more.checksums)
 
 
 class Progress(NamedTuple):
-    """Where a fold stands."""
+    """The checkpoint of a fold."""
 
     number: int
-    """Of the last event that was folded in; 0 before the first."""
+    """Log position of the last folded event, or 0 at the start."""
     mark: str
-    """What that event was; the log may have been restored from a backup since."""
+    """Mark of the last folded event. It detects a log that was restored from a backup."""
     totals: Mapping[str, Total]
-    """Per projection."""
+    """Total of each projection."""
 
 
 def nowhere(projections: Projections) -> Progress:
-    """Where an empty fold stands."""
+    """Return the checkpoint of an empty fold."""
     return Progress(0, "", {name: Total() for name in projections})
 
 
 def mark_of(logged: LoggedEvent) -> str:
-    """Tells an event from any other that could have the same number in another history."""
+    """Return a mark that differs for events at the same log position in different histories."""
     content = zlib.crc32(repr(logged.event).encode("utf-8", "surrogatepass"))
     return f"{_place_of(logged)} {content:08x}"
 
 
 def is_marked(logged: LoggedEvent, mark: str) -> bool:
-    """Whether the mark is of this event; of one that lost content since, its place and time have to do."""
+    """Return whether the mark belongs to this event. For a reduced event, only place and time are
+    compared.
+    """
     return mark == mark_of(logged) or (
         logged.erased and mark.rpartition(" ")[0] == _place_of(logged)
     )
@@ -163,16 +166,16 @@ def _place_of(logged: LoggedEvent) -> str:
 
 
 def create_positions(db: Database) -> None:
-    """Make the table of positions, in the transaction that is open."""
+    """Create the table of checkpoints, in the open transaction."""
     columns = dict(POSITION_COLUMNS)
     db.table(POSITIONS).create(columns, pk=("projection",), not_null=set(columns), strict=True)
 
 
 def read_progress(db: Database, projections: Projections) -> Progress:
-    """What is stored about the position.
+    """Return the stored checkpoint.
 
     Raises:
-        FoldDamaged: it was changed, is missing, or a projection has another version now.
+        FoldDamaged: the checkpoint was changed, is missing, or a projection has a new version.
     """
     totals: dict[str, Total] = {}
     places: set[tuple[int, str]] = set()
@@ -190,7 +193,9 @@ def read_progress(db: Database, projections: Projections) -> Progress:
 
 
 def has_earlier_fold(db: Database, projections: Projections) -> bool:
-    """Return whether an earlier version of refold filled the tables: they are folded again, not damaged."""
+    """Return whether an earlier version of refold filled the tables. They are not damaged, but folded
+    again.
+    """
     query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
     if not db.conn.execute(query, (POSITIONS,)).fetchone()[0]:
         return False
@@ -202,7 +207,7 @@ def has_earlier_fold(db: Database, projections: Projections) -> bool:
 
 
 def write_progress(db: Database, projections: Projections, progress: Progress) -> None:
-    """Store the position, in the transaction that is open."""
+    """Store the checkpoint, in the open transaction."""
     place = (progress.number, progress.mark)
     rows = [
         sealed((name, version, *place, *progress.totals[name]))
@@ -212,10 +217,10 @@ def write_progress(db: Database, projections: Projections, progress: Progress) -
 
 
 def events_after(log: ConversationLog, progress: Progress) -> Iterator[LoggedEvent]:
-    """The events that are not folded in yet.
+    """Yield the events after the checkpoint.
 
     Raises:
-        FoldDamaged: the log does not hold what was folded in last; it is another log, or an older one.
+        FoldDamaged: the log lacks the last folded event, because it is another log or an older one.
     """
     if not progress.number:
         return iter(log.scan())
@@ -227,7 +232,7 @@ def events_after(log: ConversationLog, progress: Progress) -> Iterator[LoggedEve
 
 
 def up_to(number: int, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
-    """The events up to a position in the log."""
+    """Yield the events up to a log position."""
     for logged in events:
         if logged.number > number:
             return

@@ -1,4 +1,6 @@
-"""The life of an SQLite file next to the log: made whole, found replaced, dropped, closed before a fork."""
+"""The lifecycle of an SQLite file next to the log: create, detect replacement, delete, close before a
+fork.
+"""
 
 import os
 import sqlite3
@@ -22,13 +24,15 @@ BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process."""
 BUSY_MILLISECONDS = 1_000 * BUSY_TIMEOUT
 READERS_MILLISECONDS = 1_000
-"""For how long emptying the write-ahead log waits for other processes that read from it."""
+"""Milliseconds to wait for readers in other processes before the write-ahead log is emptied."""
 PAGE_SIZE = 8_192
-"""Bytes; the usual page of 4,096 holds two messages of 1.4 kB, or one vector of 512 dimensions."""
+"""Page size in bytes. The usual page of 4,096 bytes has room for two messages of 1.4 kB, or one vector of
+512 dimensions.
+"""
 
 _UNFINISHED = ".new"
 _PARTS = ("", "-wal", "-shm", "-journal")
-"""The endings of the files that SQLite makes of one database."""
+"""Suffixes of the files that SQLite creates for one database."""
 
 logger = plain_logger(__name__)
 
@@ -37,21 +41,21 @@ class FileKind(NamedTuple):
     """The properties that all files of a kind share."""
 
     name: str
-    """The key of its mark in ``MARKS``, and the place that damage of the whole file names."""
+    """Key of the mark in ``MARKS``, and place name in reports about damage of the whole file."""
     title: str
-    """The name of the content in sentences: ``the read models``."""
+    """Name of the content in sentences: ``the read models``."""
     pragmas: tuple[str, ...]
-    """The statements that set up each connection, besides those for every kind."""
+    """Statements that configure each connection, in addition to those for every kind."""
     begin: Callable[[sqlite3.Connection], None]
-    """Makes the tables of an empty file, in the transaction that is open."""
+    """Function that creates the tables of an empty file, in the open transaction."""
     declared: Callable[[], Mapping[str, str]]
-    """The SQL of everything that a file declares, by name."""
+    """Function that returns the SQL of every object in a file, by name."""
     check: Callable[[sqlite3.Connection], None]
-    """Raises ``FoldDamaged`` where an open file is not one that this version made."""
+    """Function that raises ``FoldDamaged`` if this version did not create the open file."""
 
     @property
     def mark(self) -> int:
-        """``PRAGMA application_id`` of its files."""
+        """``PRAGMA application_id`` of the files."""
         return MARKS[self.name]
 
 
@@ -60,10 +64,10 @@ def _nothing(_: sqlite3.Connection) -> None:
 
 
 class DatabaseFile:
-    """One connection to the file, renewed when another file has taken its place.
+    """One connection to the file, reopened when another file has replaced it.
 
-    A lock next to the file orders opening and dropping between processes: a write-ahead log must never
-    be paired with a database that it was not made for.
+    A lock next to the file orders opening and deleting between processes, because a write-ahead log
+    must never be paired with another database.
     """
 
     def __init__(
@@ -74,29 +78,30 @@ class DatabaseFile:
         *,
         of: Path | None = None,
     ) -> None:
-        """``path`` None is a database in memory. ``fill`` adds what a new file begins with.
+        """Create an object for the file at ``path``, or for a database in memory if ``path`` is None.
 
-        ``of``: the file of the log; whoever may use that one may use this one.
+        ``fill`` adds the first content of a new file. ``of`` is the log file, which gives the new file
+        its permissions.
         """
         self.path = path
         self.kind = kind
         self.times_opened = 0
-        """Counts up whenever it may be another file than before."""
+        """Number of times that a file was opened. It may be another file each time."""
         self._fill = fill
         self._of = of
         self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT, of=of)
         self._process = OpeningProcess(f"{of or path}")
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity | None = None
-        """The file that was opened last; kept when it is closed, so that a replaced one is known."""
+        """Identity of the last opened file. It is kept after closing, to detect a replacement."""
 
     def connection(self) -> sqlite3.Connection:
-        """Return the connection; the file is made if there is none, or an empty one.
+        """Return the connection. Create the file if there is none or an empty one.
 
         Raises:
-            FoldDamaged: it is not as this version made it.
-            PlaceTaken: a file of another program lies there.
-            sqlite3.Error, OSError: it cannot be opened.
+            FoldDamaged: this version did not create the file.
+            PlaceTaken: a file of another program is in this place.
+            sqlite3.Error, OSError: the file cannot be opened.
         """
         self._process.check()
         if self._connection is not None and self._identity != self._found():
@@ -111,10 +116,10 @@ class DatabaseFile:
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
-        """Do all of what is inside, or nothing; no process replaces the file meanwhile.
+        """Run the block in a transaction. No process replaces the file in the meantime.
 
         Raises:
-            FoldDamaged, sqlite3.Error, OSError: as ``connection`` does.
+            FoldDamaged, sqlite3.Error, OSError: as in ``connection``.
         """
         while True:
             connection = self.connection()
@@ -126,11 +131,11 @@ class DatabaseFile:
 
     @contextmanager
     def unchanged(self) -> Generator[sqlite3.Connection | None]:
-        """Open the database as it is, for reading only; None if there is no file yet.
+        """Open the database read-only without changes. Yield None if there is no file yet.
 
         Raises:
-            PlaceTaken: a file of another program lies there.
-            sqlite3.Error, OSError: it cannot be opened.
+            PlaceTaken: a file of another program is in this place.
+            sqlite3.Error, OSError: the file cannot be opened.
         """
         self.refuse_foreign()
         if self.path is None:
@@ -143,7 +148,7 @@ class DatabaseFile:
 
     @contextmanager
     def lasting(self) -> Generator[None]:
-        """Keep what is committed inside on the disk, even if the machine fails when it ends."""
+        """Sync commits inside the block, so that they survive a power loss."""
         connection = self.connection()
         connection.execute("PRAGMA synchronous=FULL")
         try:
@@ -158,38 +163,38 @@ class DatabaseFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a finished file of ours, or an open database in memory."""
+        """Whether a finished file of refold or an open database in memory exists."""
         if self.path is None:
             return self.is_open
         return self._found() is not None and not self._is_foreign
 
     @property
     def is_alone(self) -> bool:
-        """Whether the file is there, with no unfinished one next to it."""
+        """Whether the file exists, without an unfinished one next to it."""
         return self.path is not None and (
             self._found() is not None and not os.path.lexists(_unfinished(self.path))
         )
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the file that was opened is gone, or another one lies there."""
+        """Whether the opened file was deleted or replaced."""
         try:
             return self._identity is not None and self._identity != self._found()
         except OSError:
             return False
 
     def refuse_foreign(self) -> None:
-        """Refuse a file of another program; raises ``PlaceTaken``."""
+        """Raise ``PlaceTaken`` if the file belongs to another program."""
         refuse_foreign(self.path, self.kind.mark, self.kind.declared())
 
     def drop(self, *, any_file: bool = False) -> None:
-        """Delete the file, unless another process has replaced it already, or it is not ours.
+        """Delete the file, unless another process has replaced it or it belongs to another program.
 
-        ``any_file``: delete the replacement and an unfinished file as well.
+        With ``any_file``, delete a replacement and an unfinished file as well.
         """
         foreign = self._is_foreign
         if self.path is None or not _lies_at(self.path, ours=not foreign):
-            # Without the lock, whose file would say that one of ours had been there.
+            # Without the lock file, nothing shows that a file of refold was here.
             self._disconnect()
             self._identity = None
             return
@@ -203,10 +208,10 @@ class DatabaseFile:
             self._identity = None
 
     def make_again(self, fill: Callable[[sqlite3.Connection], None]) -> None:
-        """Replace the file by a new one with what ``fill`` adds; the old one is there until then.
+        """Replace the file with a new one that ``fill`` fills. The old file exists until then.
 
         Raises:
-            PlaceTaken, sqlite3.Error, OSError: it cannot be replaced.
+            PlaceTaken, sqlite3.Error, OSError: the file cannot be replaced.
         """
         assert self.path is not None
         with self._held():
@@ -214,14 +219,14 @@ class DatabaseFile:
             self._identity = None
             if self._found() is not None:
                 self._build(self.path, fill)
-            else:  # What is left of one that was deleted by hand.
+            else:  # Remains of a database that a user deleted.
                 _delete(self.path)
                 _delete(_unfinished(self.path))
 
     def empty_ahead(self) -> bool:
-        """Move the write-ahead log into the file and cut it to nothing; whether that could be done.
+        """Move the write-ahead log into the file and truncate it; return whether that was possible.
 
-        False while another process reads from it.
+        It is not while another process reads from the write-ahead log.
         """
         connection = self.connection()
         if self.path is None:
@@ -234,13 +239,13 @@ class DatabaseFile:
         return not busy
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         if self._process.is_this:
             self._disconnect()
             self._lock.close()
 
     def let_go(self) -> None:
-        """Close the connection before a fork; the next question opens one again."""
+        """Close the connection before a fork. The next query opens it again."""
         if self.path is not None:
             self._disconnect()
 
@@ -254,7 +259,8 @@ class DatabaseFile:
             try:
                 stack.enter_context(self._lock.held())
             except LogBusy as error:
-                # Not the log is busy, but a file next to it: that is not the caller's trouble.
+                # The busy file is not the log but a file next to it, which must not fail the
+                # caller.
                 raise TimeoutError(str(error)) from error
             yield
 
@@ -273,16 +279,18 @@ class DatabaseFile:
         return connection
 
     def _build(self, path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-        """Make a new file elsewhere and move it into place: there is a whole one or none."""
+        """Build a new file under a temporary name and move it into place, so that it is complete or
+        missing.
+        """
         place = _unfinished(path)
         _delete(place)
         make_private(place, like=self._of)
         try:
-            # Without a journal, each page is written once; of a crash nothing needs to be undone.
+            # Without a journal, each page is written once. A crash leaves nothing to roll back.
             with closing(self.connected(place, "OFF")) as connection:
                 self._begin(connection, fill)
-            self.refuse_foreign()  # It took a while.
-            # What is left of a file that was there would be taken for a part of the new one.
+            self.refuse_foreign()  # Building takes time.
+            # SQLite would take remains of an earlier file for a part of the new one.
             _delete(path)
             name_new(place, path)
         finally:
@@ -309,7 +317,7 @@ class DatabaseFile:
         with _closed_on_error(connection):
             connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
             connection.execute(f"PRAGMA journal_mode={journal}")
-            # What an erasure takes out must not stay in pages that are free.
+            # Erased content must not stay in free pages.
             connection.execute("PRAGMA secure_delete=ON")
             self._set(connection)
         return connection
@@ -323,7 +331,7 @@ class DatabaseFile:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            with suppress(Exception):  # Closing writes, and damage makes it raise anything.
+            with suppress(Exception):  # Closing writes, and damage can make it raise any error.
                 self._connection.close()
         self._connection = None
 
@@ -338,15 +346,16 @@ def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _for_reading(path: Path) -> sqlite3.Connection:
-    """Return a connection that changes nothing. It may write all the same: one that may not would leave
-    its -wal and -shm files when it is closed.
+    """Return a connection that changes nothing.
+
+    It is opened for writing, because a read-only connection would leave -wal and -shm files on close.
     """
     if read_only_place(path) is not None:
         connection = connected(path)
     else:
         uri = f"{path.as_uri()}?mode=rw"
         connection = open_sqlite(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
-    # Bytes that are no text are a difference, not a reason to stop.
+    # Bytes that are not text are a difference to report, not an error.
     connection.text_factory = lenient
     return connection
 
@@ -356,7 +365,7 @@ def _unfinished(path: Path) -> Path:
 
 
 def _lies_at(path: Path, *, ours: bool) -> bool:
-    """Whether there is anything of ours, finished or not."""
+    """Return whether a finished or unfinished file of refold exists at the path."""
     ends = (_UNFINISHED, *(_PARTS if ours else ()))
     return any(os.path.lexists(f"{path}{end}") for end in ends)
 

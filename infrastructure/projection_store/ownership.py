@@ -1,4 +1,4 @@
-"""Whose a file is that has the name of one of ours: what is somebody else's is never deleted or replaced."""
+"""Check which program owns a file. A file of another program is never deleted or replaced."""
 
 import os
 import sqlite3
@@ -15,44 +15,46 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 MARKS: Mapping[str, int] = MappingProxyType(
     {"views": 0x5246_5657, "recall": 0x5246_5243, "vectors": 0x5246_5643}
 )
-"""``PRAGMA application_id`` of each kind: "RFVW", "RFRC", "RFVC". Files of before have 0."""
+"""``PRAGMA application_id`` of each kind: "RFVW", "RFRC", "RFVC". Files of earlier versions have 0."""
 
 _TABLE_OF_LOGS = "stored_events"
 _LOOKED_AT = 1 << 20
-"""Bytes of a file in which the declarations of a new log stand."""
+"""Number of bytes at the start of a file that contain the schema of a new log."""
 _MARK_AT = 68
-"""Where SQLite's file format has the ``application_id``."""
+"""Offset of the ``application_id`` in an SQLite file."""
 
 
 class PlaceTaken(OSError):
-    """A file of somebody else lies where one of ours would. Never leaves the infrastructure."""
+    """Another program's file is at this path. This error never leaves the infrastructure layer."""
 
 
 class _Found(NamedTuple):
     mark: int
     declared: Mapping[str, str] | None
-    """None: SQLite cannot tell."""
+    """SQL of every object by name, or None if SQLite cannot read it."""
 
 
 def write_mark(db: sqlite3.Connection, mark: int) -> None:
-    """Mark a new file as ours, in the transaction that is open."""
+    """Mark a new file as one of refold, in the open transaction."""
     db.execute(f"PRAGMA application_id={mark}")
 
 
 def declared_in(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the SQL of everything that the database declares, by name."""
+    """Return the SQL of every object in the database, by name."""
     rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {str(name): str(sql) for name, sql in rows}
 
 
 def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> None:
-    """Refuse a place where a file lies that is recognisably not ours, however damaged ours may be.
+    """Reject a path with a file that clearly belongs to another program. Damaged files of refold are
+    accepted.
 
-    A file that tells nothing is ours where its lock lies beside it, which is made for no other: so ask
-    before the lock is taken. ``declared``: what a file of ours declares, by name.
+    An unrecognisable file belongs to refold if its lock file is next to it. So call this function
+    before the lock file is created. ``declared`` is the SQL of every object in a file of refold, by
+    name.
 
     Raises:
-        PlaceTaken: it is a log, a database of something else, or no database and never was ours.
+        PlaceTaken: the file is a log, another database, or not a database of refold.
     """
     if path is not None and path.is_file() and path.stat().st_size:
         what = _foreign(path, mark, declared)
@@ -63,7 +65,7 @@ def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) ->
 
 
 def is_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> bool:
-    """Whether ``refuse_foreign`` refuses it."""
+    """Return whether ``refuse_foreign`` rejects the file."""
     try:
         refuse_foreign(path, mark, declared)
     except PlaceTaken:
@@ -72,23 +74,23 @@ def is_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> boo
 
 
 def name_new(made: Path, path: Path) -> None:
-    """Give a file that was made elsewhere its name, under which there is nothing.
+    """Rename a file that was built elsewhere to a path that must be free.
 
     Raises:
-        FileExistsError: there is something by now.
+        FileExistsError: a file exists at the path.
     """
     try:
         os.link(made, path)
     except FileExistsError:
         raise
     except OSError:
-        made.replace(path)  # A file system without links.
+        made.replace(path)  # The file system has no links.
         return
     made.unlink()
 
 
 def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
-    """What it is, if it is not ours."""
+    """Return a description of the file if another program owns it, or None."""
     found = _found(path)
     tables = found.declared or {}
     if found.mark == APPLICATION_ID or _TABLE_OF_LOGS in tables:
@@ -110,7 +112,7 @@ def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
 def _found(path: Path) -> _Found:
     mark = 0
     try:
-        # Immutable: nothing is written beside it, and nobody's locks are touched.
+        # Immutable: the check writes no files and does not affect locks of other processes.
         with closing(
             open_sqlite(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as db:
@@ -118,12 +120,13 @@ def _found(path: Path) -> _Found:
             mark = int(db.execute("PRAGMA application_id").fetchone()[0])
             return _Found(mark, declared_in(db))
     except Exception:
-        # Whatever damaged bytes raise: Python cannot even say what SQLite says of some.
+        # Damaged bytes raise many kinds of errors; Python cannot even decode some messages of
+        # SQLite.
         return _Found(mark or _mark_in_header(path), None)
 
 
 def _mark_in_header(path: Path) -> int:
-    """The mark in the bytes of a file that SQLite cannot read as a database; 0 if there is none."""
+    """Return the mark in the bytes of a file that SQLite cannot read, or 0 if there is none."""
     try:
         with path.open("rb") as file:
             file.seek(_MARK_AT)
@@ -138,8 +141,8 @@ def lenient(raw: bytes) -> str:
 
 
 def _tells_of_log(path: Path, found: _Found) -> bool:
-    """Whether a log was begun there: all that there is of it may be in its write-ahead log."""
-    # A database that can be read may be open here, and closing it once would end its locks.
+    """Return whether a log was created here. It may exist only in its write-ahead log so far."""
+    # A readable database may be open in this process, and closing it once would release its locks.
     places = [Path(f"{path}-wal"), *([path] if found.declared is None else [])]
     for place in places:
         try:

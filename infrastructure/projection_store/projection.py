@@ -1,4 +1,4 @@
-"""What a file that is derived from the log consists of: its tables, and the fold that fills them."""
+"""The content of a file that is derived from the log: its tables and the fold that fills them."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -12,94 +12,95 @@ from .checkpoint import Left, Progress, Projections
 
 
 class Comparable(NamedTuple):
-    """What a comparison needs to know of a table."""
+    """What a comparison needs to know about a table."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     of_event: bool = False
-    """Whether each row is about one event, whose version it has."""
+    """Whether each row is about one event and has its version."""
     is_final: bool = False
-    """Whether a row changes only by an erasure once it is folded: such a table grows with the log, and a
-    check needs not hold all of it."""
+    """Whether only an erasure changes a folded row. Such a table grows with the log, so a check does not
+    keep all of it in memory.
+    """
     where: str = "1"
-    """Which rows there are: others only stand in the place of what was erased."""
+    """Condition of valid rows. Other rows are placeholders for erased content."""
 
 
 class Content(Protocol):
-    """A fold of the log in tables. One object for all files of a kind; it keeps nothing."""
+    """A fold of the log into tables. One stateless object serves all files of a kind."""
 
     def __hash__(self) -> int: ...
 
     @property
     def name(self) -> str:
-        """The place of damage that is of the file as a whole; notices begin with it."""
+        """Place name in reports about damage of the whole file, and prefix of event names."""
         ...
 
     @property
     def title(self) -> str:
-        """What sentences call it: ``the read models``."""
+        """Name of the content in sentences: ``the read models``."""
         ...
 
     @property
     def projections(self) -> Projections:
-        """What is folded."""
+        """Versions of the projections in the file."""
         ...
 
     @property
     def compared(self) -> Sequence[Comparable]:
-        """Every table that replay gives row by row."""
+        """All tables that a replay reproduces row by row."""
         ...
 
     @property
     def late(self) -> frozenset[str]:
-        """The names of what ``finish`` makes: a file without them is whole."""
+        """Names of the objects that ``finish`` creates. A file without them is complete."""
         ...
 
     def create(self, db: Database) -> None:
-        """Make every table but that of positions, in the transaction that is open."""
+        """Create every table except that of checkpoints, in the open transaction."""
         ...
 
     def fold(
         self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
-        """Fold the next events in, a batch at most: rows and position in the transaction that is open.
+        """Fold the next batch of events in, and store rows and checkpoint in the open transaction.
 
-        ``left`` tells of an erasure what is left of the events that lost content: what was folded from
-        them before is taken out, so that no byte of it stays, and the rows are those of a replay.
+        ``left`` returns what an erasure left of the events that it reduced. What was folded from them
+        is removed, so that no byte of it stays and the rows equal those of a replay.
 
-        Events at or before the position change nothing. Returns the new position, and whether there
-        may be more.
+        Events up to the checkpoint change nothing. Return the new checkpoint and whether more events
+        may follow.
 
         Raises:
-            FoldDamaged: a row that is to be changed is not as it was stored.
-            FoldOutdated: what was erased cannot be taken out.
-            sqlite3.DatabaseError: the same for what the database notices by itself.
+            FoldDamaged: a row to change differs from what was stored.
+            FoldOutdated: erased content cannot be removed.
+            sqlite3.DatabaseError: SQLite itself detects damage.
         """
         ...
 
     def finish(self, db: Database) -> None:
-        """Make what a bulk load is quicker without, in the transaction that is open."""
+        """Create the objects that slow a bulk load down, in the open transaction."""
         ...
 
     @property
     def counts(self) -> str:
-        """What ``count`` counts: ``events``."""
+        """Name of the items that ``count`` counts: ``events``."""
         ...
 
     def count(self, db: Database) -> int:
-        """How much was folded in: what a rebuild tells."""
+        """Return the number of folded items, which a rebuild reports."""
         ...
 
     def forget(self, db: Database) -> None:
-        """Empty the tables with final rows, and what leads to them: a check has compared these rows."""
+        """Empty the tables with final rows and their indexes, after a check has compared these rows."""
         ...
 
     def damage(self, db: Database) -> Iterator[Damage]:
-        """What is damaged besides the rows that are compared; ``db``, in no transaction, stays as it is."""
+        """Yield damage outside the compared rows. ``db`` has no transaction and is not changed."""
         ...
 
 
 def wrapped(connection: sqlite3.Connection) -> Database:
-    """The connection behind sqlite-utils, without the plugins that a user may have installed."""
+    """Wrap the connection with sqlite-utils, without the plugins that a user may have installed."""
     return Database(connection, recursive_triggers=False, execute_plugins=False)

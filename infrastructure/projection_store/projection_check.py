@@ -1,4 +1,4 @@
-"""Comparing a table with what replay gives, row by row, and naming each row that differs."""
+"""Compare a table with a replay, row by row, and report each row that differs."""
 
 from array import array
 from bisect import bisect_right
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 def differences(
     table: Comparable, stored: Iterator[Row], expected: Iterator[Row]
 ) -> Iterator[Damage]:
-    """Compare all rows of a table, both sides in the order of its key."""
+    """Compare all rows of a table. Both sides are in the order of its key."""
     left, right = next(stored, None), next(expected, None)
     while left is not None or right is not None:
         if right is None or (left is not None and _key(table, left) < _key(table, right)):
@@ -62,7 +62,7 @@ def rows_of(table: Comparable, db: Database) -> Iterator[Row]:
 
 
 class FinalRows:
-    """A table whose rows never change: compared while the log is folded, so that no copy is needed."""
+    """A table whose rows never change. It is compared during the fold, so that no copy is needed."""
 
     def __init__(self, table: Comparable, stored: Database) -> None:
         self.table = table
@@ -70,7 +70,7 @@ class FinalRows:
         self._seen = _Numbers()
 
     def compare(self, fresh: Database) -> Iterator[Damage]:
-        """Compare the rows that were folded since the last time."""
+        """Compare the rows that were folded since the last call."""
         columns = ", ".join(self.table.columns)
         condition = " AND ".join(f"{column} = ?" for column in self.table.key)
         query = f"SELECT rowid, {columns} FROM {self.table.name} WHERE {condition}"
@@ -85,7 +85,7 @@ class FinalRows:
             yield from _differs(self.table, row, expected)
 
     def unexpected(self) -> Iterator[Damage]:
-        """Name the rows that replay did not give."""
+        """Report the rows that the replay did not produce."""
         columns = ", ".join(self.table.columns)
         query = f"SELECT {columns} FROM {self.table.name} WHERE rowid = ?"
         every = f"SELECT rowid FROM {self.table.name} WHERE {self.table.where}"
@@ -97,7 +97,7 @@ class FinalRows:
 
 
 class _Numbers:
-    """Row numbers as ranges: those of a whole table in the order of the log are one range."""
+    """Row numbers as ranges. A whole table in the order of the log is one range."""
 
     def __init__(self) -> None:
         self._starts = array("q")
@@ -138,7 +138,7 @@ def _unexpected(table: Comparable, row: Row) -> Damage:
 
 
 def _key(table: Comparable, row: Row) -> tuple[tuple[int, Any], ...]:
-    # SQLite's order of values of different types: a damaged table may hold anything.
+    # SQLite's order of values of different types: a damaged table may have any values.
     ranks = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
     return tuple((ranks[type(row[c])], row[c]) for c in table.key)
 
@@ -161,10 +161,10 @@ logger = plain_logger(__name__)
 
 
 def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
-    """Yield everything in which the file differs from replay; a file that is not there differs in nothing.
+    """Yield all differences between the file and a replay. A missing file has none.
 
-    Both sides are compared at the position that the file has; what came since is no damage. Nor is a file of
-    an earlier version, which the next question folds again.
+    Both sides are compared at the checkpoint of the file; later events are not damage. A file of an
+    earlier version is not damaged either, because the next query folds it again.
     """
 
     def found() -> Iterator[Damage]:
@@ -180,7 +180,7 @@ def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> It
 
 
 def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
-    """Yield what ``find`` finds in a file, and whether the file can be read at all."""
+    """Yield what ``find`` finds in a file, and report a file that cannot be read."""
     if taken := tuple(check_place(file)):
         yield from taken
         return
@@ -195,7 +195,7 @@ def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Itera
 
 
 def check_place(file: DatabaseFile) -> Iterator[Damage]:
-    """Yield the damage that a file of another program is in the place of ours."""
+    """Yield damage if a file of another program is in this place."""
     try:
         file.refuse_foreign()
     except PlaceTaken as taken:
@@ -218,7 +218,7 @@ def _as_at_one_moment(db: Database) -> Generator[None]:
 def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
     number = _position(db)
     if number is not None and is_outdated(db, log.scan(number)):
-        return  # Another memory erased since; the next question takes it out.
+        return  # Another process has erased content since; the next query removes it.
     events = log.scan() if number is None else up_to(number, log.scan())
     final = [FinalRows(table, db) for table in content.compared if table.is_final]
     others = [table for table in content.compared if not table.is_final]
@@ -227,7 +227,7 @@ def _check_tables(db: Database, content: Content, log: ConversationLog) -> Itera
         begin(content, fresh.conn)
         progress, rest, more = nowhere(content.projections), iter(events), True
         while more:
-            # Everything is read after it was erased.
+            # Everything is read after its erasure.
             progress, more = content.fold(fresh, progress, rest, nothing_left)
             for rows in final:
                 yield from _guarded(rows.table, rows.compare(fresh))
@@ -241,7 +241,7 @@ def _check_tables(db: Database, content: Content, log: ConversationLog) -> Itera
 
 
 def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
-    """What is found in a table, and that it cannot be read, if so."""
+    """Yield the findings of a table, and report a table that cannot be read."""
     try:
         with blamed_on_file():
             yield from found
@@ -250,7 +250,7 @@ def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
 
 
 def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent], left: Left) -> None:
-    """Fold all events into empty tables, in the transaction that is open."""
+    """Fold all events into empty tables, in the open transaction."""
     progress, rest, more = nowhere(content.projections), iter(events), True
     while more:
         progress, more = content.fold(db, progress, rest, left)
@@ -271,7 +271,7 @@ def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
 
 
 def _position(db: Database) -> int | None:
-    """How far the tables claim to be; None where they claim nothing that makes sense."""
+    """Return the log position that the tables claim, or None if they claim no valid one."""
     if POSITIONS not in declared_in(db.conn):
         return None
     numbers = {row[0] for row in db.conn.execute(f"SELECT number FROM {POSITIONS}").fetchall()}

@@ -1,4 +1,4 @@
-"""The kind of file that a fold of the log lies in: its tables, and whether it has them."""
+"""The kind of file that stores a fold of the log, and the check of its tables."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from .projection import Content, wrapped
 from .row_checksums import FoldDamaged
 
 CACHE_KIB = 16_384
-"""Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
+"""Size of a connection's page cache. A batch of a bulk load stays in memory until it is committed."""
 
 _PRAGMAS = (
-    # A crash of the process loses nothing. A power loss may damage the file: every read notices, and
-    # the rows are folded again. Syncs would only make rebuilding and following slower.
+    # A crash of the process loses nothing. A power loss may damage the file, but every read detects
+    # that and the rows are folded again. Syncs would only slow down rebuilds and catching up.
     "PRAGMA synchronous=OFF",
     f"PRAGMA cache_size=-{CACHE_KIB}",
 )
@@ -35,7 +35,7 @@ _PRAGMAS = (
 
 @cache
 def kind_of(content: Content) -> FileKind:
-    """Return the kind of the files that hold this fold."""
+    """Return the kind of the files that store this fold."""
     return FileKind(
         content.name,
         content.title,
@@ -47,7 +47,7 @@ def kind_of(content: Content) -> FileKind:
 
 
 def begin(content: Content, connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty fold, in the transaction that is open."""
+    """Create the tables of an empty fold, in the open transaction."""
     db = wrapped(connection)
     content.create(db)
     create_positions(db)
@@ -57,7 +57,7 @@ def begin(content: Content, connection: sqlite3.Connection) -> None:
 
 @cache
 def expected_schema(content: Content) -> Mapping[str, str]:
-    """Return what a file declares by name, with what is made late."""
+    """Return the SQL of every object in a file by name, including those that ``finish`` creates."""
     with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
         begin(content, connection)
         content.finish(wrapped(connection))
@@ -65,11 +65,11 @@ def expected_schema(content: Content) -> Mapping[str, str]:
 
 
 def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
-    """Check that there are exactly the tables that there should be.
+    """Check that the file has exactly the expected tables.
 
     Raises:
-        FoldDamaged: there are other tables.
-        FoldOutdated: an earlier version filled them.
+        FoldDamaged: the file has other tables.
+        FoldOutdated: an earlier version filled the tables.
     """
     found = declared_in(connection)
     differing = dict(expected_schema(content).items() ^ found.items()).keys()
@@ -81,13 +81,13 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
 
 MEMORY = ":memory:"
 DERIVED = ("views", "recall", "vectors")
-"""The names of all such files, as they stand in their paths."""
+"""Names of all such files, as part of their paths."""
 
 logger = plain_logger(__name__)
 
 
 def derived_path(log: str | Path, name: str) -> str | Path:
-    """Where a file beside a log lies: ``agent.views.db`` beside ``agent.db``."""
+    """Return the path of a file next to a log: ``agent.views.db`` next to ``agent.db``."""
     if str(log) == MEMORY:
         return MEMORY
     path = Path(log)
@@ -95,7 +95,7 @@ def derived_path(log: str | Path, name: str) -> str | Path:
 
 
 def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:
-    """Return the place of a file: memory for an encrypted log, whose file of before is removed."""
+    """Return the path of a file. For an encrypted log, return memory and delete an earlier file."""
     place = derived_path(log, kind.name)
     if not encrypted or place == MEMORY:
         return place

@@ -1,4 +1,4 @@
-"""What the file of the read models consists of."""
+"""The content of the file of the read models."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ MESSAGES = "messages"
 
 
 class ViewsContent:
-    """``Content`` of the read models: one table for each, with tallies."""
+    """The ``Content`` of the read models: one table for each, with tallies."""
 
     name = "views"
     title = "the read models"
@@ -59,29 +59,29 @@ class ViewsContent:
     )
 
     def create(self, db: Database) -> None:
-        """See ``Content``."""
+        """Create every table except that of checkpoints, in the open transaction."""
         create_tables(db)
 
     def fold(
         self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
-        """See ``Content``."""
+        """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
         return fold_into(db, progress, events, left)
 
     def finish(self, db: Database) -> None:
-        """See ``Content``."""
+        """Create the index that slows a bulk load down."""
         create_late_index(db)
 
     def count(self, db: Database) -> int:
-        """See ``Content``."""
+        """Return the number of folded events."""
         return count_events(db)
 
     def forget(self, db: Database) -> None:
-        """See ``Content``."""
+        """Empty the tables with final rows, after a check has compared these rows."""
         db.conn.execute(f"DELETE FROM {MESSAGES}")
 
     def damage(self, db: Database) -> Iterator[Damage]:
-        """See ``Content``. Every table is compared row by row."""
+        """Yield nothing, because every table is compared row by row."""
         del db
         return iter(())
 
@@ -90,10 +90,10 @@ VIEWS = ViewsContent()
 
 
 class SQLiteViews:
-    """``ReadModels`` in an SQLite file beside the log; the file may be deleted at any time.
+    """The ``ReadModels`` in an SQLite file next to the log, which may be deleted at any time.
 
-    Where the file cannot be used (a read-only folder, a full disk), the read models live in memory
-    for as long as this object does, and a warning is logged.
+    If the file cannot be used (a read-only folder, a full disk), the read models are kept in memory
+    while this object exists, and a warning is logged.
     """
 
     def __init__(
@@ -104,95 +104,95 @@ class SQLiteViews:
         of: str | Path | None = None,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+        """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of every
-        rebuild that damage makes necessary.
+        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        rebuild because of damage.
         """
         self.followed = FollowedLog(path, VIEWS, log, of=of, told=told)
 
     def conversations(self) -> Sequence[ConversationRow]:
-        """See ``ReadModels``."""
+        """Return all conversations, the latest activity first."""
         return self.followed.answer(answers.all_conversations)
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
-        """See ``ReadModels``."""
+        """Return the conversations of an owner, the latest activity first."""
         return self.followed.answer(lambda db: answers.conversations_of(db, owner))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
-        """See ``ReadModels``."""
+        """Return whether a message in a range of positions belongs to another owner."""
         return self.followed.answer(
             lambda db: answers.has_others(db, thread_id, owner, start, stop)
         )
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """See ``ReadModels``."""
+        """Return the positions of the messages with this owner of their own, by conversation."""
         return self.followed.answer(lambda db: answers.messages_of(db, owner))
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """See ``ReadModels``."""
+        """Return the owners of the messages that have an owner of their own."""
         return self.followed.answer(lambda db: answers.owners_of(db, thread_id))
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
-        """See ``ReadModels``."""
+        """Return the same for all conversations of an owner that have such messages."""
         return self.followed.answer(lambda db: answers.guests_of(db, owner))
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
-        """See ``ReadModels``."""
+        """Return a conversation, or None."""
         return self.followed.answer(lambda db: answers.one_conversation(db, thread_id))
 
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
-        """See ``ReadModels``."""
+        """Return the messages in a range of positions."""
         return self.followed.answer(lambda db: answers.some_messages(db, thread_id, start, stop))
 
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
-        """See ``ReadModels``."""
+        """Return the newest message at or before a time, or None."""
         return self.followed.answer(lambda db: answers.newest_message_by(db, thread_id, at))
 
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
-        """See ``ReadModels``."""
+        """Return all summaries of a conversation, oldest first."""
         return self.followed.answer(lambda db: answers.all_summaries(db, thread_id))
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
-        """See ``ReadModels``."""
+        """Return all compaction attempts of a conversation, in the order of the log."""
         return self.followed.answer(lambda db: answers.all_compactions(db, thread_id))
 
     def topics(self, thread_id: str) -> Sequence[TopicSeen]:
-        """See ``ReadModels``."""
+        """Return the topics of the active summary."""
         return self.followed.answer(lambda db: answers.seen_topics(db, thread_id))
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of a conversation, oldest first."""
         return self.followed.answer(lambda db: answers.some_notes(db, thread_id))
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of all conversations of an owner."""
         return self.followed.answer(lambda db: answers.notes_of(db, owner))
 
     def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
-        """See ``ReadModels``."""
+        """Return the active summaries of all conversations of an owner."""
         return self.followed.answer(lambda db: answers.active_summaries_of(db, owner))
 
     def all_notes(self) -> Sequence[NoteRow]:
-        """See ``ReadModels``."""
+        """Return the notes of all conversations."""
         return self.followed.answer(answers.all_notes)
 
     def check(self) -> Iterator[Damage]:
-        """See ``ReadModels``. Rows that are not folded in yet are no damage."""
+        """Yield all differences from a replay. Rows that are not folded in yet are not damage."""
         return self.followed.check()
 
     def rebuild(self) -> int:
-        """See ``ReadModels``."""
+        """Delete the read models, fold the log again, and return the number of events."""
         return self.followed.rebuild()
 
     def drop(self) -> bool:
-        """See ``ReadModels``."""
+        """Delete the read models, and return whether nothing is left."""
         return self.followed.drop()
 
     def forget_erased(self) -> bool:
-        """See ``ReadModels``."""
+        """Remove erased content from all files, and return whether nothing of it is left."""
         return self.followed.forget_erased()
 
     def close(self) -> None:
-        """See ``ReadModels``."""
+        """Release files and connections. A second call does nothing."""
         self.followed.close()

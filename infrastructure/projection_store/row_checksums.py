@@ -1,4 +1,4 @@
-"""What can be wrong with a file that is derived from the log, and what helps: a rebuild or another place."""
+"""Damage of derived files, checksums of their rows, and the choice between a rebuild and another place."""
 
 import os
 import sqlite3
@@ -12,18 +12,18 @@ from refold.domain.errors import RefoldError
 
 
 class FoldDamaged(Exception):
-    """What is stored is not what replay would give. Never leaves the infrastructure."""
+    """Stored content differs from a replay. This error never leaves the infrastructure layer."""
 
 
 class MemoryShort(FoldDamaged):
-    """There was not enough memory: a damaged size asks for any amount, and so does a busy machine."""
+    """Memory is short. The cause is a damaged size or a busy machine."""
 
 
 BROKEN = (FoldDamaged, sqlite3.Error, OSError)
-"""What is raised inside ``blamed_on_file`` where a file cannot be used."""
+"""Errors that ``blamed_on_file`` raises if a file cannot be used."""
 
 
-# Nothing is wrong with the content: this process cannot use the file, now or at all.
+# Content is not damaged: this process cannot use the file now or at all.
 _UNUSABLE = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -41,11 +41,11 @@ _UNUSABLE = frozenset(
 
 @contextmanager
 def blamed_on_file() -> Generator[None]:
-    """Turn everything that reading a derived file raises into one of ``BROKEN``.
+    """Convert all errors of reading a derived file to those in ``BROKEN``.
 
-    Damaged bytes raise whatever the code that meets them raises: a size that is no number, a text that
-    is none, a message of SQLite that Python cannot decode. Only errors of refold, which are about the
-    log, an embedder or a setting, and what ends a program pass as they are.
+    Damaged bytes can raise any error: a size may not be a number, a text may not be text, and Python
+    cannot decode some messages of SQLite. Two kinds of errors pass unchanged: those of refold, which
+    concern the log, an embedder or a setting, and those that end a program.
     """
     try:
         yield
@@ -58,11 +58,11 @@ def blamed_on_file() -> Generator[None]:
 
 
 def is_unusable(error: Exception, path: Path | None = None) -> bool:
-    """Whether a rebuild in the same place cannot help: no permission, no space, in use by others."""
+    """Return whether a rebuild in the same place cannot help: no permission, no space, in use by others."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_READONLY and path is not None and _may_be_replaced(path):
-            return False  # The file itself says that nobody may write to it.
+            return False  # The file itself is write-protected.
         return code is not None and code & 0xFF in _UNUSABLE
     return isinstance(error, OSError)
 
@@ -74,11 +74,11 @@ def _may_be_replaced(path: Path) -> bool:
 CHECKSUM = "checksum"
 
 Sealed = tuple[*tuple[Cell, ...], int]
-"""The values of a row and their checksum."""
+"""Values of a row and their checksum."""
 
 
 def sealed(values: tuple[Cell, ...]) -> Sealed:
-    """The values of a row and their checksum, ready to be stored."""
+    """Return the values of a row and their checksum, ready to be stored."""
     try:
         return (*values, checksum(values))
     except UnicodeEncodeError:
@@ -87,10 +87,10 @@ def sealed(values: tuple[Cell, ...]) -> Sealed:
 
 
 def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The values of a stored row without its checksum.
+    """Return the values of a stored row without its checksum.
 
     Raises:
-        FoldDamaged: the row was changed since it was stored.
+        FoldDamaged: the row was changed after it was stored.
     """
     values = tuple(row[:-1])
     try:
@@ -102,24 +102,26 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
 
 
 def checksum(values: tuple[Cell, ...]) -> int:
-    """Of all values in their order; meant for accidents, not against attackers."""
+    """Return a checksum of all values in their order. It detects accidents, not attacks."""
     *first, last = map(str, values)
-    # The count tells an absent value from the text "None". The last value is by itself: joining a
-    # long text to the others would copy it.
+    # The count distinguishes a missing value from the text "None". The last value is added
+    # separately, because joining a long text to the others would copy it.
     begun = zlib.crc32("\x1f".join((*first, "")).encode(), values.count(None))
     return zlib.crc32(last.encode(), begun)
 
 
 def storable(value: Cell) -> Cell:
-    """The value with lone surrogates, for which SQLite has no bytes, replaced by U+FFFD."""
+    """Replace lone surrogates, which SQLite cannot store, with U+FFFD."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return value
 
 
 def shown(values: Iterable[Cell]) -> str:
-    """The values in short, for people: of texts their length, for what people said stands in no log line."""
-    # What a damaged row holds may be bytes.
+    """Summarise the values for messages. Texts appear as their length, because logs must not contain what
+    people said.
+    """
+    # A damaged row may contain bytes.
     return ", ".join(
         repr(v) if v is None or isinstance(v, int | float) else f"{len(v):,} characters"
         for v in values

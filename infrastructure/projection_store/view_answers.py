@@ -1,4 +1,4 @@
-"""The questions, answered from the tables; every row that is read is checked."""
+"""Queries of the read models. Every row that is read is checked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,21 +26,21 @@ CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS, TOPICS, NOTES = TABLES
 
 
 def all_conversations(db: Database) -> Sequence[ConversationRow]:
-    """All conversations, the latest activity first."""
+    """Return all conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
     return [row for row in map(_listed, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
 def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
-    """One conversation."""
+    """Return one conversation, or None."""
     for fields in _of_thread(db, CONVERSATIONS, thread_id):
         return _listed(fields)
     return None
 
 
 def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
-    """The conversations of an owner, the latest activity first."""
+    """Return the conversations of an owner, the latest activity first."""
     order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
     rows = _rows(db, CONVERSATIONS, order, storable(owner))
     return list(map(_listed, _fields(CONVERSATIONS, rows)))
@@ -48,12 +48,13 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
 
 def _listed(fields: dict[str, Any]) -> ConversationRow:
     row = from_stored(ConversationRow, fields)
-    # What was erased has no size any more: the fold cannot say so, for it knows no message again.
+    # An erased message has no size any more. The fold cannot know that, because it does not look up
+    # messages.
     return replace(row, tokens=0) if 0 < row.messages <= row.erased_messages else row
 
 
 def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
-    """Whether a message of a range of positions is somebody else's."""
+    """Return whether a message in a range of positions belongs to another owner."""
     return any(
         start <= position < stop and whose != owner
         for position, whose in owners_of(db, thread_id).items()
@@ -61,12 +62,12 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
 
 
 def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
-    """The positions of the messages that name this owner as their own, by conversation."""
+    """Return the positions of the messages with this owner of their own, by conversation."""
     count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
         raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
     found: dict[str, set[int]] = {}
-    # Whatever an index leads to: what is missed here would not be erased.
+    # Without an index, because a message that it misses would not be erased.
     query = "SELECT * FROM messages NOT INDEXED WHERE owner = ?"
     for fields in _fields(MESSAGES, db.conn.execute(query, (storable(owner),)).fetchall()):
         row = from_stored(MessageRow, fields)
@@ -75,14 +76,14 @@ def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
 
 
 def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
-    """The owners of messages that have one of their own."""
+    """Return the owners of the messages that have an owner of their own."""
     rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
     found = (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows))
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
 def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
-    """The same of all conversations of an owner that have such messages."""
+    """Return the same for all conversations of an owner that have such messages."""
     found: dict[str, dict[int, str]] = {}
     rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
     for row in (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)):
@@ -92,9 +93,9 @@ def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
 
 
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
-    """The messages of a range of positions."""
+    """Return the messages in a range of positions."""
     first = max(start, 0)
-    # Positions have no gaps: so many there must be.
+    # Positions have no gaps, so the number of rows is known.
     expected = max(0, min(stop, _expected(db, MESSAGES, thread_id).rows) - first)
     condition = "thread_id = ? AND position >= ? AND position < ? ORDER BY position"
     rows = _rows(db, MESSAGES, condition, storable(thread_id), first, stop)
@@ -107,7 +108,7 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
 
 
 def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | None:
-    """The newest message that was written, or else logged, at this time or before."""
+    """Return the newest message that was written, or else logged, at or before this time."""
     condition = "thread_id = ? AND at <= ? ORDER BY position DESC LIMIT 1"
     for fields in _fields(MESSAGES, _rows(db, MESSAGES, condition, storable(thread_id), at)):
         return from_stored(MessageRow, fields)
@@ -115,18 +116,18 @@ def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | Non
 
 
 def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
-    """All summaries of a conversation, oldest first."""
+    """Return all summaries of a conversation, oldest first."""
     found = [from_stored(SummaryRow, fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
     return sorted(found, key=lambda row: row.version)
 
 
 def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
-    """All compaction attempts of a conversation, in the order of the log."""
+    """Return all compaction attempts of a conversation, in the order of the log."""
     return [from_stored(CompactionRow, fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
 
 
 def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
-    """The topics of the active summary, with when each came up last."""
+    """Return the topics of the active summary with the last position of each."""
     rows = [from_stored(TopicRow, fields) for fields in _of_thread(db, TOPICS, thread_id)]
     active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
     return [
@@ -148,12 +149,12 @@ def _written_at(db: Database, thread_id: str, position: int) -> str:
 
 
 def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
-    """The notes of a conversation, oldest first."""
+    """Return the notes of a conversation, oldest first."""
     return [from_stored(NoteRow, fields) for fields in _of_thread(db, NOTES, thread_id)]
 
 
 def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
-    """The notes of all conversations of an owner, in the order of the log."""
+    """Return the notes of all conversations of an owner, in the order of the log."""
     count = db.conn.execute("SELECT count(*) FROM notes").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
         raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
@@ -162,7 +163,7 @@ def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
 
 
 def active_summaries_of(db: Database, owner: str) -> Sequence[SummaryRow]:
-    """The active summaries of all conversations of an owner."""
+    """Return the active summaries of all conversations of an owner."""
     rows = _rows(db, SUMMARIES, f"is_active = 1 AND {_OF_OWNER}", storable(owner))
     return [from_stored(SummaryRow, fields) for fields in _fields(SUMMARIES, rows)]
 
@@ -171,14 +172,14 @@ _OF_OWNER = "thread_id IN (SELECT thread_id FROM conversations WHERE owner = ? A
 
 
 def all_notes(db: Database) -> Sequence[NoteRow]:
-    """The notes of all conversations, in the order of the log."""
+    """Return the notes of all conversations, in the order of the log."""
     rows = _rows(db, NOTES, "1 ORDER BY rowid")
     _compare(NOTES.name, rows, read_progress(db, PROJECTIONS).totals[NOTES.name])
     return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
 
 def count_events(db: Database) -> int:
-    """How many events the tables were folded from: versions have no gaps."""
+    """Return the number of events that the tables were folded from. Versions have no gaps."""
     query = "SELECT coalesce(sum(version), 0) FROM conversations"
     return int(db.conn.execute(query).fetchone()[0])
 
@@ -194,7 +195,7 @@ def _expected(db: Database, table: Table, thread_id: str) -> Total:
     recorded = tally(db, table.name, str(storable(thread_id)))
     if recorded is not None:
         return recorded
-    # Nothing is recorded where nothing happened, and where the record was deleted with its rows.
+    # There is no record if nothing happened, or if it was deleted together with its rows.
     count = db.conn.execute(f"SELECT count(*) FROM {table.name} WHERE {table.where}").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
         raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")

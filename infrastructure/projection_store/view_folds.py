@@ -1,4 +1,4 @@
-"""Folding events into the tables: changes are gathered in memory and written in one go."""
+"""Fold events into the tables. Changes are collected in memory and written at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ from .row_checksums import FoldDamaged, Sealed, opened, sealed, shown, storable
 from .view_tables import PROJECTIONS, TABLES, TALLIES, Table
 
 BATCH = 5_000
-"""Events that are gathered before they are written, and at most that many in a transaction."""
+"""Maximum number of events that are collected before a write and stored in one transaction."""
 
 CHUNK = 200
-"""Events that are folded at once: as many as stay in the processor's cache."""
+"""Number of events that are folded at once: as many as fit the processor's cache."""
 
 CONVERSATIONS, MESSAGES = "conversations", "messages"
 
@@ -42,14 +42,14 @@ Cells = Mapping[str, Cell]
 def fold_into(
     db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
 ) -> tuple[Progress, bool]:
-    """Fold the next events in, ``BATCH`` at most: rows and position in the transaction that is open.
+    """Fold up to ``BATCH`` events in, and store rows and checkpoint in the open transaction.
 
-    Events at or before the position change nothing. Returns the new position, and whether
-    there may be more.
+    Events up to the checkpoint change nothing. Return the new checkpoint and whether more events may
+    follow.
 
     Raises:
-        FoldDamaged: a row that is to be changed is not as it was stored.
-        sqlite3.DatabaseError: the same for what the database notices by itself.
+        FoldDamaged: a row to change differs from what was stored.
+        sqlite3.DatabaseError: SQLite itself detects damage.
     """
     batches = tuple(Batch(db, table) for table in TABLES)
     taken, last = 0, None
@@ -74,10 +74,10 @@ def fold_into(
 def _erase(
     db: Database, batches: Sequence["Batch"], number: int, remains: Sequence[LoggedEvent]
 ) -> None:
-    """Take out what was folded from events before they lost content.
+    """Remove what was folded from events before they were reduced.
 
-    Of what a run changes nothing depends on the order in which it is done with an erasure in it: a row has
-    either what was said, which is replaced, or what is left.
+    The order of an erasure and the other changes of a batch does not matter: a row has either the
+    original content, which is replaced, or what is left.
     """
     if remains:
         for batch in batches:
@@ -87,7 +87,7 @@ def _erase(
 
 
 class Batch:
-    """The changes that many events make to one table."""
+    """The changes of many events to one table."""
 
     def __init__(self, db: Database, table: Table) -> None:
         self.table = table
@@ -95,14 +95,14 @@ class Batch:
         self._rows: dict[Key, dict[str, Cell]] = {}
         """Rows that may still change."""
         self._stored: dict[Key, int] = {}
-        """The checksums of those of ``_rows`` that are stored already."""
+        """Checksums of those of ``_rows`` that are already stored."""
         self._counts: defaultdict[Cell, int] = defaultdict(int)
         self._checksums: defaultdict[Cell, int] = defaultdict(int)
         self._is_erased = False
         self._is_erasing = False
 
     def erase(self, left: LoggedEvent) -> None:
-        """Take out what was folded from an event of which only this is left."""
+        """Remove what was folded from an event of which only this is left."""
         changes = self.table.erased(left) if self.table.erased else ()
         self._is_erasing = True
         for change in changes:
@@ -112,7 +112,7 @@ class Batch:
         self._is_erased = self._is_erased or bool(changes) or label
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Take changes in."""
+        """Add changes."""
         for change in changes:
             self._apply(change)
 
@@ -134,7 +134,7 @@ class Batch:
                 assert_never(change)
 
     def write(self, total: Total) -> Total:
-        """Write everything, in the transaction that is open; returns the new total of the table."""
+        """Write all changes in the open transaction, and return the new total of the table."""
         new: list[Sealed] = []
         changed: list[Key] = []
         for key, cells in self._rows.items():
@@ -144,7 +144,8 @@ class Batch:
                 self._checksums[cells["thread_id"]] += row[-1] - self._stored[key]
             else:
                 new.append(row)
-        # Changed rows first: the active summary gives way before the new one comes.
+        # Changed rows first: the old active summary must be deactivated before the new one is
+        # inserted.
         self._update(changed)
         self._insert(new)
         if self._is_erased and self.table.name != MESSAGES:
@@ -178,7 +179,7 @@ class Batch:
                 self._db.conn.execute(f"DELETE FROM {self.table.name} WHERE {condition}", key)
 
     def _replace(self, row: tuple[Cell, ...]) -> None:
-        """Put a row at the end for one that was appended, of which only its number is left."""
+        """Replace an appended row by a new row at the end. Only the row number of the old one is kept."""
         cells = dict(zip(self.table.columns, row, strict=True))
         key = tuple(storable(cells[column]) for column in self.table.key)
         condition = " AND ".join(f"{column} = ?" for column in self.table.key)
@@ -210,10 +211,10 @@ class Batch:
         return [cells for cells in self._rows.values() if wanted <= cells.items()]
 
     def _load(self, where: Cells) -> Key:
-        """Take the stored rows in unless they are here; returns the values as they are stored."""
+        """Load the stored rows if they are not loaded yet, and return the values as stored."""
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
-        # Where something is erased no index is trusted: what it does not lead to would stay.
+        # An erasure trusts no index, because a row that the index misses would stay.
         query = f"SELECT * FROM {self.table.name} WHERE {condition}"
         if self._is_erasing:
             query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE {condition}"
@@ -241,20 +242,20 @@ def _change(cells: dict[str, Cell], change: Changed) -> None:
 
 
 def emptied(table: Table, number: int) -> Sealed:
-    """The row that stays in the place of another: no longer than that, so that nothing is moved."""
+    """Return the row that replaces another. It is not longer, so that SQLite moves nothing."""
     numbers = [number if column in table.key else 0 for column in table.columns]
     cells = zip(table.columns, numbers, strict=True)
     return sealed(tuple("" if table.types[column] is str else cell for column, cell in cells))
 
 
 def rewrite(db: Database, table: Table) -> None:
-    """Write a table again as it is: its pages are overwritten, whatever was left in them when rows moved.
+    """Rewrite a table unchanged, to overwrite its pages and bytes that were left when rows moved.
 
-    Such a table has a row for each conversation, compaction or note, and none for each message.
+    Such a table has a row for each conversation, compaction or note, but not for each message.
     """
     rows = db.conn.execute(f"SELECT * FROM {table.name} NOT INDEXED ORDER BY rowid").fetchall()
     for row in rows:
-        opened(table.name, row)  # Text of a changed row could be what is to be forgotten.
+        opened(table.name, row)  # The text of a changed row could be the erased content.
     db.conn.execute(f"DELETE FROM {table.name}")
     if rows:
         marks = ",".join("?" * len(rows[0]))
@@ -262,13 +263,13 @@ def rewrite(db: Database, table: Table) -> None:
 
 
 def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:
-    """Add to what each conversation must have of a table, in the transaction that is open."""
+    """Add to the expected totals of each conversation, in the open transaction."""
     rows: list[tuple[Cell, ...]] = []
     for thread_id, grown in threads.items():
         total = (tally(db, projection, str(thread_id)) or Total()).plus(grown)
         rows.append(sealed((thread_id, projection, *total)))
     db.conn.executemany(f"INSERT OR REPLACE INTO {TALLIES} VALUES (?,?,?,?,?)", rows)
-    # What has no rows any more is as if it never had any.
+    # A conversation without rows looks like one that never had any.
     db.conn.executemany(
         f"DELETE FROM {TALLIES} WHERE thread_id = ? AND projection = ? AND row_count = 0",
         [(thread_id, projection) for thread_id in threads],
@@ -276,7 +277,7 @@ def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total])
 
 
 def tally(db: Database, projection: str, thread_id: str) -> Total | None:
-    """What a conversation must have of a table; None if nothing is recorded.
+    """Return the expected total of a conversation in a table, or None without a record.
 
     Raises:
         FoldDamaged: the record was changed.

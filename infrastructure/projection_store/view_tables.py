@@ -1,4 +1,4 @@
-"""The tables of the read models: what each holds, which fold fills it, and how they are made."""
+"""The tables of the read models: their columns, the folds that fill them, and their creation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,71 +30,74 @@ from .row_checksums import CHECKSUM
 _TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
 
 IS_THERE = "thread_id != ''"
-"""Of a row of messages: that it was not erased since; then only a number is left of it, and what the
-message says now stands in a new row. A row that grows, or is deleted, would have SQLite move others, and
-leave bytes of them behind."""
+"""Condition of a message row that was not erased. An erased row keeps only its number, and what is left of
+the message is in a new row. If a row grew or were deleted, SQLite would move others and leave bytes of
+them behind.
+"""
 
 _OPTIONAL: frozenset[Any] = frozenset({str | None, int | None})
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a projection fills: the columns are the fields of ``row``, and a checksum."""
+    """A table that a projection fills. Its columns are the fields of ``row`` and a checksum."""
 
     name: str
     version: int
-    """Of the projection; rows of another version are dropped and replayed."""
+    """Version of the projection. Rows of another version are deleted and replayed."""
     row: type[Value]
     key: tuple[str, ...]
     changes: RunChanges
     erased: Changes | None = None
-    """What becomes of the rows of an event, given what an erasure left of it; None: nothing of it is here."""
+    """Function that returns the changes for what an erasure left of an event, or None if the table does
+    not store its content.
+    """
     where: str = "1"
-    """Which rows there are: others only stand in the place of what was erased."""
+    """Condition of valid rows. Other rows are placeholders for erased content."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns without the checksum, in their order."""
+        """Columns without the checksum, in order."""
         return tuple(self.row.model_fields)
 
     @cached_property
     def flags(self) -> frozenset[str]:
-        """The columns that hold truth values."""
+        """Columns with truth values."""
         fields = self.row.model_fields.items()
         return frozenset(name for name, field in fields if field.annotation is bool)
 
     @cached_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
-        """Takes the values of a row in the order of the columns."""
+        """Function that returns the values of a row in the order of the columns."""
         return cast("Callable[[Mapping[str, Cell]], tuple[Cell, ...]]", itemgetter(*self.columns))
 
     @cached_property
     def thread(self) -> int:
-        """The place of the thread id among the columns."""
+        """Index of the thread id in the columns."""
         return self.columns.index("thread_id")
 
     @cached_property
     def types(self) -> dict[str, type]:
-        """The columns with their types."""
+        """Columns with their types."""
         fields = self.row.model_fields.items()
         return {name: _TYPES[field.annotation] for name, field in fields} | {CHECKSUM: int}
 
     @cached_property
     def required(self) -> frozenset[str]:
-        """The columns that are never empty."""
+        """Columns that are never empty."""
         fields = self.row.model_fields.items()
         optional = {name for name, field in fields if field.annotation in _OPTIONAL}
         return frozenset(self.types) - optional
 
     def cells(self, row: Value) -> dict[str, Cell]:
-        """The columns of a row, a copy."""
+        """Return the columns of a row as a new dictionary."""
         cells: dict[str, Cell] = dict(row.__dict__)
         for flag in self.flags:
             cells[flag] = int(cells[flag] or 0)
         return cells
 
     def read(self, values: tuple[Cell, ...]) -> dict[str, Any]:
-        """The fields of the row that these stored values are."""
+        """Return the fields of a row from its stored values."""
         fields: dict[str, Any] = dict(zip(self.columns, values, strict=True))
         for flag in self.flags:
             fields[flag] = bool(fields[flag])
@@ -154,8 +157,9 @@ TABLES = (
 )
 
 FORMAT = 4
-"""Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it, and
-since 4 it has the view of archived messages and the index of messages of others."""
+"""Format of the file. A file of another format is folded again. Since format 2, nothing stays of deleted
+content. Format 4 has the view of archived messages and the index of messages with other owners.
+"""
 
 PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
@@ -167,7 +171,7 @@ TALLY_COLUMNS: Mapping[str, type] = {
     "checksums": int,
     CHECKSUM: int,
 }
-"""Per conversation and projection: how many rows there must be, and the sum of their checksums."""
+"""Columns of a tally: number of rows and sum of checksums, by conversation and projection."""
 
 ARCHIVED = """
 CREATE VIEW archived_messages AS
@@ -176,20 +180,20 @@ FROM messages m JOIN summaries s ON s.thread_id = m.thread_id AND s.is_active = 
 WHERE m.position >= s.covered_from AND m.position < s.first_kept_index
 AND m.position NOT IN (SELECT value FROM json_each(s.exclusions))
 """
-"""The messages that the active summary stands for, for whoever looks into the file."""
+"""View of the messages that the active summary covers, for users who query the file."""
 
 LATE_INDEX = "messages_by_id"
 
 
 def create_tables(db: Database) -> None:
-    """Make every table, in the transaction that is open."""
+    """Create every table, in the open transaction."""
     for table in TABLES:
         db.table(table.name).create(table.types, pk=table.key, not_null=table.required, strict=True)
-    # Requirement A3, kept by the database itself.
+    # The database itself allows only one active summary for a conversation.
     db.conn.execute(
         "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
     )
-    # Few messages have an owner of their own: nothing is read where none has.
+    # Few messages have an owner of their own, so conversations without any need no reading.
     db.conn.execute(
         "CREATE INDEX messages_of_others ON messages (thread_id, position) WHERE owner IS NOT NULL"
     )
@@ -199,5 +203,5 @@ def create_tables(db: Database) -> None:
 
 
 def create_late_index(db: Database) -> None:
-    """Make the index that a bulk load is quicker without."""
+    """Create the index that slows a bulk load down."""
     db.table("messages").create_index(["message_id"], LATE_INDEX, if_not_exists=True)

@@ -1,1 +1,1 @@
-"""The recall index and the vectors on SQLite: caught up when asked, rebuilt when damaged."""
+"""The recall index and the vectors on SQLite. They catch up on queries and are rebuilt when damaged."""

@@ -1,4 +1,4 @@
-"""Taking a message out of the recall index in place: its passages, and the postings of one segment."""
+"""Fold messages into the recall index, and remove erased ones in place."""
 
 import json
 from collections import Counter, defaultdict
@@ -41,14 +41,14 @@ _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_e
 
 
 def erase(db: Database, total: Total, number: int, remains: Sequence[LoggedEvent]) -> Total:
-    """Take out what is to be found of messages that were erased, in the transaction that is open.
+    """Remove erased messages from the index, in the open transaction, and return the new total.
 
-    ``total``: how much there is; returns what is left. ``number``: of the event that says so; it begins a
-    new edition. ``remains``: what is left in the log of the events that lost content.
+    ``total`` is the old total. ``number`` is the log position of the erasure, which starts a new
+    edition. ``remains`` has what the log keeps of the reduced events.
 
     Raises:
-        FoldDamaged: something of them is not as it was stored.
-        FoldOutdated: what the messages behind them say follows from what was erased.
+        FoldDamaged: a row of the messages differs from what was stored.
+        FoldOutdated: the passages of later messages depend on the erased content.
     """
     for logged in remains:
         if isinstance(logged.event, MessageAppended):
@@ -68,7 +68,7 @@ def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) ->
     _expect_same_calls(passages, event)
     gone = Total(len(rows), sum(int(row[-1]) for row in rows))
     answered = frozenset(gist(event.message).results)
-    # A result without words is none that answers; its marker has some.
+    # A result without words answers nothing, but its marker has words.
     calls = tuple(call for call in thread.before.calls if call[0] not in answered)
     thread.before = thread.before._replace(calls=calls)
     thread.take_out(gone, passages)
@@ -97,7 +97,8 @@ def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> N
     db.conn.executemany(
         f"DELETE FROM {TERMS} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
     )
-    # Not the number itself: a row whose key is set is deleted, and SQLite moves others into its place.
+    # Not the number itself: an update of the key deletes the row, and SQLite would move others into
+    # its place.
     columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
     db.conn.executemany(
         f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
@@ -106,16 +107,16 @@ def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> N
 
 
 def _emptied(number: int) -> tuple[str | int | None, ...]:
-    """The row that stays in the place of a passage: shorter than any other, so that nothing is moved."""
+    """Return the row that replaces a passage. It is shorter than any other, so that SQLite moves nothing."""
     kinds = [*PASSAGE_COLUMNS.values()][:-1]
     values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
-    # Places are unique; of a row that stands for nothing the number is one.
+    # Places are unique. For a placeholder, the number is unique enough.
     values[0] = values[2] = number
     return sealed(tuple(values))
 
 
 def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> None:
-    """Calls of a provider's own tools leave nothing of them: whose results follow would be another's."""
+    """Check that no calls of a provider's own tools are removed, because later results refer to them."""
     left = gist(event.message)
     names = {str(block.get("name")) for block in event.message.blocks() if "name" in block}
     for passage in passages:
@@ -126,15 +127,15 @@ def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> N
 
 
 BATCH = 5_000
-"""Events that are gathered before they are written, and at most that many in a transaction."""
+"""Maximum number of events that are collected before a write and stored in one transaction."""
 FULL = 10_000
-"""Passages after which no more events are gathered: some 20 million characters."""
+"""Maximum number of passages that are collected before a write: some 20 million characters."""
 
 
 def fold_into(
     db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
 ) -> tuple[Progress, bool]:
-    """See ``Content.fold``."""
+    """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
     batch = Batch(db, progress.totals[PASSAGES])
     taken, last = 0, None
     while not _is_enough(batch, taken, last) and (logged := next(events, None)):
@@ -144,7 +145,7 @@ def fold_into(
         last = logged
         if isinstance(logged.event, MessageErased):
             if remains := left(logged):
-                # What it was is to be in the tables before it can be taken out of them.
+                # The original must be in the tables before it can be removed from them.
                 batch = Batch(db, erase(db, batch.write(), logged.number, remains))
         else:
             batch.take(logged)
@@ -155,7 +156,7 @@ def fold_into(
 
 
 def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
-    """Whether what was gathered is written before more is taken in: whole segments where there are many."""
+    """Return whether the batch must be written now. With many passages, whole segments are written."""
     if taken >= BATCH or batch.is_full:
         return True
     is_end = last is not None and (last.number + 1) % EVENTS == 0
@@ -174,11 +175,11 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is to be written before more is taken in."""
+        """Whether the batch must be written before more events are added."""
         return len(self._rows) >= FULL
 
     def take(self, logged: LoggedEvent) -> None:
-        """Take one event in. Only messages say something."""
+        """Add an event. Only messages have passages."""
         event = logged.event
         if not isinstance(event, MessageAppended):
             return
@@ -201,7 +202,7 @@ class Batch:
                 growth.take(passage.number, passage.tokens, row[-1])
 
     def write(self) -> Total:
-        """Write everything, in the transaction that is open; returns how much there is now."""
+        """Write all passages in the open transaction, and return the new total."""
         marks = ",".join("?" * len(PASSAGE_COLUMNS))
         self._db.conn.executemany(f"INSERT INTO {PASSAGES} VALUES ({marks})", self._rows)
         terms = Counter[int]()

@@ -1,4 +1,4 @@
-"""Which passages have the tokens of a question: looked up in the postings, the most telling ones first."""
+"""Search the postings for passages with the tokens of a query, best first."""
 
 import json
 import math
@@ -31,14 +31,14 @@ from .index_tables import (
 )
 
 COMMON = 2_000
-"""A token that stands in more passages than this finds none by itself where there are enough others."""
+"""Maximum number of passages of a token that finds passages by itself if others find enough."""
 ENOUGH = 8
-"""Times as many passages as are wanted."""
+"""Factor of the wanted passages that counts as enough."""
 _RARE = 12
-"""Of so many times as many places those wanted are looked up one by one."""
+"""Ratio of posting size to wanted places from which on they are looked up one by one."""
 
 Weights = dict[int, float]
-"""By place in a segment."""
+"""Weights by place in a segment."""
 
 
 def best_first(
@@ -48,10 +48,12 @@ def best_first(
     total: int,
     wanted: int,
 ) -> Iterator[int]:
-    """The numbers of passages with at least one of these tokens; ``within``: only of these, None: of all.
+    """Yield the numbers of passages with at least one of these tokens. ``within`` limits them, if not
+    None.
 
-    By the sum of the weights of the tokens that they have, rare ones weighing more; newer ones first where
-    that is the same. A token counts once: how often it stands there is left to the ranking.
+    They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
+    come first if the sums are equal. A token counts once per passage: its frequency matters only in the
+    ranking.
     """
     scope = None if within is None else _by_segment(within)
     weights: defaultdict[int, Weights] = defaultdict(dict)
@@ -74,7 +76,7 @@ def best_first(
     for segment, known in weights.items():
         base = segment << LOCAL_BITS
         flat.update({base | local: weight for local, weight in known.items()})
-    # Sorting is stable: what weighs the same stays in the order of the numbers.
+    # Sorting is stable, so equal weights stay in the order of the numbers.
     newest_first = sorted(flat, reverse=True)
     newest_first.sort(key=flat.__getitem__, reverse=True)
     return iter(newest_first)
@@ -87,7 +89,7 @@ def _postings(db: Database, term: int, segments: Collection[int] | None) -> Iter
 
 
 def _among(posting: Posting, known: Weights) -> Iterable[int]:
-    """The places of a posting that are known."""
+    """Return the places of a posting that are in ``known``."""
     places = posting.locals
     if len(known) * _RARE > len(places):
         return known.keys() & places
@@ -107,9 +109,9 @@ def _by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
 
 
 NEIGHBOUR_PARTS = 4
-"""Of a long message beside a candidate only the first so many passages are looked at."""
+"""Maximum number of passages of a long message next to a candidate that are read."""
 MOST = 0.5
-"""Of all passages: where a conversation has so many of them, words are looked for in all."""
+"""Share of all passages from which on a conversation is searched like the whole index."""
 
 _LET_THROUGH = f"""
     p.{IS_THERE}
@@ -124,7 +126,7 @@ _LET_THROUGH = f"""
         :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
     AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
 """
-# With those that are not let through: a damaged row could have been one of the others.
+# Rejected ones are included, because a damaged row could have been one of the others.
 _NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
     LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
 _IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
@@ -144,7 +146,7 @@ def find(
     also: Sequence[int],
     proved: Proved,
 ) -> Found:
-    """See ``RecallIndex.find``."""
+    """Find the best passages with these tokens that pass the filters."""
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
@@ -160,7 +162,7 @@ def find(
 
 
 def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
-    """The passages that alone are looked through; None: all."""
+    """Return the passages to search, or None for all."""
     visible = filters.visible
     if filters.thread_id is not None:
         threads = {filters.thread_id}
@@ -170,7 +172,7 @@ def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] |
         return None
     for thread_id in sorted(threads):
         proved.total(db, thread_id)
-    # Looking for the conversations as well costs more than leaving out a few passages of others.
+    # Looking up the conversations as well costs more than skipping a few passages of others.
     if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
         return None
     numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
@@ -183,21 +185,21 @@ def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] |
 def in_order(
     db: Database, after: int, limit: int, filters: Filters, proved: Proved
 ) -> Sequence[Passage]:
-    """See ``RecallIndex.passages``."""
+    """Return the next passages after a number that pass the filters."""
     proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
     return _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
 
 
 def every_digest(db: Database, proved: Proved) -> frozenset[str]:
-    """See ``RecallIndex.digests``."""
+    """Return the digests of all texts."""
     proved.total(db, None)
     rows = db.conn.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
     return frozenset(digest for (digest,) in rows)
 
 
 def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
-    """Those that have one of the tokens: two tokens may share a posting."""
+    """Return the passages that have one of the tokens, because two tokens may share a posting."""
     padded = [f" {token} " for token in tokens]
     return [p for p in found if any(token in p.tokens for token in padded)]
 
@@ -205,7 +207,7 @@ def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Pa
 def _let_through(
     db: Database, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
 ) -> list[Passage]:
-    """The first so many of these that the filters let through, in the order of the numbers."""
+    """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
     size = limit
     while len(found) < limit and (wanted := list(islice(numbers, size))):
@@ -253,7 +255,7 @@ def _of_visible(visible: Visible | None) -> dict[str, Any]:
     return {
         "seen": json.dumps(threads),
         "home": storable(visible.home),
-        # Empty stands for no owner of its own.
+        # An empty owner means that the message has none of its own.
         "owner": storable(visible.owner or None),
         "is_owned": visible.owner is not None,
     }

@@ -22,11 +22,11 @@ from refold.infrastructure.projection_store.row_checksums import (
 )
 
 FORMAT = 3
-"""Of the tables; an index of another one is folded anew."""
+"""Format of the tables. An index of another format is folded again."""
 
 PASSAGES = "passages"
 IS_THERE = "thread != ''"
-"""Of a row of passages: that its message was not erased since."""
+"""Condition of a passage row whose message was not erased."""
 PASSAGE_COLUMNS: Mapping[str, type] = {
     "number": int,
     "thread_id": str,
@@ -47,9 +47,10 @@ PASSAGE_COLUMNS: Mapping[str, type] = {
     "thread": str,
     CHECKSUM: int,
 }
-"""The fields of ``Passage``, and a hash of the conversation. Where a message was erased since it was folded, its
-rows stay with a number and nothing else (``thread`` is empty): a row that is deleted would have SQLite
-move others, and leave bytes of them behind."""
+"""The fields of ``Passage`` and a hash of the conversation. The rows of an erased message keep only their
+number, and ``thread`` is empty. If rows were deleted, SQLite would move others and leave bytes of them
+behind.
+"""
 
 THREADS = "threads"
 THREAD_COLUMNS: Mapping[str, type] = {
@@ -63,15 +64,18 @@ THREAD_COLUMNS: Mapping[str, type] = {
     "places": int,
     CHECKSUM: int,
 }
-"""Per conversation: what its next message is to know, how many passages there must be, their sum, and the
-sum of their places (``PLACE``)."""
+"""Columns of a conversation: state for its next message, expected number of passages, their sum, and the
+sum of their places (``PLACE``).
+"""
 
 PLACE = "number * 31 + position * 7 + part"
-"""What an entry of the index of places adds to its conversation's sum: any wrong number in it changes the sum."""
+"""Contribution of an entry in the index of places to its conversation's sum. Any wrong number in the entry
+changes the sum.
+"""
 
 TERMS = "terms"
 TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}
-"""Per token, by its hash: in how many passages it stands. What postings hold is held against it."""
+"""Number of passages of each token, by its hash. The postings are compared with it."""
 
 POSTINGS = "postings"
 POSTING_COLUMNS: Mapping[str, type] = {
@@ -80,7 +84,7 @@ POSTING_COLUMNS: Mapping[str, type] = {
     CHECKSUM: int,
     "locals": bytes,
 }
-"""Per segment and token: the passages of the segment that have it. See ``postings``."""
+"""Passages of a segment that have a token, for each segment and token. See ``postings``."""
 
 SEGMENTS = "segments"
 SEGMENT_COLUMNS: Mapping[str, type] = {
@@ -91,7 +95,7 @@ SEGMENT_COLUMNS: Mapping[str, type] = {
     "posting_checksums": int,
     CHECKSUM: int,
 }
-"""Per segment: how many passages and how many postings there must be, with the sums of their checksums."""
+"""Expected numbers of passages and postings of each segment, with the sums of their checksums."""
 
 PROJECTIONS: Mapping[str, int] = {
     PASSAGES: FORMAT * 1_000_000 + passages.VERSION * 1_000 + tokens.VERSION
@@ -99,7 +103,7 @@ PROJECTIONS: Mapping[str, int] = {
 
 
 def create_tables(db: Database) -> None:
-    """Make every table, in the transaction that is open."""
+    """Create every table, in the open transaction."""
     for name, columns in (
         (PASSAGES, PASSAGE_COLUMNS),
         (THREADS, THREAD_COLUMNS),
@@ -115,21 +119,21 @@ def create_tables(db: Database) -> None:
 
 @lru_cache(maxsize=1_000)
 def thread_token(thread_id: str) -> str:
-    """A hash of the conversation."""
+    """Return a hash of the thread id."""
     return blake2b(str(storable(thread_id)).encode(), digest_size=8).hexdigest()
 
 
 SEGMENT_BITS = 11
 EVENTS = 1 << SEGMENT_BITS
-"""Events of the log in a segment, whatever they are: so segments are the same however often it is folded."""
+"""Number of log events of any kind in a segment, so that every fold produces the same segments."""
 LOCAL_BITS = SEGMENT_BITS + PARTS.bit_length() - 1
-"""Of the number of a passage: its place in its segment."""
+"""Number of low bits of a passage number that are its place in its segment."""
 _LOCALS = (1 << LOCAL_BITS) - 1
 TERM_BITS = 44
-"""Of the place of a posting: the hash of its token. Above them stands the segment."""
+"""Number of bits of the token hash in a posting's place. The bits above are the segment."""
 TERM = (1 << TERM_BITS) - 1
 
-# As one value: handing over the places row by row would take longer.
+# As one value, because passing the places row by row would take longer.
 _IN_SEGMENTS = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM {SEGMENTS} AS s
     CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
 _AT = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM json_each(?) AS wanted
@@ -152,62 +156,62 @@ class Posting(NamedTuple):
 
     @property
     def segment(self) -> int:
-        """The segment that it is of."""
+        """Segment of the posting."""
         return self.place >> TERM_BITS
 
     @property
     def term(self) -> int:
-        """The hash of its token."""
+        """Hash of the token."""
         return self.place & TERM
 
 
 @lru_cache(maxsize=200_000)
 def term_of(token: str) -> int:
-    """The hash that stands for a token: two that share one are found together, and told apart when read.
+    """Return the hash of a token. Tokens with the same hash are found together and separated when read.
 
-    So no words lie in the pages of an index that SQLite keeps in order by moving rows about.
+    Hashes keep words out of the pages of an index whose rows SQLite moves to keep them in order.
     """
     digest = blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) & TERM
 
 
 def terms_of(tokens: str) -> set[int]:
-    """The hashes of the tokens of a passage."""
+    """Return the hashes of the tokens of a passage."""
     return set(map(term_of, tokens.split()))
 
 
 def segment_of(number: int) -> int:
-    """The segment of a passage."""
+    """Return the segment of a passage."""
     return number >> LOCAL_BITS
 
 
 def local_of(number: int) -> int:
-    """The place of a passage in its segment."""
+    """Return the place of a passage in its segment."""
     return number & _LOCALS
 
 
 def numbers_of(segment: int) -> tuple[int, int]:
-    """The numbers that passages of a segment can have: from the first up to but not including the second."""
+    """Return the range of passage numbers of a segment: first, and exclusive last."""
     return segment << LOCAL_BITS, (segment + 1) << LOCAL_BITS
 
 
 def place_of(segment: int, term: int) -> int:
-    """Where the posting of a token in a segment is stored."""
+    """Return the storage key of the posting of a token in a segment."""
     return segment << TERM_BITS | term
 
 
 def packed(place: int, found: Iterable[int]) -> Stored:
-    """The row of a posting."""
+    """Return the row of a posting."""
     places = array("I", found)
     content = places.tobytes()
     return place, len(places), _checksum(place, len(places), content), content
 
 
 def unpacked(row: Sequence[Any]) -> Posting:
-    """The posting that a row holds.
+    """Return the posting of a row.
 
     Raises:
-        FoldDamaged: it was changed since it was stored.
+        FoldDamaged: the row was changed after it was stored.
     """
     place, count, check, content = row
     if not (isinstance(place, int) and isinstance(count, int) and isinstance(content, bytes)):
@@ -218,18 +222,19 @@ def unpacked(row: Sequence[Any]) -> Posting:
 
 
 def postings_at(db: Database, places: Sequence[int]) -> Iterator[Posting]:
-    """The postings that are stored at these places."""
+    """Yield the postings with these storage keys."""
     asked = f"[{','.join(map(str, places))}]"
     return map(unpacked, db.conn.execute(_AT, (asked,)))
 
 
 def postings_of(db: Database, term: int) -> Iterator[Posting]:
-    """The postings of a token in all segments, oldest first."""
+    """Yield the postings of a token in all segments, oldest first."""
     return map(unpacked, db.conn.execute(_IN_SEGMENTS, (term,)))
 
 
 def _checksum(place: int, count: int, content: bytes) -> int:
-    # A checksum goes on from any 32 bits: an odd factor spreads the place and the count over them.
+    # A checksum can start from any 32 bits: an odd factor spreads the place and the count over
+    # them.
     return zlib.crc32(content, (place * _ODD + count) & 0xFFFF_FFFF)
 
 
@@ -246,31 +251,31 @@ class Thread:
         self.before = before
         self.total = total
         self.places = places
-        """The sum of the places of its passages."""
+        """Sum of the places of its passages."""
 
     def add(self, total: Total, passages: Iterable[Passage]) -> None:
-        """Count passages in."""
+        """Add passages to the counts."""
         self.total = self.total.plus(total)
         self.places += sum(map(_place, passages))
 
     def take_out(self, total: Total, passages: Iterable[Passage]) -> None:
-        """Count passages out."""
+        """Remove passages from the counts."""
         self.total = self.total.plus(Total(-total.rows, -total.checksums))
         self.places -= sum(map(_place, passages))
 
 
 def _place(passage: Passage) -> int:
-    """``PLACE`` of a passage."""
+    """Return ``PLACE`` of a passage."""
     return passage.number * 31 + passage.position * 7 + passage.part
 
 
 def numbers_at(
     db: Database, thread_id: str, thread: Thread, positions: Collection[int]
 ) -> list[int]:
-    """The numbers of the passages at these positions, by all entries that the index has of a conversation.
+    """Return the numbers of the passages at these positions, from all index entries of a conversation.
 
     Raises:
-        FoldDamaged: the index of places lacks an entry, or has one that is wrong.
+        FoldDamaged: the index of places lacks an entry or has a wrong one.
     """
     asked = (json.dumps([*positions]), thread.token)
     count, places, numbers = db.conn.execute(_NUMBERS_AT, asked).fetchone()
@@ -282,10 +287,10 @@ def numbers_at(
 
 
 def stored_thread(db: Database, thread_id: str) -> Thread:
-    """What is stored of a conversation; of one that is new, what it begins with.
+    """Return the stored state of a conversation, or the initial state of a new one.
 
     Raises:
-        FoldDamaged: it was changed since it was stored.
+        FoldDamaged: the state was changed after it was stored.
     """
     token = thread_token(thread_id)
     row = db.conn.execute(f"SELECT * FROM {THREADS} WHERE thread = ?", (token,)).fetchone()
@@ -299,7 +304,7 @@ def stored_thread(db: Database, thread_id: str) -> Thread:
 
 
 def put_thread(db: Database, thread_id: str, thread: Thread) -> None:
-    """Store what is known of a conversation, in the transaction that is open."""
+    """Store the state of a conversation, in the open transaction."""
     before, calls = thread.before, json.dumps(thread.before.calls)
     row = sealed(
         (
@@ -319,7 +324,7 @@ _OF_THREAD = f"SELECT json_group_array(number) FROM {PASSAGES} WHERE thread = ?"
 
 
 class Proved:
-    """What was counted in this very state of a database; counting what stands everywhere takes a while."""
+    """Counts that were verified in this state of a database. Verifying all of them takes a while."""
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
@@ -329,14 +334,15 @@ class Proved:
         self._placed: set[str] = set()
 
     def total(self, db: Database, thread_id: str | None) -> int:
-        """How many passages there are, where those of this conversation, or of all, are all there.
+        """Return the number of passages, after checking that none of this conversation, or of all, is
+        missing.
 
         Raises:
-            FoldDamaged: some are missing.
+            FoldDamaged: passages are missing.
         """
         progress = read_progress(db, PROJECTIONS)
         total = progress.totals[PASSAGES].rows
-        # Another connection, or anything written since, is another state.
+        # Another connection or a later write is another state.
         state = (db, progress, db.conn.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._tokens, self._shares, self._numbers = state, set(), {}, {}
@@ -347,13 +353,13 @@ class Proved:
         return total
 
     def share(self, thread_id: str | None) -> float:
-        """Which share of all passages is of this conversation. Asked after ``total``."""
+        """Return the share of all passages in this conversation. Call ``total`` first."""
         return self._shares[thread_id]
 
     def places(self, db: Database, thread_ids: Iterable[str]) -> None:
-        """Hold the index of places against what must be there of these conversations.
+        """Compare the index of places with the expected sums of these conversations. Call ``total`` first.
 
-        Asked after ``total``. Raises:
+        Raises:
             FoldDamaged: an entry is missing or wrong.
         """
         for thread_id in {*thread_ids} - self._placed - self._shares.keys():
@@ -361,7 +367,7 @@ class Proved:
             self._placed.add(thread_id)
 
     def numbers(self, db: Database, thread_id: str) -> frozenset[int]:
-        """The passages of a conversation. Asked after ``total``."""
+        """Return the passages of a conversation. Call ``total`` first."""
         known = self._numbers.get(thread_id)
         if known is None:
             (found,) = db.conn.execute(_OF_THREAD, (thread_token(thread_id),)).fetchone()
@@ -369,10 +375,10 @@ class Proved:
         return known
 
     def frequencies(self, db: Database, tokens: Sequence[str]) -> dict[str, int]:
-        """By token that is there: in how many passages it stands. Asked after ``total``.
+        """Map each stored token to its number of passages. Call ``total`` first.
 
         Raises:
-            FoldDamaged: the postings lead to more or fewer.
+            FoldDamaged: the postings have more or fewer passages.
         """
         terms = {token: term_of(token) for token in tokens}
         found = dict(db.conn.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
@@ -385,7 +391,7 @@ class Proved:
 
 
 def _expect_passages(db: Database, thread_id: str | None, total: int) -> int:
-    """How many a conversation, or all, must have and has."""
+    """Return the verified number of passages of a conversation, or of all."""
     if thread_id is None:
         query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
         count = db.conn.execute(query).fetchone()[0]

@@ -1,4 +1,4 @@
-"""What the file of the recall index consists of."""
+"""The content of the file of the recall index."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ from .segments import PassageDamaged, problem_of, segments_in
 
 
 class RecallContent:
-    """``Content`` of the recall index."""
+    """The ``Content`` of the recall index."""
 
     name = "recall"
     title = "the recall index"
@@ -61,33 +61,33 @@ class RecallContent:
     )
 
     def create(self, db: Database) -> None:
-        """See ``Content``."""
+        """Create every table except that of checkpoints, in the open transaction."""
         create_tables(db)
 
     def fold(
         self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
-        """See ``Content``."""
+        """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
         return fold_into(db, progress, events, left)
 
     def finish(self, db: Database) -> None:
-        """See ``Content``. There is nothing."""
+        """Do nothing, because no object slows a bulk load down."""
 
     def count(self, db: Database) -> int:
-        """See ``Content``."""
+        """Return the number of folded items."""
         return read_progress(db, PROJECTIONS).totals[PASSAGES].rows
 
     def forget(self, db: Database) -> None:
-        """See ``Content``."""
+        """Empty the tables with final rows, after a check has compared these rows."""
         db.conn.execute(f"DELETE FROM {PASSAGES}")
         db.conn.execute(f"DELETE FROM {POSTINGS}")
         db.conn.execute(f"DELETE FROM {SEGMENTS}")
 
     def damage(self, db: Database) -> Iterator[Damage]:
-        """See ``Content``. The postings of each segment are held against its passages."""
+        """Yield the segments whose postings differ from their passages."""
         known = segments_in(db)
         for segment in known:
-            # A passage that was changed is named by the comparison.
+            # The comparison of rows reports a changed passage.
             with suppress(PassageDamaged):
                 if problem := problem_of(db, segment):
                     yield Damage(POSTINGS, "", 0, "differs", problem)
@@ -101,10 +101,10 @@ RECALL = RecallContent()
 
 
 class SQLiteRecallIndex:
-    """``RecallIndex`` in an SQLite file beside the log; the file may be deleted at any time.
+    """The ``RecallIndex`` in an SQLite file next to the log, which may be deleted at any time.
 
-    Where the file cannot be used, the index lives in memory for as long as this object does, and a
-    warning is logged.
+    If the file cannot be used, the index is kept in memory while this object exists, and a warning is
+    logged.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ class SQLiteRecallIndex:
         of: str | Path | None = None,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+        """Create the index. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of every
-        rebuild that damage makes necessary.
+        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        rebuild because of damage.
         """
         self.followed = FollowedLog(path, RECALL, log, of=of, told=told)
         self._proved = Proved()
 
     def edition(self) -> int:
-        """See ``RecallIndex``."""
+        """Return the edition of the index. Every erasure starts a new one."""
         return self.followed.answer(reading_from)
 
     def find(
@@ -135,7 +135,7 @@ class SQLiteRecallIndex:
         limit: int = 50,
         also: Sequence[int] = (),
     ) -> Found:
-        """See ``RecallIndex``."""
+        """Find the best passages with these tokens that pass the filters."""
         return self.followed.answer(
             lambda db: finding.find(db, tokens, filters, limit, also, self._proved)
         )
@@ -143,31 +143,31 @@ class SQLiteRecallIndex:
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
-        """See ``RecallIndex``."""
+        """Return the next passages after a number that pass the filters."""
         return self.followed.answer(
             lambda db: finding.in_order(db, after, limit, filters, self._proved)
         )
 
     def digests(self) -> Collection[str]:
-        """See ``RecallIndex``."""
+        """Return the digests of all texts."""
         return self.followed.answer(lambda db: finding.every_digest(db, self._proved))
 
     def check(self) -> Iterator[Damage]:
-        """See ``RecallIndex``."""
+        """Yield all differences from a replay."""
         return self.followed.check()
 
     def rebuild(self) -> int:
-        """See ``RecallIndex``."""
+        """Delete the index, fold the log again, and return the number of passages."""
         return self.followed.rebuild()
 
     def drop(self) -> bool:
-        """See ``RecallIndex``."""
+        """Delete the index, and return whether nothing is left."""
         return self.followed.drop()
 
     def forget_erased(self) -> bool:
-        """See ``RecallIndex``."""
+        """Remove erased content from all files, and return whether nothing of it is left."""
         return self.followed.forget_erased()
 
     def close(self) -> None:
-        """See ``RecallIndex``."""
+        """Release files and connections. A second call does nothing."""
         self.followed.close()

@@ -1,4 +1,4 @@
-"""Puts together what recall works with: the index, the vectors, who makes them, and a search program."""
+"""Create the parts of recall: the index, the vectors, the embedder and a search program."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ from .vectors import SQLiteVectorStore
 logger = plain_logger(__name__)
 
 _PARTS = ("name", "model", "embed_documents", "embed_query")
-"""Of an ``Embedder``."""
+"""Required attributes of an ``Embedder``."""
 
 
 def recall_parts(
@@ -38,7 +38,7 @@ def recall_parts(
     encrypted: bool,
     told: Callable[[Notice], None],
 ) -> RecallParts:
-    """The parts of the log at ``path``; what an encrypted one needs lies in memory only."""
+    """Create the recall parts of the log at ``path``. For an encrypted log, they are kept in memory."""
     place = place_of(path, kind_of(RECALL), encrypted=encrypted)
     index = SQLiteRecallIndex(place, log, of=path, told=told)
     handed_over = partial(drop_handed_over, path)
@@ -69,10 +69,11 @@ def recall_parts(
 
 
 def embedder_of(given: str | Embedder | None, settings: RefoldSettings) -> Embedder | None:
-    """The embedder that was given or named; None where none is wanted.
+    """Return the given or configured embedder, or None if none is configured.
 
     Raises:
-        InvalidSetting: what it needs is not installed, it cannot be so, or is no embedder at all.
+        InvalidSetting: a required package is missing, the name is not valid, or the object is not an
+        embedder.
     """
     if given is not None and not isinstance(given, str):
         refuse_unfit("embedder", given, names=get_args(EmbedderName), parts=_PARTS)

@@ -1,4 +1,4 @@
-"""Segments of the recall index: the postings of some thousand events, written and checked together."""
+"""Segments of the recall index: postings of several thousand events that are written and checked together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,18 +57,18 @@ _TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
 
 
 class Sums(NamedTuple):
-    """What a segment must have."""
+    """The expected totals of a segment."""
 
     passages: Total = Total()
     postings: Total = Total()
 
     def plus(self, more: "Sums") -> "Sums":
-        """Both together."""
+        """Return the sum of both."""
         return Sums(self.passages.plus(more.passages), self.postings.plus(more.postings))
 
 
 class Growth:
-    """Passages of one segment that are gathered."""
+    """New passages of one segment."""
 
     def __init__(self, segment: int) -> None:
         self.segment = segment
@@ -76,7 +76,7 @@ class Growth:
         self._locals: defaultdict[str, list[int]] = defaultdict(list)
 
     def take(self, number: int, tokens: str, checksum: int) -> None:
-        """Take a passage in; numbers ascend."""
+        """Add a passage. Numbers must ascend."""
         local, places = local_of(number), self._locals
         for token in set(tokens.split()):
             places[token].append(local)
@@ -85,11 +85,11 @@ class Growth:
 
     @property
     def total(self) -> Total:
-        """How many passages there are."""
+        """Number of passages and sum of their checksums."""
         return Total(self._rows, self._checksums)
 
     def by_term(self) -> dict[int, list[int]]:
-        """By the hash of a token, in ascending order: the places of the passages that have it."""
+        """Map the hash of each token, in ascending order, to the places of the passages with it."""
         found: dict[int, list[int]] = {}
         for token, places in self._locals.items():
             term = term_of(token)
@@ -98,14 +98,14 @@ class Growth:
         return dict(sorted(found.items()))
 
     def write(self, db: Database) -> Mapping[int, int]:
-        """Write everything, in the transaction that is open; by the hash of a token, how many have it."""
+        """Write all postings in the open transaction. Return the number of passages by token hash."""
         found = self.by_term()
         _grow(db, self.segment, self.total, found)
         return {term: len(places) for term, places in found.items()}
 
 
 def stored_sums(db: Database, segment: int) -> Sums | None:
-    """What a segment must have; None if there is none.
+    """Return the expected totals of a segment, or None if it does not exist.
 
     Raises:
         FoldDamaged: the record was changed.
@@ -118,12 +118,12 @@ def stored_sums(db: Database, segment: int) -> Sums | None:
 
 
 def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
-    """Take passages out of a segment, in the transaction that is open.
+    """Remove passages from a segment, in the open transaction.
 
-    ``gone``: their total; ``lost``: by the hash of a token, the places of those that have it.
+    ``gone`` is their total. ``lost`` maps the hash of a token to the places of those with it.
 
     Raises:
-        FoldDamaged: they are not all there.
+        FoldDamaged: some of the passages are missing.
     """
     sums = stored_sums(db, segment)
     places = [place_of(segment, term) for term in sorted(lost)]
@@ -141,14 +141,14 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
 
 
 class PassageDamaged(FoldDamaged):
-    """A passage was changed since it was stored."""
+    """A passage was changed after it was stored."""
 
 
 def problem_of(db: Database, segment: int) -> str:
-    """What is wrong with a segment, its passages held against its postings; empty: nothing.
+    """Compare the passages of a segment with its postings. Return the problem, or an empty string.
 
     Raises:
-        PassageDamaged: a passage is not as it was stored.
+        PassageDamaged: a passage was changed after it was stored.
     """
     try:
         return _problem(db, segment)
@@ -159,13 +159,13 @@ def problem_of(db: Database, segment: int) -> str:
 
 
 def segments_in(db: Database) -> list[int]:
-    """Every segment, oldest first."""
+    """Return all segments, oldest first."""
     rows = db.conn.execute(f"SELECT segment FROM {SEGMENTS} ORDER BY segment")
     return [segment for (segment,) in rows]
 
 
 def copy_segment(source: Database, into: Database, segment: int) -> bool:
-    """Put a segment as it is now into empty tables; whether there is any."""
+    """Copy a segment in its current state into empty tables, and return whether it exists."""
     source.conn.execute("BEGIN")
     try:
         if stored_sums(source, segment) is None:
@@ -178,7 +178,7 @@ def copy_segment(source: Database, into: Database, segment: int) -> bool:
 
 
 def _bounds(segment: int) -> Sequence[tuple[int, int]]:
-    """Of the keys of a segment in each table of ``_COPIED``."""
+    """Return the key range of a segment in each table of ``_COPIED``."""
     places = (segment << TERM_BITS, (segment + 1) << TERM_BITS)
     return (segment, segment + 1), numbers_of(segment), places
 
@@ -245,7 +245,7 @@ logger = plain_logger(__name__)
 
 
 class SegmentsScrub:
-    """One opening's share of the work: the segment that comes next, and more while there is room."""
+    """A scrub that checks the next segment, and more within its budget. Each opening of the log runs one."""
 
     def __init__(
         self,
@@ -254,9 +254,9 @@ class SegmentsScrub:
         keep: Callable[[str], None],
         budget: int,
     ) -> None:
-        """``last``: the segment that was checked last, by whatever opening; ``keep``: notes it.
+        """Create a scrub. ``last`` returns the last checked segment, and ``keep`` records a new one.
 
-        ``budget``: bytes that are checked in all, and one segment in any case.
+        ``budget`` is the total number of bytes to check. One segment is checked in any case.
         """
         self._followed = followed
         self._last = last
@@ -267,14 +267,14 @@ class SegmentsScrub:
         self._interrupted = False
 
     def step(self) -> bool:
-        """Check the next segment; whether there is room for one more at this opening."""
+        """Check the next segment, and return whether the budget allows another."""
         segment: int | None = None
         try:
             with blamed_on_file():
                 segment = self._next()
                 if segment is None:
                     return False
-                # A file that was misread looks the same: it is read from the disk again.
+                # A read error looks the same, so the file is read from the disk again.
                 problem = self._problem(segment) and self._problem(segment)
         except BROKEN as error:
             if is_unusable(error):
@@ -290,7 +290,7 @@ class SegmentsScrub:
         return self._left > 0 and len(self._done) < self._count
 
     def interrupt(self) -> None:
-        """Give up the check that is under way."""
+        """Cancel the current check."""
         self._interrupted = True
 
     def _next(self) -> int | None:
@@ -309,7 +309,7 @@ class SegmentsScrub:
         return segment
 
     def _problem(self, segment: int) -> str:
-        # In memory: nobody waits for what is made of a copy.
+        # In memory, because the result of the comparison is used only here.
         with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as copy:
             create_tables(copy)
             found = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
@@ -322,5 +322,5 @@ class SegmentsScrub:
 
 
 def _overview(db: Database) -> tuple[list[int], int]:
-    """Every segment, and the bytes of all together."""
+    """Return all segments and their total number of bytes."""
     return segments_in(db), int(db.conn.execute(_SIZE).fetchone()[0])

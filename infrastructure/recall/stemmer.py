@@ -1,4 +1,4 @@
-"""``Stemmer`` by Snowball's rules for English, in PyStemmer."""
+"""A ``Stemmer`` with Snowball's rules for English, based on PyStemmer."""
 
 from functools import lru_cache
 from importlib import import_module
@@ -11,20 +11,20 @@ class _PyStemmer(Protocol):
 
 
 class SnowballStemmer:
-    """``Stemmer`` that loads PyStemmer at the first word."""
+    """A ``Stemmer`` that loads PyStemmer when the first word is stemmed."""
 
     def stem(self, word: str) -> str:
-        """See ``Stemmer``."""
+        """Return the stem of a word."""
         return _english(get_ident()).stemWord(word)
 
 
 @lru_cache(maxsize=64)
 def _english(thread: int) -> _PyStemmer:
-    """Return the stemmer of a thread: one must not be shared. The library is compiled, without types."""
+    """Return the stemmer of a thread, because threads must not share one. The library has no types."""
     del thread
     stemmer: _PyStemmer = import_module("Stemmer").Stemmer("english")
     return stemmer
 
 
 SNOWBALL = SnowballStemmer()
-"""The stemmer of this process."""
+"""Stemmer of this process."""

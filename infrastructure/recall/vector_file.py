@@ -1,4 +1,4 @@
-"""The file of the vectors: its tables, reading at one moment, and pruning."""
+"""The file of the vectors: its tables, consistent reads, and pruning."""
 
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from .vector_rows import (
 )
 
 FORMAT = 1
-"""The format of the file. One of another format is dropped: what it held is made again."""
+"""Format of the file. A file of another format is deleted and its vectors are computed again."""
 
 _BEGIN = (
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL)",
@@ -60,7 +60,7 @@ def _check_format(connection: sqlite3.Connection) -> None:
 VECTORS = FileKind(
     "vectors",
     "the vectors",
-    # Vectors may have been paid for: a power loss must not cost all of them.
+    # Vectors may have been paid for, so a power loss must not cost all of them.
     ("PRAGMA synchronous=NORMAL",),
     begin=_begin,
     declared=_declared,
@@ -69,18 +69,21 @@ VECTORS = FileKind(
 
 
 class VectorsFile(DatabaseFile):
-    """The vectors of texts by model and digest, in a file of many processes."""
+    """The vectors of texts by model and digest, in a file that many processes share."""
 
     def __init__(self, path: Path | None, *, of: Path | None = None) -> None:
-        """``path`` None is a database in memory. ``of``: whoever may use that file may use this one."""
+        """Create an object for the file at ``path``, or for a database in memory if ``path`` is None.
+
+        ``of`` is the log file, which gives the new file its permissions.
+        """
         super().__init__(path, VECTORS, of=of)
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None]:
-        """Open the database as it is at one moment; None if there is no file yet.
+        """Open the database for reads at one moment. Yield None if there is no file yet.
 
         Raises:
-            FoldDamaged, sqlite3.Error, OSError: it cannot be used.
+            FoldDamaged, sqlite3.Error, OSError: the file cannot be used.
         """
         if self.path is not None and self._found() is None:
             yield None
@@ -90,7 +93,7 @@ class VectorsFile(DatabaseFile):
             yield connection
 
     def prune(self, keep: frozenset[str]) -> None:
-        """Delete the vectors of all other texts, so that no byte of them is left in a file."""
+        """Delete the vectors of all texts that are not in ``keep``, and every byte of them in the files."""
         path = self.path
         if path is None:
             with self.writing() as connection:
@@ -102,7 +105,7 @@ class VectorsFile(DatabaseFile):
             self.make_again(lambda new: self._copy(path, new, keep))
 
     def _is_pruned_in_place(self, keep: frozenset[str]) -> bool:
-        """Overwrite the vectors of all other texts, if they are few; False: the file is to be made again."""
+        """Overwrite the vectors of other texts, if they are few. Return False if the file must be rebuilt."""
         if not self.is_alone:
             return False
         try:
@@ -134,7 +137,7 @@ def _kept(old: sqlite3.Connection, keep: frozenset[str]) -> Iterable[tuple[int, 
 
 
 def damage_of(file: VectorsFile) -> Iterator[Damage]:
-    """Yield what is not as it was stored; a file that is not there is as it should be."""
+    """Yield the differences from what was stored. A missing file has none."""
 
     def found() -> Iterator[Damage]:
         with file.reading() as db:
@@ -148,7 +151,7 @@ def damage_of(file: VectorsFile) -> Iterator[Damage]:
 
 
 def delete_damaged(file: VectorsFile) -> bool:
-    """Delete the vectors that were changed; whether that helps, or the file as such is damaged."""
+    """Delete changed vectors. Return whether that helps, or False if the file as a whole is damaged."""
     try:
         with blamed_on_file(), file.writing() as db:
             if any(problems_of(db)):
@@ -160,7 +163,7 @@ def delete_damaged(file: VectorsFile) -> bool:
 
 
 def delete_of_other_dimension(file: VectorsFile, model: str, dimension: int) -> int | None:
-    """Delete a model's vectors where they have another dimension; how many there were, None if they fit."""
+    """Delete a model's vectors of another dimension. Return their number, or None if they have this one."""
     with file.reading() as db:
         known = None if db is None else model_in(db, model)
     if known is None or known.dimension == dimension:

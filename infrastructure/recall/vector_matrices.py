@@ -1,4 +1,4 @@
-"""Vectors as matrices: the only module of recall that computes with numpy."""
+"""Vectors as matrices. This is the only module of recall that uses numpy."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from .vector_file import VectorsFile
 from .vector_rows import digests_since, model_in, newest_in
 
 BLOCK = 1_024
-"""Rows of a matrix; a scope has as many matrices as it needs."""
+"""Number of rows of a matrix. A scope has as many matrices as it needs."""
 _FEWEST = 16
 _SINGLE = np.dtype("<f4")
 _COLUMNS = np.dtype(
@@ -37,14 +37,14 @@ Numbers = NDArray[np.int64]
 _Row = tuple[int, int, int, int, int, bytes, bool, int]
 Mask = NDArray[np.bool_]
 Reading = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Gives the stored vectors of these digests, as far as there are any."""
+"""A function that returns the stored vectors of these digests."""
 
 
 def packed(vector: Vector) -> bytes:
-    """A vector of length 1 (or 0), as it is stored.
+    """Encode a vector for storage, scaled to length 1 unless it is zero.
 
     Raises:
-        EmbedderError: ``bad_answer``, it is no vector.
+        EmbedderError: ``bad_answer``, because the value is not a vector.
     """
     try:
         row = np.asarray(vector, dtype=np.float64)
@@ -59,10 +59,10 @@ def packed(vector: Vector) -> bytes:
 
 
 def same_length(rows: Iterable[bytes]) -> int:
-    """The dimension of stored vectors; 0 if there are none.
+    """Return the dimension of stored vectors, or 0 if there are none.
 
     Raises:
-        EmbedderError: ``bad_answer``, they have several.
+        EmbedderError: ``bad_answer``, because their dimensions differ.
     """
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:
@@ -71,17 +71,17 @@ def same_length(rows: Iterable[bytes]) -> int:
 
 
 def rows_of(stored: Collection[bytes]) -> Matrix:
-    """Stored vectors of one dimension to compute with; there must be one."""
+    """Return a matrix of at least one stored vector; all have the same dimension."""
     return np.frombuffer(b"".join(stored), dtype=_SINGLE).reshape(len(stored), -1)
 
 
 def row_of(stored: bytes) -> Matrix:
-    """A stored vector to compute with."""
+    """Return a stored vector as a matrix row."""
     return np.frombuffer(stored, dtype=_SINGLE)
 
 
 def cosines(query: bytes, stored: Mapping[int, bytes]) -> dict[int, float]:
-    """How near each is to the query, all of them of one dimension."""
+    """Return the cosine similarity of each stored vector to the query. All have the same dimension."""
     if not stored:
         return {}
     near = np.vecdot(rows_of(stored.values()), row_of(query))
@@ -89,7 +89,7 @@ def cosines(query: bytes, stored: Mapping[int, bytes]) -> dict[int, float]:
 
 
 class _Block:
-    """Passages in the order of the index, with room for their vectors."""
+    """Passages in the order of the index, with space for their vectors."""
 
     def __init__(self, dimension: int) -> None:
         self.size = 0
@@ -98,11 +98,11 @@ class _Block:
 
     @property
     def room(self) -> int:
-        """How many passages more it can have."""
+        """Number of passages that can be added."""
         return BLOCK - self.size
 
     def put(self, columns: Sequence[_Row], vectors: Sequence[bytes | None]) -> None:
-        """Add passages, for which there must be room, with the vectors that are there."""
+        """Add passages with their known vectors. There must be enough room."""
         begin, end = self.size, self.size + len(columns)
         if end > len(self.columns):
             more = min(max(2 * len(self.columns), end), BLOCK)
@@ -117,7 +117,7 @@ class _Block:
 
     def nearest(self, query: Matrix, mask: Mask, limit: int) -> tuple[Numbers, Matrix]:
         there = np.flatnonzero(mask)
-        # Not with the threads of a BLAS: where processors are busy, these wait for each other.
+        # Not with the threads of a BLAS, which wait for each other on a busy machine.
         scores = np.vecdot(self.rows[: self.size], query)[there]
         if there.size > limit:
             best = np.argpartition(-scores, limit - 1)[:limit]
@@ -126,30 +126,30 @@ class _Block:
 
 
 class Scope:
-    """The passages of one conversation, or of all, as far as the index had them when it was asked."""
+    """The passages of one conversation, or of all, as the index had them at the last query."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.last = 0
-        """The number of the newest passage."""
+        """Number of the newest passage."""
         self._blocks: list[_Block] = []
         self._codes: dict[str, int] = {}
         self._whose: dict[tuple[str, str], int] = {}
-        """By owner and conversation: the code of their passages."""
+        """Codes of passages by owner and conversation."""
         self._waiting: dict[str, list[tuple[_Block, int]]] = {}
 
     @property
     def room(self) -> int:
-        """The room that it takes."""
+        """Number of bytes that the matrices use."""
         return sum(block.rows.nbytes + block.columns.nbytes for block in self._blocks)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether any passage has no vector yet."""
+        """Whether a passage has no vector yet."""
         return bool(self._waiting)
 
     def extend(self, passages: Sequence[Passage], read: Reading) -> None:
-        """Add the next passages of the index, with the vectors that are there."""
+        """Add the next passages of the index with their known vectors."""
         stored = read([passage.digest for passage in passages])
         begin = 0
         while begin < len(passages):
@@ -167,7 +167,7 @@ class Scope:
             self.last = passages[-1].number
 
     def fill(self, fresh: Sequence[str], read: Reading) -> None:
-        """Fill in the vectors that were made since, of these texts."""
+        """Add vectors of these texts that were computed since."""
         wanted = [digest for digest in fresh if digest in self._waiting]
         for digest, vector in read(wanted).items():
             for block, place in self._waiting.pop(digest):
@@ -175,7 +175,7 @@ class Scope:
                 block.columns["has"][place] = True
 
     def nearest(self, query: bytes, filters: Filters, limit: int) -> list[Nearest]:
-        """The nearest passages that the filters let through, best first."""
+        """Return the nearest passages that pass the filters, best first."""
         direction = row_of(query)
         found = [
             block.nearest(direction, self._mask(block, filters), limit) for block in self._blocks
@@ -224,23 +224,23 @@ class Scope:
 
 
 PAGE = 1_000
-"""Passages that are asked of the index at a time."""
+"""Number of passages requested from the index at once."""
 KEPT_BYTES = 256 * 1024 * 1024
-"""Matrices are kept until they take more; the one that was asked last stays in any case."""
+"""Maximum bytes of cached matrices. The last used one is always kept."""
 
 
 class _Known(NamedTuple):
-    """A scope, and what it has seen."""
+    """A scope and the state that it was built from."""
 
     scope: Scope
     edition: int
     times_opened: int = 0
     newest: int = 0
-    """Of the rows of the file; what came later may be a vector that it lacks."""
+    """Number of the newest row in the file. Later rows may be vectors that the scope lacks."""
 
 
 class Scopes:
-    """The vectors of conversations as matrices."""
+    """A cache of the vectors of conversations as matrices."""
 
     def __init__(self, index: RecallIndex) -> None:
         self._index = index
@@ -255,9 +255,10 @@ class Scopes:
         edition: int,
         read: Reading,
     ) -> Scope | None:
-        """The vectors of a conversation, or of all, as they are now in this edition of the index.
+        """Return the current vectors of a conversation, or of all, in this edition of the index.
 
-        None if the model has none of this dimension. Raises what the file and the index do.
+        The result is None if the model has no vectors of this dimension. Raises the errors of the file
+        and the index.
         """
         key = (model, thread_id)
         known = self._known.pop(key, None)
@@ -279,7 +280,7 @@ class Scopes:
         return known.scope
 
     def forget(self) -> None:
-        """Keep none."""
+        """Clear the cache."""
         self._known.clear()
 
     def _extend(self, scope: Scope, thread_id: str | None, read: Reading) -> None:

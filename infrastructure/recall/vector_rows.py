@@ -1,4 +1,4 @@
-"""The rows of the file of vectors: which are there, how they are read and written, which are damaged."""
+"""Read, write and check the rows of the vector file."""
 
 import json
 import sqlite3
@@ -11,9 +11,9 @@ from refold.infrastructure.projection_store.row_checksums import FoldDamaged
 
 _OVERWRITTEN = "-"
 _FEW = 4
-"""Where less than one in so many is to go, rows are overwritten; else the file is written anew."""
+"""Rows are overwritten if fewer than one in this many must be deleted. Otherwise the file is rebuilt."""
 AT_ONCE = 2_000
-"""Digests that are asked for in one statement."""
+"""Number of digests in one statement."""
 
 
 class Model(NamedTuple):
@@ -24,14 +24,14 @@ class Model(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Vectors by the digests of their texts, and the rows that are no such thing."""
+    """Vectors by the digests of their texts, and the damaged rows."""
 
     vectors: Mapping[str, bytes]
     damaged: Sequence[int]
 
 
 def model_in(db: sqlite3.Connection, name: str) -> Model | None:
-    """The model of this name; None if it has no vectors."""
+    """Return the model with this name, or None if it has no vectors."""
     row = db.execute("SELECT id, dimension FROM models WHERE name = ?", (name,)).fetchone()
     if row is None:
         return None
@@ -41,10 +41,10 @@ def model_in(db: sqlite3.Connection, name: str) -> Model | None:
 
 
 def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
-    """The model of this name, entered if it is new.
+    """Return the model with this name, and insert it if it is new.
 
     Raises:
-        EmbedderError: ``dimension``, its vectors have another one.
+        EmbedderError: ``dimension``, because its vectors have another one.
     """
     known = model_in(db, name)
     if known is None:
@@ -62,7 +62,7 @@ def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
 
 
 def digests_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> set[str]:
-    """Those of these texts that have a vector."""
+    """Return those of these digests that have a vector."""
     found: set[str] = set()
     for begin in range(0, len(digests), AT_ONCE):
         asked = (model.number, json.dumps(digests[begin : begin + AT_ONCE]))
@@ -78,7 +78,7 @@ def digests_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> 
 
 
 def vectors_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> Stored:
-    """The vectors of these texts, as far as they are there and as they were stored."""
+    """Return the stored, intact vectors of these texts."""
     vectors: dict[str, bytes] = {}
     damaged: list[int] = []
     for begin in range(0, len(digests), AT_ONCE):
@@ -96,7 +96,7 @@ def vectors_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> 
 
 
 def _is_stored(dimension: object, digest: object, vector: object, check: object) -> bool:
-    """Whether these columns are as they were stored: a damaged one may hold anything."""
+    """Return whether these columns are as they were stored. Damaged ones may have any value."""
     return (
         isinstance(dimension, int)
         and isinstance(digest, str)
@@ -107,24 +107,24 @@ def _is_stored(dimension: object, digest: object, vector: object, check: object)
 
 
 def checksum(digest: bytes, vector: bytes) -> int:
-    """What tells a damaged vector."""
+    """Return a checksum that detects damage of a vector."""
     return zlib.crc32(vector, zlib.crc32(digest))
 
 
 def problems_of(db: sqlite3.Connection) -> Iterator[str]:
-    """What is wrong with the file as a database."""
+    """Yield the problems of the file as a database."""
     for (problem,) in db.execute("PRAGMA integrity_check"):
         if problem != "ok":
             yield str(problem)
 
 
 def damaged_in(db: sqlite3.Connection) -> Iterator[int]:
-    """The rows, of all models, that are not as they were stored."""
+    """Yield the damaged rows of all models."""
     for number, dimension, digest, vector, check in db.execute(
         "SELECT v.id, m.dimension, iif(typeof(v.digest) = 'text', CAST(v.digest AS BLOB), NULL), "
         "v.vector, v.checksum FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
     ):
-        # As bytes: what was text may be none any more.
+        # As bytes, because a damaged text may not be decodable.
         if not _is_stored(dimension, _decoded(digest), vector, check):
             yield number
 
@@ -134,7 +134,7 @@ def _decoded(raw: object) -> str | None:
 
 
 def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, bytes]) -> None:
-    """Store vectors; what was there before is replaced."""
+    """Store vectors and replace existing ones."""
     db.executemany(
         "INSERT OR REPLACE INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
         [
@@ -145,12 +145,12 @@ def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, byte
 
 
 def newest_in(db: sqlite3.Connection) -> int:
-    """The number of the newest row; 0 if there is none."""
+    """Return the number of the newest row, or 0 if there is none."""
     return int(db.execute("SELECT max(id) FROM vectors").fetchone()[0] or 0)
 
 
 def digests_since(db: sqlite3.Connection, model: Model, number: int) -> Sequence[str]:
-    """The texts whose vectors came after the row of this number."""
+    """Return the texts whose vectors were stored after the row with this number."""
     rows = db.execute(
         "SELECT digest FROM vectors WHERE id > ? AND model = ?", (number, model.number)
     )
@@ -158,19 +158,19 @@ def digests_since(db: sqlite3.Connection, model: Model, number: int) -> Sequence
 
 
 def delete_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Delete what is damaged, and models without vectors: it will be made again."""
+    """Delete damaged rows, and models without vectors. They will be computed again."""
     db.executemany("DELETE FROM vectors WHERE id = ?", [(number,) for number in numbers])
-    # Where all vectors of a model are damaged, its dimension may be what is wrong.
+    # If all vectors of a model are damaged, its dimension may be wrong.
     db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
 
 
 def has_others(db: sqlite3.Connection, name: str) -> bool:
-    """Whether any other model has vectors."""
+    """Return whether another model has vectors."""
     return db.execute("SELECT 1 FROM models WHERE name != ?", (name,)).fetchone() is not None
 
 
 def forget_model(db: sqlite3.Connection, model: Model) -> int:
-    """Delete a model and its vectors; returns how many there were."""
+    """Delete a model and its vectors, and return the number of vectors."""
     vectors = count_of(db, model)
     db.execute("DELETE FROM vectors WHERE model = ?", (model.number,))
     db.execute("DELETE FROM models WHERE id = ?", (model.number,))
@@ -178,7 +178,7 @@ def forget_model(db: sqlite3.Connection, model: Model) -> int:
 
 
 def keep_model(db: sqlite3.Connection, name: str) -> int:
-    """Delete all vectors but those of this model; returns how many there were."""
+    """Delete the vectors of all other models, and return their number."""
     models = db.execute("SELECT id, dimension FROM models WHERE name != ?", (name,)).fetchall()
     vectors = sum(count_of(db, Model(*model)) for model in models)
     db.execute(
@@ -189,10 +189,10 @@ def keep_model(db: sqlite3.Connection, name: str) -> int:
 
 
 def overwrite_others(db: sqlite3.Connection, keep: Collection[str]) -> bool:
-    """Leave nothing of the vectors of all other texts but their rows; False: they are too many for that.
+    """Overwrite the vectors of all other texts. Return False if they are too many for that.
 
-    A row that is deleted would have SQLite move others, and leave bytes of them behind; so does an index
-    that is kept in order, which is made again.
+    Rows are not deleted, because SQLite would move others and leave bytes of them behind. An index has
+    the same problem and is rebuilt.
     """
     known = [digest for (digest,) in db.execute("SELECT DISTINCT digest FROM vectors")]
     gone = [digest for digest in known if digest not in keep and not is_overwritten(digest)]
@@ -211,12 +211,12 @@ def overwrite_others(db: sqlite3.Connection, keep: Collection[str]) -> bool:
 
 
 def is_overwritten(digest: object) -> bool:
-    """Whether a row with this digest only stands in the place of one that is gone."""
+    """Return whether a row with this digest replaces a deleted vector."""
     return isinstance(digest, str) and digest.startswith(_OVERWRITTEN)
 
 
 def count_of(db: sqlite3.Connection, model: Model) -> int:
-    """How many vectors the model has."""
+    """Return the number of vectors of the model."""
     rows = db.execute(
         "SELECT count(*) FROM vectors WHERE model = ? AND digest NOT LIKE ?",
         (model.number, f"{_OVERWRITTEN}%"),

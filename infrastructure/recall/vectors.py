@@ -1,4 +1,4 @@
-"""The vectors of a log, in a file beside it: made once for each text, compared by numpy."""
+"""The vectors of a log in a file next to it, computed once for each text and compared with numpy."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -39,11 +39,12 @@ Answer = TypeVar("Answer")
 
 
 class SQLiteVectorStore:
-    """``VectorStore`` in an SQLite file beside the log; the file may be deleted at any time.
+    """The ``VectorStore`` in an SQLite file next to the log, which may be deleted at any time.
 
-    Locks are taken in this order: the store's own, then those of the index. Whoever drops the index
-    holds none of its locks when the vectors are pruned. Where the file cannot be used (a read-only
-    folder, a full disk), the vectors live in memory for as long as this object does, with a warning.
+    Locks are taken in this order: the store's own, then those of the index. A caller that deletes the
+    index must hold none of its locks when vectors are pruned. If the file cannot be used (a read-only
+    folder, a full disk), the vectors are kept in memory while this object exists, and a warning is
+    logged.
     """
 
     def __init__(
@@ -54,9 +55,10 @@ class SQLiteVectorStore:
         of: str | Path | None = None,
         told: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+        """Create the store. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of damage.
+        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of
+        damage.
         """
         self._index = index
         self._told = told
@@ -68,7 +70,7 @@ class SQLiteVectorStore:
         self._scopes: Scopes | None = None
 
     def missing(self, model: str, digests: Sequence[str]) -> Sequence[str]:
-        """See ``VectorStore``."""
+        """Return those of these digests that have no vector."""
 
         def question() -> Sequence[str]:
             there: set[str] = set()
@@ -82,7 +84,7 @@ class SQLiteVectorStore:
     def add(
         self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
     ) -> bool:
-        """See ``VectorStore``."""
+        """Store vectors, unless ``still`` returns False. Return whether they were stored."""
         from .vector_matrices import packed, same_length
 
         rows = {digest: packed(vector) for digest, vector in vectors.items()}
@@ -100,7 +102,7 @@ class SQLiteVectorStore:
         return not rows or self._answer(question)
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
-        """See ``VectorStore``."""
+        """Return the passages nearest to the query that pass the filters, best first."""
         from .vector_matrices import packed
 
         wanted = packed(query)
@@ -109,7 +111,7 @@ class SQLiteVectorStore:
     def cosines(
         self, model: str, query: Vector, passages: Sequence[Passage]
     ) -> Mapping[int, float]:
-        """See ``VectorStore``."""
+        """Return the cosine similarity of these passages to the query, as far as they have vectors."""
         from .vector_matrices import cosines, packed
 
         wanted = packed(query)
@@ -122,7 +124,7 @@ class SQLiteVectorStore:
         return self._answer(question)
 
     def keep_only(self, model: str) -> int:
-        """See ``VectorStore``."""
+        """Delete the vectors of all other models, and return their number."""
 
         def question() -> int:
             with self._file.reading() as db:
@@ -135,7 +137,7 @@ class SQLiteVectorStore:
         return self._answer(question)
 
     def count(self, model: str) -> int:
-        """See ``VectorStore``."""
+        """Return the number of vectors of a model."""
 
         def question() -> int:
             with self._file.reading() as db:
@@ -145,8 +147,8 @@ class SQLiteVectorStore:
         return self._answer(question)
 
     def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
-        """See ``VectorStore``. A file that is too damaged to be read is deleted."""
-        # Asked before anything is locked here: the index has locks of its own.
+        """Delete the vectors of all other texts. A file that cannot be read is deleted."""
+        # Called before any lock is taken here, because the index has locks of its own.
         texts = frozenset(keep()) if self._file.is_there else frozenset[str]()
         with self._alone():
             self._forget()
@@ -159,14 +161,14 @@ class SQLiteVectorStore:
             return self._dropped_on_disk()
 
     def check(self) -> Iterator[Damage]:
-        """See ``VectorStore``."""
+        """Yield all damage of the file."""
         with self._alone():
             moved = self._file.path != self._path
             taken = check_place(VectorsFile(self._path)) if moved else ()
             return iter((*taken, *damage_of(self._file)))
 
     def mend(self) -> None:
-        """See ``VectorStore``. A file that is damaged as such is deleted."""
+        """Delete damaged vectors. A file that is damaged as a whole is deleted."""
         with self._alone():
             if damaged := [one for one in damage_of(self._file) if one.kind != "foreign"]:
                 self._forget()
@@ -175,13 +177,13 @@ class SQLiteVectorStore:
                     self.drop()
 
     def drop(self) -> bool:
-        """See ``VectorStore``."""
+        """Delete the file, and return whether nothing is left."""
         with self._alone():
             self._forget()
             return self._dropped(self._file) and self._dropped_on_disk()
 
     def close(self) -> None:
-        """See ``VectorStore``. What is added afterwards is not kept."""
+        """Release the file. Vectors that are added later are not stored."""
         if self._turn.process.is_this:
             with self._alone():
                 self._closed = True
@@ -189,11 +191,11 @@ class SQLiteVectorStore:
                 self._file.close()
 
     def let_go(self) -> None:
-        """Close the file before a fork; the next question opens it again."""
+        """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
     def _dropped_on_disk(self) -> bool:
-        # Where they were moved into memory, what the file held is there still.
+        # The vectors were moved into memory, but the content of the file still exists.
         if self._file.path == self._path:
             return True
         with closing(VectorsFile(self._path, of=self._of)) as elsewhere:
@@ -271,8 +273,8 @@ class SQLiteVectorStore:
         raise EmbedderError("store", "messages are being erased all the time; ask again later")
 
     def _expect_dimension(self, model: str, dimension: int) -> None:
-        """Vectors of another dimension are those of another model, whatever its name: they are deleted, so
-        that they are made anew.
+        """Delete vectors of another dimension. They belong to another model with the same name, so they
+        are computed again.
         """
         if (deleted := delete_of_other_dimension(self._file, model, dimension)) is not None:
             self._told(Notice("vectors.damaged", "", {"vectors": deleted}))
@@ -281,7 +283,7 @@ class SQLiteVectorStore:
             )
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
-        """The vectors of these texts; those that are damaged are deleted, so that they are missing."""
+        """Return the vectors of these texts. Damaged ones are deleted, so that they are missing."""
         found = Stored({}, ())
         with self._file.reading() as db:
             if db is not None and (known := model_in(db, model)) and known.dimension == dimension:

@@ -1,1 +1,1 @@
-"""Search programs of the user, asked in place of the built-in index."""
+"""The user's search programs, used instead of the built-in index."""

@@ -1,4 +1,4 @@
-"""Which search program answers, by the settings; and what any of them was handed is deleted with erasures."""
+"""Choose the search program from the settings, and delete its files after an erasure."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
 _PARTS = ("name", "find", "drop", "close")
-"""Of a ``SearchBackend``."""
+"""Required attributes of a ``SearchBackend``."""
 
 
 def qmd_folder(path: str | Path) -> Path:
-    """Where QMD has the messages of a log: ``agent.qmd`` beside ``agent.db``."""
+    """Return the folder with QMD's copy of the messages: ``agent.qmd`` next to ``agent.db``."""
     log = Path(path).absolute()
     return log.with_name(f"{log.stem}.qmd")
 
 
 def refuse_files_of(settings: "RefoldSettings", path: str | Path, *, encrypted: bool) -> None:
-    """Refuse a program that needs files of plain text, where the log is not to be in any.
+    """Reject a program that needs plain text files if the log must not be stored in any.
 
     Raises:
-        InvalidSetting: QMD is named, and the log is encrypted or in memory.
+        InvalidSetting: QMD is configured, and the log is encrypted or in memory.
     """
     in_memory = str(path) == ":memory:"
     if settings.search_backend == "qmd" and (encrypted or in_memory):
@@ -39,10 +39,10 @@ def refuse_files_of(settings: "RefoldSettings", path: str | Path, *, encrypted: 
 
 
 def given_backend(given: str | SearchBackend | None) -> SearchBackend | None:
-    """The search program that was given as an object; None where one was named, or none was.
+    """Return the given search program, or None if a name or nothing was given.
 
     Raises:
-        InvalidSetting: what was given is no search program.
+        InvalidSetting: the object is not a search program.
     """
     if given is None or isinstance(given, str):
         return None
@@ -55,7 +55,7 @@ def given_backend(given: str | SearchBackend | None) -> SearchBackend | None:
 def named_backend(
     settings: "RefoldSettings", path: str | Path, log: ConversationLog
 ) -> SearchBackend | None:
-    """The search program that the settings name; None for the built-in search."""
+    """Return the search program that the settings name, or None for the built-in search."""
     if settings.search_backend != "qmd":
         return None
     from .qmd import Qmd
@@ -64,9 +64,9 @@ def named_backend(
 
 
 def drop_handed_over(path: str | Path) -> bool:
-    """Delete what QMD was given of the log at ``path``, whoever gave it; whether nothing is left.
+    """Delete the files that QMD got from the log at ``path``, and return whether nothing is left.
 
-    An erasure needs it whatever the settings are: another process may have given it.
+    An erasure does this regardless of the settings, because another process may use QMD.
     """
     if str(path) == ":memory:":
         return True

@@ -1,4 +1,4 @@
-"""Messages as markdown files, one for each, for programs that search files."""
+"""Write messages as Markdown files for programs that search files, and run such programs."""
 
 import hashlib
 import json
@@ -25,9 +25,9 @@ from refold.domain.events import ConversationErased, MessageAppended, MessageEra
 from refold.infrastructure.files.private_files import open_private
 
 VERSION = 1
-"""Grows when files are named or written otherwise: those of another version are made anew."""
+"""Version of file names and contents. Files of another version are rewritten."""
 BATCH = 2_000
-"""Messages that are written before the program takes them in."""
+"""Number of messages to write before the program indexes them."""
 STATE = "state.json"
 FILES = "messages"
 
@@ -35,52 +35,52 @@ _PLACE = re.compile(r"/(t[0-9a-f]{20})/(\d{9})\.md(?:[?#].*)?$")
 
 
 class State(NamedTuple):
-    """How far the files are."""
+    """The state of the files."""
 
     version: int
     number: int
-    """Of the last event in the log that was looked at; 0 before the first."""
+    """Log position of the last event that was read, or 0 before the first."""
     mark: str
-    """What that event was; the log may have been put back to an earlier day since."""
+    """Mark of that event. It detects a log that was restored from an older copy."""
     read_from: int
-    """The newest event when the first was read: what was erased up to there was never written."""
+    """Newest log position at the first read. Content that was erased before it was never written."""
     indexed: bool
-    """Whether the program has taken in what was written."""
+    """Whether the program has indexed all written files."""
     embedded: bool
-    """Whether it has made its vectors of all of it."""
+    """Whether the program has computed the vectors of all written files."""
     threads: dict[str, str]
-    """The conversations by the names of their folders."""
+    """Conversations by the names of their folders."""
 
 
 class Outdated(Exception):
-    """Something that was written was erased since, or the log is another: all is to be made anew."""
+    """Written content was erased, or the log is another one, so all files must be rewritten."""
 
 
 class MessageFiles:
     """A folder with one file for each message that was not erased."""
 
     def __init__(self, folder: Path, log: ConversationLog, like: Path) -> None:
-        """``like`` is the file of the log: whoever may use that one may use these."""
+        """Create the object. The files get the permissions of ``like``, the log file."""
         self._folder = folder
         self._log = log
         self._like = like
 
     @property
     def place(self) -> Path:
-        """Where the files are, in a folder for each conversation."""
+        """Folder of the files, with a subfolder for each conversation."""
         return self._folder / FILES
 
     def make(self, *beside: str) -> None:
-        """Make the folders: of the messages, and with these names beside it.
+        """Create the folder of the messages, and folders with these names next to it.
 
         Raises:
-            OSError: that is not possible.
+            OSError: a folder cannot be created.
         """
         for folder in (self._folder, self.place, *(self._folder / name for name in beside)):
             _make_folder(folder, self._like)
 
     def state(self) -> State:
-        """What is there; of an empty folder where nothing is, or something else."""
+        """Return the stored state, or that of an empty folder if there is none or it is not valid."""
         try:
             raw = json.loads((self._folder / STATE).read_bytes())
             state = State(**raw)
@@ -89,7 +89,7 @@ class MessageFiles:
         return state if state.version == VERSION and self.place.is_dir() else self._nothing()
 
     def keep(self, state: State) -> None:
-        """Note how far the files are."""
+        """Store the state."""
         unfinished = self._folder / f"{STATE}.new"
         unfinished.unlink(missing_ok=True)
         with open_private(unfinished, like=self._like) as file:
@@ -97,11 +97,11 @@ class MessageFiles:
         unfinished.replace(self._folder / STATE)
 
     def write_more(self, state: State, most: int = BATCH) -> tuple[State, int]:
-        """Write at most so many of the messages that are missing, and say how many; 0: all are there.
+        """Write up to ``most`` missing messages. Return the new state and their number; 0 means complete.
 
         Raises:
-            Outdated: the files hold what the log does not hold any more.
-            OSError: they cannot be written.
+            Outdated: the files contain messages that the log no longer has.
+            OSError: the files cannot be written.
         """
         written = 0
         threads = dict(state.threads)
@@ -142,31 +142,31 @@ class MessageFiles:
 
 
 def left_of(folder: Path) -> Iterator[Path]:
-    """What an interrupted deletion of the folder left."""
+    """Yield the remains of an interrupted deletion of the folder."""
     return folder.parent.glob(f"{escape(folder.name)}.*.gone")
 
 
 def delete(folder: Path) -> None:
-    """Delete a folder of message files, with everything in it.
+    """Delete a folder of message files with all its content.
 
     Raises:
-        OSError: something of it is left.
+        OSError: some of it is left.
     """
     away = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}.gone")
     with suppress(FileNotFoundError):
-        # Moved away first: what still writes into it finds it nowhere.
+        # Rename it first, so that a running program cannot write into it.
         folder.rename(away)
     for gone in [*left_of(folder)]:
         shutil.rmtree(gone)
 
 
 def folder_of(thread_id: str) -> str:
-    """The name of a conversation's folder: one word for whoever cuts it into words."""
+    """Return the folder name of a conversation, which tokenizers treat as one word."""
     return f"t{hashlib.sha256(thread_id.encode(errors='surrogatepass')).hexdigest()[:20]}"
 
 
 def place_in(name: str) -> tuple[str, int] | None:
-    """The folder and the position in the name of a file, however it begins; None: it is not ours."""
+    """Return folder and position from the name of a file with any prefix, or None for other files."""
     found = _PLACE.search(name)
     return (found[1], int(found[2])) if found else None
 
@@ -176,7 +176,7 @@ def _make_folder(folder: Path, like: Path) -> None:
         return
     folder.mkdir(mode=0o700, exist_ok=True)
     with suppress(OSError):
-        # Whoever may read the log may look into it.
+        # Users who may read the log may read these files.
         mode = like.stat().st_mode & 0o066
         folder.chmod(0o700 | mode | (mode & 0o044) >> 2)
 
@@ -188,7 +188,7 @@ def _text_of(logged: LoggedEvent) -> str:
     text = readable(event.message).replace("\0", " ")
     if not text or text.isspace():
         return ""
-    # The day in words, as people ask for it.
+    # The date in words, as people search for it.
     at = event.written_at or datetime.fromisoformat(logged.at)
     return f"{at:%d %B %Y}\n\n{text}\n"
 
@@ -203,30 +203,30 @@ def _mark_of(logged: LoggedEvent) -> str:
 
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of one stream; whoever writes more is not read on, and runs into the time-out."""
+"""Maximum number of bytes of one stream. A program that writes more is not read further and times out."""
 GRACE = 0.5
-"""Seconds between the request to end and the end."""
+"""Seconds between the request to terminate and the kill."""
 
 
 class Ran(NamedTuple):
-    """What a program said, and how it ended."""
+    """The output of a program and its exit status."""
 
     status: int
-    """Negative: the number of the signal that ended it."""
+    """Exit status, or the negative number of the signal that ended the program."""
     out: str
     err: str
 
 
 class NotStarted(Exception):
-    """The program is not there, or is none that this system can run."""
+    """The program does not exist, or this system cannot run it."""
 
 
 class TimedOut(Exception):
-    """It did not end in time, and was ended with everything that it had started."""
+    """The program timed out. It was killed together with its child processes."""
 
 
 class _Said(threading.Thread):
-    """Reads a stream to its end, so that the program never waits for a reader."""
+    """A thread that reads a stream to its end, so that the program never waits for a reader."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True, name="refold-program-output")
@@ -238,7 +238,7 @@ class _Said(threading.Thread):
         with suppress(OSError, ValueError), self._stream:
             self.content = self._stream.read(MOST_BYTES)
             if len(self.content) == MOST_BYTES:
-                # Left unread, so that the program stops there; the time-out ends it.
+                # The rest is not read, which blocks the program until the timeout.
                 threading.Event().wait(3_600)
 
     @property
@@ -249,12 +249,12 @@ class _Said(threading.Thread):
 def run(
     command: Sequence[str], *, folder: Path, environment: Mapping[str, str], timeout: float
 ) -> Ran:
-    """Run ``command`` in ``folder`` and return what it said; each argument reaches it as it is.
+    """Run ``command`` in ``folder`` and return its output. Arguments are passed unchanged.
 
     Raises:
-        TimedOut: it took longer than ``timeout`` seconds.
+        TimedOut: the program ran longer than ``timeout`` seconds.
         NotStarted: the program cannot be started.
-        OSError: nothing can be started there.
+        OSError: no program can be started in the folder.
     """
     deadline = time.monotonic() + timeout
     process = _started(command, folder, environment)
@@ -285,11 +285,11 @@ def _started(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # A group of its own: the program may have started others, which end with it.
+            # A process group of its own, so that child processes are killed as well.
             start_new_session=True,
         )
     except OSError as error:
-        # Of a folder or of the system as a whole it says something else.
+        # Errors about a folder or the whole system are different.
         if error.filename != command[0]:
             raise
         there = isinstance(error, FileNotFoundError) and Path(command[0]).exists()
@@ -298,7 +298,7 @@ def _started(
 
 
 def _end(process: "subprocess.Popen[bytes]", still_open: bool) -> None:
-    """End what is left of the group: ask first, so that locks are given back, then do not ask."""
+    """Terminate the rest of the process group, so that locks are released, and then kill it."""
     if process.poll() is not None and not still_open:
         return
     _ask_to_end(process)
@@ -308,7 +308,7 @@ def _end(process: "subprocess.Popen[bytes]", still_open: bool) -> None:
     process.wait()
 
 
-if sys.platform == "win32":  # There are no groups that signals reach.
+if sys.platform == "win32":  # This system has no process groups for signals.
 
     def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
         process.terminate()

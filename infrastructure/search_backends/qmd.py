@@ -1,4 +1,4 @@
-"""Questions in the language of QMD: typed lines, in which a text of a user can be nothing but words."""
+"""The search backend on QMD, and its query language, in which users' texts can only be words."""
 
 import os
 import re
@@ -41,10 +41,10 @@ from .qmd_answers import (
 )
 
 MOST_WORDS = 24
-"""Each is a search of its own."""
+"""Maximum number of words. Each word is a separate search."""
 MOST_PAIRED = 8
 MOST_CHARACTERS = 2_000
-"""Of a text that a vector is made of."""
+"""Maximum number of characters of a text for a vector search."""
 
 _WORD = re.compile(r"[^\W_]+")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
@@ -53,11 +53,12 @@ _MINUS = re.compile(r"(?<!\S)-+")
 
 
 def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
-    """A query document: a ``lex:`` line with all words, one for each two and one for each, since QMD
-    joins the words of a line by AND and adds up ranks over the lines. Empty where nothing can be found.
+    """Return a query document, or an empty text if there is nothing to search for.
 
-    Every word is quoted, so that none is an operator or the beginning of another. The conversation is
-    one of the words: the name of its folder stands in what is searched.
+    It has a ``lex:`` line with all words, one for each pair and one for each word, because QMD joins
+    the words of a line by AND and adds up the ranks of lines. Every word is quoted, so that none is an
+    operator or starts another query. The name of the conversation's folder is one of the words, because
+    it is in the searched text.
     """
     words = words_of(query)
     if not words:
@@ -72,13 +73,15 @@ def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
 
 
 def _twos(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Each two words that may stand in one message; what was cut from Chinese stands together anyway."""
+    """Yield each pair of words that may occur in one message. Pairs cut from Chinese occur together
+    anyway.
+    """
     if len(words) > 2:
         yield from combinations([w for w in words if not _IDEOGRAPHS.search(w)][:MOST_PAIRED], 2)
 
 
 def words_of(query: str) -> list[str]:
-    """What to look for, each once: words that say something, and each two characters of Chinese."""
+    """Return the distinct search words: content words, and each two characters of Chinese."""
     wanted = set(ask(query).tokens)
     words = (piece for word in _WORD.findall(_clean(query)) for piece in _pieces(word))
     said = [word for word in words if wanted.intersection(tokens_of(word))]
@@ -86,14 +89,14 @@ def words_of(query: str) -> list[str]:
 
 
 def plain(query: str) -> str:
-    """The question as one line without signs that mean something."""
+    """Return the query as one line without special characters."""
     return (
         _MINUS.sub("", _SPACE.sub(" ", _clean(query)))[:MOST_CHARACTERS].replace('"', " ").strip()
     )
 
 
 def _pieces(word: str) -> list[str]:
-    """Chinese has no blanks: each two characters that stand together, and what is Latin between."""
+    """Split Chinese, which has no spaces, into pairs of adjacent characters, and keep Latin parts."""
     pieces: list[str] = []
     end = 0
     for found in _IDEOGRAPHS.finditer(word):
@@ -109,29 +112,30 @@ def _clean(text: str) -> str:
 
 
 LEAST_VERSION = (2, 8)
-"""The oldest that was tried."""
+"""Oldest version that was tested."""
 COLLECTION = "refoldmessages"
 WAIT = 30.0
-"""Seconds that a deletion waits for a process that has it take in messages."""
+"""Seconds that a deletion waits for a process that is indexing messages."""
 MOST_UNFINISHED = 3
-"""How often it may run out of time while it takes in messages, before it counts as hanging."""
+"""Number of timeouts while indexing after which QMD counts as hanging."""
 OF_ALL = 500
-"""How many are asked for where those of one conversation are picked from the answer."""
+"""Number of hits to request if those of one conversation are selected from the answer."""
 
 logger = plain_logger(__name__)
 
 
 class Qmd:
-    """``SearchBackend`` over the command line of QMD, with files and an index in a folder beside the log.
+    """A ``SearchBackend`` on the command line of QMD, with files and an index next to the log.
 
-    The files are plain text, like the log that they are made from. Of several conversations, only one
-    process at a time brings them up to date.
+    The files are plain text, like the log itself. Only one process at a time updates them.
     """
 
     name = "qmd"
 
     def __init__(self, folder: Path, log: ConversationLog, *, like: Path, timeout: float) -> None:
-        """``like`` is the file of the log. ``timeout``: seconds for one question, with all that it needs."""
+        """Create the backend. ``like`` is the log file. ``timeout`` is the number of seconds for one
+        query.
+        """
         self._folder = folder
         self._files = MessageFiles(folder, log, like)
         self._like = like
@@ -141,12 +145,12 @@ class Qmd:
         self._program = ""
         self._rests = Rests(timeout)
         self._unfinished = 0
-        """How often in a row it did not get to the end of taking in messages."""
+        """Number of consecutive timeouts while indexing."""
 
     def find(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[BackendHit]:
-        """See ``SearchBackend``. ``vector`` and ``hybrid`` need the models of QMD: ``qmd pull``."""
+        """Search messages. The modes ``vector`` and ``hybrid`` need QMD's models: ``qmd pull``."""
         meaning = mode != "keyword"
         if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
             return ()
@@ -176,19 +180,19 @@ class Qmd:
         return with_scores(hits)[:limit]
 
     def drop(self) -> bool:
-        """See ``SearchBackend``."""
+        """Delete all files and the index, and return whether nothing is left."""
         with self._threads:
             return delete_all(self._folder, self._like)
 
     def close(self) -> None:
-        """See ``SearchBackend``."""
+        """Release nothing, because no program keeps running."""
         with self._threads:
             self._lock.close()
 
     def _asked(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[str]:
-        """The command and its arguments; empty where there is nothing to ask for."""
+        """Return the command with its arguments, or nothing if there is nothing to search for."""
         if mode == "vector":
             text = plain(query)
             number = limit if thread_id is None else OF_ALL
@@ -199,7 +203,7 @@ class Qmd:
         return ("query", "--no-rerank", f"-n{number}", "--json", "--", asked) if asked else ()
 
     def _be_ready(self, deadline: float) -> None:
-        """Find the program and see that it is new enough."""
+        """Find the program and check its version."""
         if self._program:
             return
         program = shutil.which("qmd")
@@ -229,7 +233,7 @@ class Qmd:
             raise
 
     def _caught_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
-        """Bring files and index up to date; returns conversations by the names of their folders."""
+        """Update files and index, and return the conversations by the names of their folders."""
         with self._lock.held():
             self._files.make("config", "index")
             try:
@@ -259,14 +263,14 @@ class Qmd:
         return state.threads
 
     def _index(self, deadline: float, threads: int, before: Mapping[str, int]) -> None:
-        """Have it take in what was written; ``before``: its index when the question came."""
+        """Let QMD index the written files. ``before`` has the index sizes at the start of the query."""
         known = any((self._folder / "config").iterdir())
         adding = ("collection", "add", str(self._files.place), "--name", COLLECTION)
         begun = time.monotonic()
         try:
             self._run(("update",) if known else (*adding, "--mask", "**/*.md"), deadline)
         except TimedOut as error:
-            # What came before may have left it hardly any time.
+            # Earlier steps may have left hardly any time.
             had_time = time.monotonic() - begun >= self._timeout / 2
             if had_time and sizes_in(self._folder / "index") == before:
                 raise TookNothingIn(str(error)) from error
@@ -293,7 +297,7 @@ class Qmd:
         return ran
 
     def _environment(self) -> Mapping[str, str]:
-        # Its models stay where its owner has them; of ours everything lies in the folder.
+        # Its models stay where the user has them; everything of refold is in the folder.
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")},
             "INDEX_PATH": str(self._folder / "index" / "index.sqlite"),
@@ -304,7 +308,7 @@ class Qmd:
 
 
 def delete_all(folder: Path, like: Path) -> bool:
-    """Delete everything that was handed to the program; whether nothing is left."""
+    """Delete all files and the index, and return whether nothing is left."""
     if not folder.exists() and not any(left_of(folder)):
         return True
     lock = _lock_of(folder, like, WAIT)

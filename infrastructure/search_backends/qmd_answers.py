@@ -1,4 +1,4 @@
-"""When QMD hangs: what is said of it, by the command that hung, and for how long it is left alone."""
+"""Parse QMD's answers and errors, and pause QMD after it hangs."""
 
 import time
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from refold.application.ports.search_backend import BackendHit
 from .programs import Ran, TimedOut, place_in
 
 REST = 300.0
-"""Seconds for which it is left alone after it hung."""
+"""Seconds of a pause after a hang."""
 
 
 class TookNothingIn(TimedOut):
-    """It did not end in time, and its index is as it was before."""
+    """A timeout that left the index unchanged."""
 
 
 class _Rest(NamedTuple):
@@ -27,27 +27,27 @@ class _Rest(NamedTuple):
 
 
 class Rests:
-    """The rests of a program, for questions by words and for those by meaning."""
+    """The pauses of a program, separate for word searches and searches by meaning."""
 
     def __init__(self, timeout: float) -> None:
-        """``timeout``: the seconds that it had."""
+        """Create pauses. ``timeout`` is the number of seconds of the search that hung."""
         self._timeout = timeout
         self._resting: dict[bool, _Rest] = {}
 
     def refuse(self, *, meaning: bool) -> None:
-        """Refuse a question while it is left alone.
+        """Reject a query during a pause.
 
         Raises:
-            BackendError: why it is.
+            BackendError: the reason of the pause.
         """
         resting = self._resting.get(meaning)
         if resting is not None and time.monotonic() < resting.until:
             raise resting.error
 
     def begin(self, hung: TimedOut, *, meaning: bool) -> BackendError:
-        """Leave it alone from now on; returns what is to be told. ``hung`` holds the command.
+        """Start a pause and return the error to raise. ``hung`` has the command.
 
-        What hangs without a model would hang whatever is asked.
+        A command that hangs without a model would hang for every query.
         """
         command = str(hung)
         of_model = _asks_model(command, meaning=meaning)
@@ -68,8 +68,8 @@ class Rests:
 
 
 def sizes_in(folder: Path) -> dict[str, int]:
-    """The sizes of the files of an index, by name: where they differ, something was taken in."""
-    # What SQLite shares between its readers is there as soon as somebody reads.
+    """Return the sizes of an index's files by name. A difference shows that messages were indexed."""
+    # SQLite creates its shared-memory file as soon as a reader opens the index.
     files = (path for path in folder.glob("*") if not path.name.endswith("-shm"))
     return {path.name: path.stat().st_size for path in files}
 
@@ -80,9 +80,9 @@ def _asks_model(command: str, *, meaning: bool) -> bool:
 
 INSTALL = "npm install -g @tobilu/qmd, with Node 22 or newer"
 NOT_STARTED = (126, 127)
-"""How a shell ends that cannot start what a script wants."""
+"""Exit statuses of a shell that cannot start a script's program."""
 CRASHED = (139, 134, -11, -6)
-"""How a process ends that touched memory that is not its own."""
+"""Exit statuses of a process that crashed on invalid memory access or an abort."""
 
 
 class _Row(BaseModel):
@@ -94,7 +94,7 @@ _ROWS = TypeAdapter(list[_Row])
 
 
 def why_failed(command: str, ran: Ran) -> str:
-    """What is to be said of a call that ended badly."""
+    """Return the message for a failed command."""
     said = " ".join((ran.err or ran.out).split())[-300:]
     if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
         return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
@@ -104,16 +104,15 @@ def why_failed(command: str, ran: Ran) -> str:
 
 
 def not_started(why: str) -> str:
-    """What is to be said of a program that cannot be started."""
+    """Return the message for a program that cannot be started."""
     return f"qmd cannot be started: {why}; reinstall it: {INSTALL}; or use search_backend='builtin'"
 
 
 def hits_in(answer: Ran, threads: Mapping[str, str]) -> list[BackendHit]:
-    """The messages that it found, of these conversations by the names of their folders; those with a
-    score of 0 as well.
+    """Return the found messages of these conversations, including those with a score of 0.
 
     Raises:
-        BackendError: it is no answer.
+        BackendError: the output is not an answer of QMD.
     """
     hits: list[BackendHit] = []
     for row in _rows(answer):
@@ -125,15 +124,15 @@ def hits_in(answer: Ran, threads: Mapping[str, str]) -> list[BackendHit]:
 
 
 def with_scores(hits: list[BackendHit]) -> list[BackendHit]:
-    """The same hits, with scores by their order where one has none."""
+    """Return the hits with scores. If all scores are 0, they are derived from the order."""
     if all(hit.score for hit in hits):
         return hits
-    # In small collections scores are 0, while the order is right.
+    # In small collections all scores are 0, but the order is right.
     return [hit._replace(score=1 / (rank + 1)) for rank, hit in enumerate(hits)]
 
 
 def _rows(answer: Ran) -> list[_Row]:
-    """The array that it printed, whatever stands before it."""
+    """Parse the printed array after any leading output."""
     begin = answer.out.find("[")
     try:
         return _ROWS.validate_json(answer.out[begin:] if begin >= 0 else "")

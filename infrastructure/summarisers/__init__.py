@@ -1,1 +1,1 @@
-"""Adapters of the Summariser port: one by a model, one by code alone."""
+"""Adapters of the Summariser port: some use a model, one uses code only."""

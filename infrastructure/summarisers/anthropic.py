@@ -1,4 +1,4 @@
-"""A summariser that asks a model through the Anthropic Messages API."""
+"""A summariser that uses a model of the Anthropic Messages API."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -36,28 +36,27 @@ if TYPE_CHECKING:
     import anthropic
 
 DEFAULT_MODEL = "claude-haiku-5-5"
-"""The newest small model: window 1,000,000 tokens, output up to 128,000 (public model table)."""
+"""Newest small model: a window of 1,000,000 tokens and up to 128,000 tokens of output."""
 
 _MOST_TOPICS = 30
-"""Names that are read of an answer: half of these were asked for."""
+"""Maximum number of topics read from an answer. The prompt asks for half as many."""
 
 logger = plain_logger(__name__)
 
 
 class AnthropicSummariser:
-    """Writes summaries with a model of the Anthropic Messages API.
+    """A summariser that uses a model of the Anthropic Messages API.
 
-    ``model``: may differ from the conversation's. Without it the model is asked that answers in the
-    conversation (``context(model=…)``, ``open(model=…)``), or else ``DEFAULT_MODEL``. Where it cannot be
-    used (unknown, not allowed, too small), the one that answers, or ``fallback_model``, is asked once
-    instead (requirement D9). ``client``: yours to configure
-    and close; without one, a client is made for each call from the environment. ``timeout``: seconds
-    for one call. ``result_limit``: characters kept of one tool result in the prompt. ``window``: of
-    the model, where it is not the known one. ``counter``: measures requests before they are sent.
+    ``model`` may differ from the conversation's model. Without it, the model of the conversation
+    (``context(model=…)``, ``open(model=…)``) or else ``DEFAULT_MODEL`` is used. If a model cannot be
+    used (unknown, not allowed, too small), the conversation's model or ``fallback_model`` is tried once
+    instead. ``client`` is configured and closed by the caller; without one, a client is created for
+    each call from the environment. ``timeout`` is the number of seconds for one call. ``result_limit``
+    is the maximum number of characters of a tool result in the prompt. ``window`` overrides the known
+    window of the model. ``counter`` measures requests before they are sent.
 
-    Every call is made once: ``retrying`` asks again where trouble passes. A truncated answer is not
-    such trouble: the room is already half again the limit, so a longer text would be refused for its
-    length.
+    Every call is made once; ``retrying`` repeats it after temporary errors. A truncated answer is not
+    one: the output may be half again as long as the limit, so a longer text would be rejected.
     """
 
     def __init__(
@@ -88,16 +87,16 @@ class AnthropicSummariser:
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """Model that writes the summaries."""
         return self._model
 
     @property
     def window(self) -> int:
-        """What one request and its answer may have together, in tokens."""
+        """Maximum tokens of a request and its answer together."""
         return self._window
 
     def for_models(self, asked: str | None, answering: str | None) -> "AnthropicSummariser":
-        """Return a summariser like this one that asks ``asked``, else its own model, else ``answering``."""
+        """Return a summariser like this one for ``asked``, or else its own model, or else ``answering``."""
         own = own_name(answering)
         other = AnthropicSummariser.__new__(AnthropicSummariser)
         other.__dict__.update(self.__dict__)
@@ -109,21 +108,21 @@ class AnthropicSummariser:
 
     @property
     def prompt_fingerprint(self) -> str:
-        """Names the prompt's wording; see ``prompt.prompt_fingerprint``."""
+        """Fingerprint of the prompt's wording; see ``prompt.prompt_fingerprint``."""
         return prompt_fingerprint(self._result_limit)
 
     def measure(self, request: SummaryRequest) -> int:
-        """The tokens of the prompt as it would be sent, and of the answer it leaves room for."""
+        """Return the tokens of the prompt as sent, plus the room for the answer."""
         prompt = build_prompt(request, self._result_limit)
         texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
         return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Ask for a summary; only a text that ended by itself is returned.
+        """Request a summary. Only a completed text is returned.
 
         Raises ``SummariserError`` with one of these reasons: authentication, permission, not_found,
         bad_request, too_large, truncated, refused, empty, bad_answer, rate_limited, overloaded,
-        server_error, timeout, connection. Cancellation passes through.
+        server_error, timeout, connection. Cancellation is not caught.
         """
         try:
             return await self._draft(request, self._model)
@@ -140,7 +139,7 @@ class AnthropicSummariser:
         return replace(draft, attempts=draft.attempts + 1)
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
-        """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""
+        """Ask the model for notes on these messages; see ``ModelNotes``."""
         return await self._notes.take(request)
 
     def _instead(self, error: SummariserError) -> str | None:
@@ -180,7 +179,7 @@ class AnthropicSummariser:
 
 
 def _complete_text(answer: Answer) -> str:
-    """The text of an answer that ended by itself; whether it is a good one is not judged here."""
+    """Return the text of a completed answer. Its quality is not judged here."""
     if answer.stop_reason not in ("end_turn", "stop_sequence"):
         raise stopped(answer.stop_reason)
     text = answer.text()

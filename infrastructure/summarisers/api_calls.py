@@ -1,4 +1,4 @@
-"""What can go wrong in a call of the Messages API: why, how long to wait, what to do."""
+"""Calls of the Messages API, and their errors: reason, time to wait and advice."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -41,7 +41,7 @@ _NEXT = {
     "timeout": "Try again, raise timeout=, or summarise fewer messages at once.",
 }
 
-# Of 400 errors, by ``error.details.error_code``.
+# Reasons of 400 errors, by ``error.details.error_code``.
 _CODES = {
     "compaction_signature_invalid": "bad_block",
     "compaction_content_mismatch": "bad_block",
@@ -53,13 +53,13 @@ _CODES = {
 
 
 def failed(reason: str, detail: str, *, retry_after: float | None = None) -> SummariserError:
-    """The error of the port after one call: the reason, what was said, and what to do next."""
+    """Return the error of the port after one call: the reason, the server's message and advice."""
     message = f"no summary: {detail}. {_NEXT[reason]}"
     return SummariserError(reason, message, retry_after=retry_after)
 
 
 def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> SummariserError:
-    """The failure behind an exception of the SDK or of what it stands on, without credentials."""
+    """Convert an exception of the SDK or its transport to an error without credentials."""
     import anthropic
 
     match error:
@@ -98,17 +98,18 @@ def _bad_request(body: object, said: str) -> str:
         case {"error": {"details": {"error_code": str(code)}}} if code in _CODES:
             return _CODES[code]
         case _ if "too long" in said.lower():
-            # The API has no code of its own for a prompt that exceeds the window.
+            # The API has no error code for a prompt that exceeds the window.
             return "too_large"
         case _ if "compaction" in said.lower():
-            # Nor for a model or platform without compaction: it takes the parameter for an unknown one.
+            # Nor one for a model or platform without compaction, which rejects the parameter as
+            # unknown.
             return "unsupported"
         case _:
             return "bad_request"
 
 
 def _told(body: object) -> tuple[str, str]:
-    """Kind and message of an error body, empty where it has none."""
+    """Return type and message of an error response. Missing ones are empty."""
     match body:
         case {"error": {"type": str(kind), "message": str(said)}}:
             return kind, said[:1_000]
@@ -117,9 +118,9 @@ def _told(body: object) -> tuple[str, str]:
 
 
 def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
-    """Raise if a key cannot be sent at all, which a line break at its end does to it.
+    """Raise if a key cannot be sent at all, for example because it ends with a line break.
 
-    The transport would quote the key in its error.
+    The error of the transport would contain the key.
     """
     for secret in (client.api_key, client.auth_token):
         if secret and not is_sendable(secret):
@@ -128,23 +129,24 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
-    """The text without the client's credentials, should a server have echoed them."""
+    """Return the text without the client's credentials, which a server may have echoed."""
     return redacted(text, (client.api_key, client.auth_token))
 
 
-# Newer models think before they write unless told otherwise, each in its own way, and what they
-# think counts as output. So room for it is added instead of a setting that half of them refuse.
+# Newer models think before they answer unless configured otherwise, each in its own way, and
+# thinking counts as output. So extra room is reserved instead of a setting that half of them
+# reject.
 _THINKING_ROOM = 8_192
 
 TIMEOUT = 180.0
-"""Seconds for one call: three of them end before a compaction counts as abandoned."""
+"""Seconds for one call. Three calls finish before a compaction counts as abandoned."""
 
 
 def window_of(model: str, window: int | None) -> int:
-    """The window of a summariser's model in tokens: as given, or what is known for the model.
+    """Return the window of a model in tokens: the given one, or the known one.
 
     Raises:
-        ValueError: the model is blank, or the window is no size.
+        ValueError: the model is blank, or the window is not a valid size.
     """
     if not model.strip():
         raise ValueError("model is blank: name one, or leave it out for the default")
@@ -154,20 +156,20 @@ def window_of(model: str, window: int | None) -> int:
 
 
 def own_name(model: str | None) -> str | None:
-    """Return a model of Anthropic by the name that the API knows; None for any other."""
+    """Return the API name of a model of Anthropic, or None for another model."""
     name = model.rpartition("/")[2] if model else ""
     return name if name.lower().startswith("claude-") else None
 
 
 class Answer(BaseModel):
-    """What is read of an answer; the SDK builds its own classes without checking the shape."""
+    """The fields that are read from an answer. The SDK builds its own classes without validation."""
 
     content: list[dict[str, Any]]
     model: str | None = None
     stop_reason: str | None = None
 
     def text(self) -> str:
-        """All its text blocks together."""
+        """Return the text of all text blocks, joined."""
         texts = (block.get("text") for block in self.content if block.get("type") == "text")
         return "".join(text for text in texts if isinstance(text, str)).strip()
 
@@ -178,20 +180,20 @@ class _Body(Protocol):
 
 
 class RawResponse(Protocol):
-    """What is needed of the SDK's raw responses."""
+    """The part of the SDK's raw responses that is used."""
 
     @property
     def http_response(self) -> _Body:
-        """As the transport gave it."""
+        """Response of the transport."""
         ...
 
 
 class MessagesApi:
     """A client of the Messages API for one summariser.
 
-    ``client``: the user's own to configure and close; without one, a client is made for each call from
-    the environment, so that a summariser can be used from several event loops. ``timeout``: seconds for
-    one call. The SDK's own retries are switched off: see ``retrying``.
+    ``client`` is configured and closed by the caller. Without one, a client is created for each call
+    from the environment, so that several event loops can share a summariser. ``timeout`` is the number
+    of seconds for one call. The SDK's own retries are disabled; see ``retrying``.
     """
 
     def __init__(self, client: "anthropic.AsyncAnthropic | None", timeout: float) -> None:
@@ -203,10 +205,10 @@ class MessagesApi:
     async def answer(
         self, ask: Callable[["anthropic.AsyncAnthropic"], Awaitable[RawResponse]]
     ) -> Answer:
-        """The answer to one call.
+        """Make one call and return its answer.
 
-        Raises ``SummariserError``: without a cause, since the SDK's error holds the request, and with
-        it the key. Cancellation passes through.
+        Raises ``SummariserError`` without a cause, because the SDK's error contains the request and
+        with it the key. Cancellation is not caught.
         """
         async with self._connected() as client:
             body = await self._body(client, ask)
@@ -225,7 +227,7 @@ class MessagesApi:
 
         refuse_unusable_key(client)
         try:
-            # The SDK's timeout is for each read; this one bounds the whole call.
+            # The SDK's timeout applies to each read; this one limits the whole call.
             async with asyncio.timeout(self.timeout):
                 return (await ask(client)).http_response.content
         except (anthropic.AnthropicError, OSError, ValueError, TypeError) as error:
@@ -236,7 +238,7 @@ class MessagesApi:
         if self._client is not None:
             yield self._client.with_options(max_retries=0)
             return
-        # The import takes seconds; the conversation's own turn must not wait for it.
+        # The import takes seconds, which the conversation's own turn must not wait for.
         await asyncio.to_thread(_import_sdk)
         import anthropic
 
@@ -249,7 +251,7 @@ class MessagesApi:
 
 
 def stopped(reason: str | None) -> SummariserError:
-    """The error behind a stop reason with which no summary ends."""
+    """Return the error for a stop reason of an incomplete summary."""
     match reason:
         case "max_tokens":
             return failed("truncated", "the answer ran into max_tokens")
@@ -262,10 +264,10 @@ def stopped(reason: str | None) -> SummariserError:
 
 
 def output_room(limit_tokens: int, window: int | None = None) -> int:
-    """The ``max_tokens`` of a call: half again the limit, and room for thinking; less in a small window.
+    """Return ``max_tokens``: half again the limit plus room for thinking, or less in a small window.
 
-    Half again, because the limit is measured by a local estimate and models count the same text
-    up to a third higher.
+    Half again, because the limit is a local estimate, and models count the same text up to a third
+    higher.
     """
     thinking = _THINKING_ROOM if window is None else min(_THINKING_ROOM, window // 4)
     return limit_tokens * 3 // 2 + thinking

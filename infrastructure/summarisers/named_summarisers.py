@@ -1,4 +1,4 @@
-"""Asks a summariser again, with growing delay, while its trouble is one that passes."""
+"""Retry a summariser after temporary errors, and create the summarisers that settings can name."""
 
 import asyncio
 import os
@@ -33,13 +33,13 @@ from .api_calls import TIMEOUT
 from .server_compaction import ServerCompactionSummariser
 
 TRIES = 3
-"""Requirement D6."""
+"""Maximum number of attempts."""
 LONGEST_WAIT = 60.0
-"""Seconds. Who asks for more is not waited for: the conversation goes on without."""
+"""Maximum seconds to wait before a retry. If the API asks for more, the summariser fails."""
 
 
 class _Counted(Protocol):
-    """A draft that says how often it was asked for."""
+    """A draft that has a number of attempts."""
 
     @property
     def attempts(self) -> int: ...
@@ -66,9 +66,9 @@ def retrying(
     sleep: Sleep = asyncio.sleep,
     each: Callable[[Summariser], Summariser] = _as_it_is,
 ) -> Summariser:
-    """``summariser``, asked up to ``tries`` times in all; one that tries again already does as before.
+    """Return ``summariser`` with up to ``tries`` attempts. One that already retries is returned unchanged.
 
-    ``each`` is asked in its place at every try: made of the summariser itself, to see each call.
+    ``each`` wraps the summariser for every single attempt, for example to observe each call.
     """
     if tries < 1:
         raise ValueError(f"tries is {tries}: it counts the first call, so 1 or more")
@@ -80,11 +80,10 @@ def retrying(
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Asks a summariser again after a passing trouble.
+    """A wrapper that retries a summariser after temporary errors.
 
-    Only a ``SummariserError`` with one of the ``PASSING`` reasons is tried again, unless the other
-    side asks to be left alone for longer than ``LONGEST_WAIT``. The draft and the last error count
-    all calls.
+    It retries only after a ``SummariserError`` with one of the ``PASSING`` reasons, and not if the API
+    asks to wait for longer than ``LONGEST_WAIT``. The draft and the last error count all calls.
     """
 
     tries: int
@@ -92,11 +91,11 @@ class Retries:
     sleep: Sleep
 
     async def __call__(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
-        """Ask, and ask again."""
+        """Call the summariser, and retry after temporary errors."""
         return await self._tried(lambda: behind.summarise(request))
 
     async def for_notes(self, behind: TakeNotes, request: NotesRequest) -> NotesDraft:
-        """The same for notes."""
+        """Request notes in the same way."""
         return await self._tried(lambda: behind(request))
 
     async def _tried(self, ask: Callable[[], Awaitable[Draft]]) -> Draft:
@@ -149,10 +148,10 @@ def anthropic_summariser(
     answering: str | None = None,
     timeout: float = TIMEOUT,
 ) -> Summariser:
-    """The summariser of this name; ``retrying`` makes it try again.
+    """Return the summariser with this name, without retries (see ``retrying``).
 
-    ``model``: the one that is asked for summaries. ``answering``: the conversation's own: it is asked
-    where no other is named, or the other cannot be used (requirement D9).
+    ``model`` writes the summaries. ``answering`` is the conversation's own model, which is used if no
+    other is named or the other cannot be used.
     """
     made: AnthropicSummariser | ServerCompactionSummariser
     if name == "anthropic":
@@ -163,7 +162,7 @@ def anthropic_summariser(
 
 
 def warn_without_key(name: str) -> None:
-    """Warn where a summariser of the Messages API was chosen and nothing says how to authenticate."""
+    """Warn if a summariser of the Messages API is chosen without credentials."""
     if any(os.environ.get(variable) for variable in _CREDENTIALS) or _has_profile():
         return
     warn_of_missing_key(
@@ -172,7 +171,7 @@ def warn_without_key(name: str) -> None:
 
 
 def _has_profile() -> bool:
-    """Whether the SDK may find credentials in files of its own."""
+    """Return whether the SDK may find credentials in its own files."""
     folder = os.environ.get("ANTHROPIC_CONFIG_DIR")
     places = (Path(folder) if folder else Path.home() / ".config" / "anthropic",)
     return any(place.exists() for place in places)

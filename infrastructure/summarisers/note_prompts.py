@@ -1,4 +1,4 @@
-"""The prompt for durable notes: what a model is asked, word for word, and how its answer is read."""
+"""The prompt for durable notes, and the parser of its answers."""
 
 import asyncio
 import re
@@ -18,7 +18,7 @@ from .quoted_messages import Passage, mark_for, passages, quote, transcript, wit
 
 NOTES_VERSION = 1
 NO_REPLY = "NO_REPLY"
-"""What a model answers where there is nothing to save (requirement C1)."""
+"""Answer of a model that has nothing to save."""
 
 _SYSTEM = f"""\
 You keep the long-term memory of a working agent. You receive a part of its conversation that is about \
@@ -73,7 +73,7 @@ _NOTHING = re.compile(rf"\W*{NO_REPLY}\W*", re.IGNORECASE)
 
 
 def notes_prompt(pieces: Sequence[Passage], most: int) -> Prompt:
-    """The prompt for these passages: equal ones give equal prompts, byte for byte."""
+    """Return the prompt for these passages. Equal passages give identical prompts."""
     mark = mark_for([text for piece in pieces for text in (piece.label, piece.text)])
     parts = (
         _OPENING.format(mark=mark, most=most),
@@ -84,15 +84,13 @@ def notes_prompt(pieces: Sequence[Passage], most: int) -> Prompt:
 
 
 def notes_fingerprint() -> str:
-    """Names the wording: ``notes-prompt-{version}-{16 hexadecimal digits}``."""
+    """Return the fingerprint of the wording: ``notes-prompt-{version}-{16 hexadecimal digits}``."""
     fixed = {"version": NOTES_VERSION, "texts": [_SYSTEM, _OPENING, _CLOSING]}
     return f"notes-prompt-{NOTES_VERSION}-{digest_of(fixed)}"
 
 
 def read_notes(answer: str) -> tuple[Note, ...] | None:
-    """The notes of an answer; empty where the model says that there is nothing, None where it says
-    something else.
-    """
+    """Parse the notes of an answer. Return an empty tuple for ``NO_REPLY``, or None for an invalid answer."""
     if not answer.strip() or _NOTHING.fullmatch(answer):
         return ()
     notes = tuple(_notes(answer))
@@ -112,20 +110,22 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 MOST_CALLS = 4
-"""Of one flush; what that leaves no room for is shown shorter, and then the newest of it alone."""
+"""Maximum calls of one flush. If passages do not fit, they are cut, and in the end only the newest are
+sent.
+"""
 ANSWER_TOKENS = 3_000
 _SLACK = 1.2
-"""Sizes are estimates: they are multiplied by this before they are compared with a window."""
+"""Safety factor for estimated sizes that are compared with a window."""
 _RESULT = 1_500
-"""Characters of a tool's result or input: what lasts was mostly said."""
+"""Maximum characters of a tool result or input. Lasting facts are mostly in what people said."""
 _LENGTHS = (12_000, 3_000, 800)
-"""Characters of one passage, tried one after the other until ``MOST_CALLS`` are enough."""
+"""Maximum characters of one passage, tried in order until ``MOST_CALLS`` are enough."""
 
 Portion = Sequence[Passage]
 
 
 class ModelNotes:
-    """Asks one model for notes. ``window``: of that model, in tokens."""
+    """A request for notes to one model. ``window`` is that model's window in tokens."""
 
     def __init__(self, api: MessagesApi, model: str, window: int, counter: TokenCounter) -> None:
         self._api = api
@@ -134,10 +134,10 @@ class ModelNotes:
         self._counter = counter
 
     async def take(self, request: NotesRequest) -> NotesDraft:
-        """Ask, portion by portion.
+        """Request notes, one call for each portion of the messages.
 
-        Raises ``SummariserError`` with a reason of ``AnthropicSummariser``; what other portions gave is
-        lost then.
+        Raises ``SummariserError`` with a reason of ``AnthropicSummariser``. The notes of other portions
+        are lost in this case.
         """
         notes: list[Note] = []
         model, stop_reason, calls = self._model, None, 0
@@ -160,7 +160,7 @@ class ModelNotes:
         )
 
     def measure(self, prompt: Prompt) -> int:
-        """The tokens of a prompt as it would be sent, and of the answer that it leaves room for."""
+        """Return the tokens of a prompt as sent, plus the room for the answer."""
         texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
         return texts + 2 * MESSAGE_FRAME + output_room(ANSWER_TOKENS, self._window)
 

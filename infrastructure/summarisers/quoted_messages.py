@@ -1,4 +1,4 @@
-"""Renders messages as quoted data: text that cannot end its quotation or pose as a line of ours."""
+"""Render messages as quoted data, which cannot end its quotation or imitate a line of the prompt."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from refold.domain.text_cuts import ends
 from refold.domain.value import Value
 
 RESULT_LIMIT = 20_000
-"""Characters kept of one tool result, tool input or unknown block."""
+"""Maximum characters of one tool result, tool input or unknown block."""
 
 _MARK_LENGTH = 16
 _CUT_RESERVE = 60
@@ -21,22 +21,22 @@ _PICTURES = frozenset({"image", "image_url", "input_image"})
 
 
 class Passage(Value, frozen=True):
-    """A piece of quoted text under a label of our own."""
+    """A piece of quoted text under a label of the prompt."""
 
     label: str
-    """One line that says what the text is; names taken from the source stand in it as JSON."""
+    """One line that describes the text. Names from the source appear in it as JSON."""
     text: str
 
 
 def well_formed(text: str) -> str:
-    """The text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+    """Join surrogate pairs, and replace lone surrogates with U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def without_middle(text: str, limit: int | None) -> str:
-    """The text in at most ``limit`` characters, if any: its head (two thirds), a marker, its tail.
+    """Cut a text to ``limit`` characters, if there is a limit: head (two thirds), marker, tail.
 
-    The marker counts towards the limit and says how many characters are missing.
+    The marker counts towards the limit and gives the number of missing characters.
     """
     if limit is None or len(text) <= limit:
         return text
@@ -47,10 +47,11 @@ def without_middle(text: str, limit: int | None) -> str:
 
 
 def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> Iterator[Passage]:
-    """The messages as labelled pieces, in order; every message has at least its own label.
+    """Yield the messages as labelled pieces, in order. Every message has at least its own label.
 
-    Thinking is left out: it is bound to the place where it was written. Blank texts are left out.
-    What people and models said is never cut; tool traffic is, at ``limit`` characters a piece.
+    Thinking is left out, because it is bound to the place where it was written. Blank texts are left
+    out. Tool traffic is cut to ``limit`` characters per piece, but what people and models said never
+    is.
     """
     for source in messages:
         head = f"message {source.position} {_speaker(source.message)}"
@@ -66,7 +67,7 @@ def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> It
 def given_in_part(
     messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT
 ) -> tuple[GivenInPart, ...]:
-    """Return the messages that ``passages`` cuts, with how many of their characters are left."""
+    """Return the messages that ``passages`` cuts, with the number of characters that are left."""
     found: list[GivenInPart] = []
     for source in messages:
         whole = [
@@ -88,10 +89,10 @@ def given_in_part(
 
 
 def mark_for(texts: Sequence[str]) -> str:
-    """A short name that occurs in none of the texts: the same for the same texts, always.
+    """Return a short name that occurs in none of the texts, always the same for the same texts.
 
-    It is a digest of the texts, so none of them can have been written to hold it; and if one
-    does all the same, the next is tried.
+    It is a digest of the texts, so that no text can be written to contain it. If one does nevertheless,
+    the next candidate is used.
     """
     digest = hashlib.sha256()
     for text in texts:
@@ -107,12 +108,12 @@ def mark_for(texts: Sequence[str]) -> str:
 
 
 def quote(name: str, mark: str, body: str) -> str:
-    """The body between an opening and a closing line that carry the mark."""
+    """Return the body between an opening and a closing line with the mark."""
     return f"<{name}-{mark}>\n{body}\n</{name}-{mark}>"
 
 
 def transcript(pieces: Iterable[Passage], mark: str) -> str:
-    """The pieces one below the other, each under ``[mark label]``."""
+    """Return the pieces in order, each under ``[mark label]``."""
     return "\n".join(f"[{mark} {piece.label}]\n{piece.text}" for piece in pieces)
 
 
@@ -163,7 +164,7 @@ def _part(part: object) -> str:
 
 
 def _name(value: object) -> str:
-    """A name from the source, on one line: what breaks lines is escaped."""
+    """Return a name from the source on one line, with line breaks escaped."""
     return json.dumps(without_middle(well_formed(str(value)), 200))
 
 
@@ -172,6 +173,6 @@ def _json(value: object) -> str:
 
 
 def _speaker(message: Message) -> str:
-    """The role, and who wrote it where that is known not to be a person."""
+    """Return the role, and the author if it is known not to be a person."""
     by_program = message.author in ("program", "tool")
     return f"{message.role} (written by a {message.author})" if by_program else message.role

@@ -1,4 +1,4 @@
-"""A summariser that lets the Anthropic Messages API compact: it returns a signed block."""
+"""A summariser that uses server-side compaction of the Anthropic Messages API. It returns a signed block."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from anthropic.types.beta import BetaMessageParam
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
-"""The smallest of the newest models that compact on the server."""
+"""Smallest of the newest models with server-side compaction."""
 
 _VERSION = 2
 _LONGEST_PARTS = {"ledger": 2_500, "focus": 4_000, "refusal": 1_500}
-"""Characters of each quoted part: the API takes instructions of at most 16,384."""
+"""Maximum characters of each quoted part. The API accepts instructions of up to 16,384."""
 
 _TASKS = {
     "history": """\
@@ -68,16 +68,16 @@ logger = plain_logger(__name__)
 
 
 class ServerCompactionSummariser:
-    """Summaries by on-demand compaction of the Messages API (beta ``compact-2026-09-04``).
+    """A summariser on on-demand compaction of the Messages API (beta ``compact-2026-09-04``).
 
-    The API's answer is a signed block. It is kept as it came beside its text, and opens every later
-    request to a model that takes it. A block of before is sent back as the first block, so that the
-    new one stands for it too; any other summary is sent as text. Where the API accepts a block of
-    before no more, its text is sent instead, once.
+    The API answers with a signed block. The block is stored unchanged next to its text, and begins
+    every later request to a model that accepts it. An earlier block is sent back as the first block, so
+    that the new one covers it too; any other summary is sent as text. If the API no longer accepts an
+    earlier block, its text is sent instead, once.
 
-    ``model``: one that compacts; without it the model that answers in the conversation, if that does, or
-    else ``DEFAULT_MODEL``. Requests of other models may carry the block as well. ``client``,
-    ``timeout``, ``window`` and ``counter`` are those of ``AnthropicSummariser``.
+    ``model`` is a model with compaction. Without it, the conversation's model is used if it has
+    compaction, or else ``DEFAULT_MODEL``. Requests to other models may include the block as well.
+    ``client``, ``timeout``, ``window`` and ``counter`` are those of ``AnthropicSummariser``.
     """
 
     def __init__(
@@ -104,21 +104,21 @@ class ServerCompactionSummariser:
 
     @property
     def signs(self) -> bool:
-        """True: two signed blocks cannot be joined."""
+        """True, because two signed blocks cannot be merged."""
         return True
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """Model that writes the summaries."""
         return self._model
 
     @property
     def window(self) -> int:
-        """What one request and its answer may have together, in tokens."""
+        """Maximum tokens of a request and its answer together."""
         return self._window
 
     def for_models(self, asked: str | None, answering: str | None) -> "ServerCompactionSummariser":
-        """Return a summariser like this one that asks ``asked``, else its own model, else ``answering``."""
+        """Return a summariser like this one for ``asked``, or else its own model, or else ``answering``."""
         own = own_name(answering)
         compacts = own if takes_signed_summaries(own) else None
         other = ServerCompactionSummariser.__new__(ServerCompactionSummariser)
@@ -129,17 +129,18 @@ class ServerCompactionSummariser:
         return other
 
     def measure(self, request: SummaryRequest) -> int:
-        """The tokens of messages and instructions as they would be sent, and of the answer's room."""
+        """Return the tokens of messages and instructions as sent, plus the room for the answer."""
         turns = _rendered(request)
         sent = sum(self._counter.count_message(_message(turn)).total for turn in turns)
         instructions = self._counter.count_text(instructions_for(request))
         return sent + instructions + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Have the messages compacted.
+        """Compact the messages on the server.
 
-        Raises ``SummariserError`` with a reason of ``AnthropicSummariser``, or: unsupported (the model
-        or platform does not compact), bad_block (the API does not accept the block of before).
+        Raises ``SummariserError`` with a reason of ``AnthropicSummariser``, or with one of these:
+        unsupported (the model or platform has no compaction), bad_block (the API rejects the earlier
+        block).
         """
         try:
             return await self._draft(request)
@@ -157,7 +158,7 @@ class ServerCompactionSummariser:
         return replace(draft, attempts=draft.attempts + 1)
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
-        """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""
+        """Ask the model for notes on these messages; see ``ModelNotes``."""
         return await self._notes.take(request)
 
     async def _draft(self, request: SummaryRequest) -> SummaryDraft:
@@ -192,7 +193,7 @@ class ServerCompactionSummariser:
 
 
 def instructions_for(request: SummaryRequest) -> str:
-    """The instructions that replace the API's own: what a summary is, and what is quoted for it."""
+    """Return instructions that replace the API's own: the form of a summary, and the quoted parts."""
     given = given_parts(request)
     parts = {
         name: without_middle(given[name], most)
@@ -212,7 +213,7 @@ def instructions_for(request: SummaryRequest) -> str:
 
 
 def instructions_fingerprint() -> str:
-    """Names the wording: ``server-compaction-{version}-{16 hexadecimal digits}``."""
+    """Return the fingerprint of the wording: ``server-compaction-{version}-{16 hexadecimal digits}``."""
     kinds = (
         SummaryRequest(messages=(), part="history"),
         SummaryRequest(messages=(), part="turn_prefix"),
@@ -237,7 +238,7 @@ def _message(turn: Turn) -> Message:
 
 
 def _compaction_block(answer: Answer) -> Block:
-    """The block of an answer that is one, as it came: every field is signed or checked."""
+    """Return the compaction block of an answer unchanged, because every field is signed or checked."""
     blocks = [block for block in answer.content if block.get("type") == "compaction"]
     if answer.stop_reason == "end_turn" and not answer.content:
         raise failed("empty", "the call ended without a summary")

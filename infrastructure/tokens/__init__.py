@@ -1,1 +1,1 @@
-"""Token counters: an estimator for every append, and the Messages API's own count for a whole request."""
+"""Token counters: a fast estimator, and the Messages API's own count for a whole request."""

@@ -1,4 +1,4 @@
-"""Counts whole requests with the Messages API's own endpoint, and corrects local estimates by it."""
+"""Count whole requests with the endpoint of the Messages API, and correct local estimates accordingly."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     import anthropic
 
 HIGHEST_FACTOR = 2.0
-"""An answer further off than this speaks of a request that the estimate did not see whole."""
+"""Maximum correction factor. A larger one shows that the estimate did not cover the whole request."""
 
 LEAST_ESTIMATE = 500
-"""Requests estimated below this teach nothing: frames and preambles outweigh the texts."""
+"""Minimum estimate of a request that changes the factor. In smaller ones, frames and preambles outweigh
+texts.
+"""
 
 _CHECK_REQUEST = "Check ANTHROPIC_API_KEY and the messages"
 _NEXT = {
@@ -34,11 +36,12 @@ _NEXT = {
 
 
 class AnthropicTokenCounter:
-    """A ``TokenCounter`` whose estimates are scaled by what the endpoint last said.
+    """A ``TokenCounter`` whose estimates are scaled by the endpoint's last count.
 
-    The factor is exact / estimate of the last whole request, within 1.0 and 2.0. It never goes below
-    1.0: that the estimator leans high is what makes a request fit. For a fixed factor the counts are
-    as monotone as the estimator's; a new answer may change them, so record counts, don't recompute.
+    The factor is exact / estimate of the last whole request, between 1.0 and 2.0. It is never below
+    1.0, because requests fit only if estimates are high enough. For a fixed factor, counts are as
+    monotone as the estimator's. A new answer may change them, so store counts instead of recomputing
+    them.
     """
 
     def __init__(
@@ -47,22 +50,22 @@ class AnthropicTokenCounter:
         *,
         estimator: TokenCounter | None = None,
     ) -> None:
-        """``client`` defaults to one made at the first request from the environment's settings."""
+        """Create a counter. Without ``client``, one is created from the environment at the first request."""
         self._client = client
         self._estimator = estimator if estimator is not None else EstimatingTokenCounter()
         self._factor = 1.0
 
     @property
     def factor(self) -> float:
-        """What estimates are multiplied with."""
+        """Factor that estimates are multiplied by."""
         return self._factor
 
     def count_text(self, text: str) -> int:
-        """The corrected estimate for a text."""
+        """Return the corrected estimate for a text."""
         return math.ceil(self._estimator.count_text(text) * self._factor)
 
     def count_message(self, message: Message) -> TokenCount:
-        """The corrected estimate for a message."""
+        """Return the corrected estimate for a message."""
         count = self._estimator.count_message(message)
         return TokenCount(
             total=math.ceil(count.total * self._factor),
@@ -70,7 +73,7 @@ class AnthropicTokenCounter:
         )
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
-        """The corrected estimate for tool definitions."""
+        """Return the corrected estimate for tool definitions."""
         return math.ceil(self._estimator.count_tools(tools) * self._factor)
 
     async def count_request(
@@ -81,10 +84,10 @@ class AnthropicTokenCounter:
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
     ) -> int:
-        """The input tokens of a request, as the endpoint counts them; free, but a round trip.
+        """Return the input tokens of a request, as the endpoint counts them. The call is free.
 
-        Raises ``TokenCountError``. The endpoint refuses what it cannot see: server tools, and images or
-        documents given by URL or file id.
+        Raises ``TokenCountError``. The endpoint rejects content that it cannot see: server tools, and
+        images or documents given by URL or file id.
         """
         request: dict[str, Any] = {"model": model, "messages": list(messages)}
         if system:
@@ -116,7 +119,7 @@ class AnthropicTokenCounter:
                 f"no answer from the token counting endpoint: {error.message} {_NEXT['connection']}"
             ) from error
         except (anthropic.AnthropicError, TypeError, ValueError) as error:
-            # The client raises TypeError without credentials, ValueError for an answer out of shape.
+            # The client raises TypeError without credentials, and ValueError for an invalid answer.
             raise TokenCountError(
                 f"the token counting request failed: {error} {_CHECK_REQUEST}"
             ) from error
@@ -128,7 +131,7 @@ class AnthropicTokenCounter:
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
     ) -> int:
-        """The uncorrected estimate of a request; 0 when it holds messages that are none of ours."""
+        """Return the uncorrected estimate of a request, or 0 if a message is not valid."""
         local = self._estimator
         try:
             parts = [

@@ -1,12 +1,13 @@
-"""Estimates tokens from counts of character classes: microseconds a message, monotone, leaning high.
+"""Estimate tokens from counts of character classes: within microseconds, monotone, and rather too high.
 
-Measured against o200k_base, with the safety below, sums over a class of text. Own fixture: English
-prose +7 %, code +23 %, JSON +22 %, logs +34 %, emoji and mixed scripts +21 %, Chinese +33 %. Recorded
-conversations, parts held out of the fit: chat +21 %, prose +26 %, code +24 %, JSON +21 %, tool output
-+16 %, mixed +22 %, Chinese +26 %; 90 of 100 single texts lie within -19 % and +44 %. Runs of one sign
-(rulers, dotted lines) are overestimated, up to twice. Scripts that were not recorded are only guarded:
-from +4 % (Thai) to +113 % (Russian, where Claude's older vocabulary needs 2.5 times o200k_base).
-Speed: a text of 1.4 kB takes 5 to 10 microseconds, a Chinese one of 1,400 characters about 15.
+Errors against o200k_base, with the safety factors below, as sums over a class of text. Test fixture:
+English prose +7 %, code +23 %, JSON +22 %, logs +34 %, emoji and mixed scripts +21 %, Chinese +33 %.
+Recorded conversations that were held out of the fit: chat +21 %, prose +26 %, code +24 %, JSON +21 %,
+tool output +16 %, mixed +22 %, Chinese +26 %. Of 100 single texts, 90 are between -19 % and +44 %. Runs
+of one sign (rulers, dotted lines) are overestimated by up to 100 %. Scripts without recordings have a
+safety margin only: from +4 % (Thai) to +113 % (Russian, where Claude's older vocabulary needs 2.5 times
+o200k_base). Speed: a text of 1.4 kB takes 5 to 10 microseconds, a Chinese one of 1,400 characters about
+15.
 """
 
 import json
@@ -22,7 +23,7 @@ from .media import HIGH_RESOLUTION_IMAGE, UNSEEN, image_tokens, pdf_tokens
 
 
 class Weights(NamedTuple):
-    """Tokens per character of each class; ``CLASSES`` says which characters those are."""
+    """Tokens per character of each class. ``CLASSES`` defines the characters of each class."""
 
     lower: float
     other: float
@@ -32,9 +33,9 @@ class Weights(NamedTuple):
     newline: float
     tab: float
     separator: float
-    """Mostly tokens by themselves."""
+    """Separators, which are mostly separate tokens."""
     mark: float
-    """Half of the time merged with their neighbours."""
+    """Marks, which merge with their neighbours half of the time."""
     latin: float
     """U+0080 to U+027F: accented letters and Latin-1 signs."""
     alphabet: float
@@ -44,17 +45,21 @@ class Weights(NamedTuple):
     symbol: float
     """U+2000 to U+2FFF: typographic signs, arrows, box drawing."""
     ideograph: float
-    """U+3000 to U+9FFF: Chinese, kana, and their punctuation."""
+    """U+3000 to U+9FFF: Chinese, kana and their punctuation."""
     hangul: float
-    """U+A000 to U+DFFF: Korean syllables; lone surrogates fall here too."""
+    """U+A000 to U+DFFF: Korean syllables, and lone surrogates."""
     fullwidth: float
     """U+E000 to U+FFFF: full-width punctuation, variation selectors."""
     astral: float
     """U+10000 and above: emoji, rare ideographs."""
     lone_space: float
-    """Added per space that has no partner: a word's space costs, the runs of an indent hardly."""
+    """Added for each space without a partner. Spaces between words cost tokens, runs of an indent hardly
+    do.
+    """
     digit_then_upper: float
-    """Added per digit followed by a capital, all else left out: the sign of base64 and ids."""
+    """Added for each digit before a capital, ignoring all other characters. Such pairs indicate base64 and
+    ids.
+    """
 
 
 FITTED = Weights(
@@ -78,35 +83,42 @@ FITTED = Weights(
     lone_space=0.400,
     digit_then_upper=1.600,
 )
-"""Tokens of o200k_base, as ``benchmarks/calibrate_tokens.py`` fits them."""
+"""Tokens of o200k_base, fitted by ``benchmarks/calibrate_tokens.py``."""
 
 SAFETY = 1.2
-"""Claude's tokenizers need more tokens than o200k_base: about 1.14 times for text and tool calls, by
-the usage figures in recorded coding sessions of the 4.5 and 4.6 generations; newer ones, up to 1.35
-times that. Whoever needs closer figures corrects them with ``AnthropicTokenCounter``."""
+"""Safety factor. Claude's tokenizers need more tokens than o200k_base: about 1.14 times for text and tool
+calls, according to recorded coding sessions with models 4.5 and 4.6, and up to 1.35 times that for
+newer ones. Use ``AnthropicTokenCounter`` for closer figures.
+"""
 
 IDEOGRAPH_SAFETY = 1.3
-"""The same for ideographs, which smaller vocabularies merge less: about one token each."""
+"""Safety factor for ideographs, which smaller vocabularies merge less: about one token each."""
 
 UNITS = 100
-"""Scores are whole hundredths of a token: sums of integers are exact, hence exactly monotone."""
+"""Scores are integer hundredths of a token. Sums of integers are exact, and so exactly monotone."""
 
 MESSAGE_FRAME = 4
-"""Tokens that a role and the ends of a turn cost."""
+"""Tokens of the role and the ends of a message."""
 
 TOOL_USE_FRAME = 45
 TOOL_RESULT_FRAME = 30
-"""Together 75: what a call and its result cost beside their texts (74, in the sessions named above)."""
+"""Tokens of a call and its result in addition to their texts: 75 in total, and 74 in the recorded
+sessions.
+"""
 
 TOOLS_PREAMBLE = 350
-"""The instructions that the API adds when a request has tools (346 by its price list; older: to 530)."""
+"""Tokens of the instructions that the API adds to a request with tools: 346 by its price list, up to 530
+for older models.
+"""
 
 TOOL_FRAME = 20
-"""Per tool definition, beside its JSON."""
+"""Tokens of each tool definition in addition to its JSON."""
 
 SEALED_UNITS_PER_CHARACTER = 15
-"""Of an encrypted text: base64, so 0.75 bytes of thinking each, and near five bytes a token. Such
-fields are billed as the thinking that they hide, never as their characters."""
+"""Hundredths of a token per character of encrypted text. It is base64 of 0.75 bytes per character, and
+about five bytes are a token. Such fields are billed as the thinking that they hide, not as their
+characters.
+"""
 
 
 _SMALL = bytes(range(ord("a"), ord("z") + 1))
@@ -133,11 +145,11 @@ CLASSES: dict[str, bytes] = {
     "other": bytes(set(range(0x80)) - set(_SMALL) - set(b"".join(_NAMED.values()))),
     **_NAMED,
 }
-"""The first bytes, in UTF-8, of the characters of each class. Every character is in exactly one."""
+"""First UTF-8 bytes of the characters of each class. Every character is in exactly one class."""
 
 
 def _units(weights: Weights) -> dict[str, int]:
-    """The weights in hundredths of a token, rounded up, with their safety."""
+    """Return the weights in hundredths of a token, rounded up, with their safety factors."""
     safety = {"ideograph": IDEOGRAPH_SAFETY, "fullwidth": IDEOGRAPH_SAFETY}
     return {
         name: math.ceil(weight * safety.get(name, SAFETY) * UNITS)
@@ -149,7 +161,7 @@ _UNITS = _units(FITTED)
 
 
 def _byte_scores() -> bytes:
-    """For every first byte of a character, what the character costs."""
+    """Return the cost of a character for each first byte of one."""
     table = bytearray(256)
     for name, members in CLASSES.items():
         for byte in members:
@@ -167,19 +179,22 @@ _to_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def sum_of_bytes(data: bytes) -> int:
-    """``sum(data)``, some thirty times as fast: the lower half of an Adler-32 is 1 + the sum of the
-    bytes modulo 65,521, so it is exact for up to 256 bytes.
+    """Return ``sum(data)``, about thirty times as fast.
+
+    The lower half of an Adler-32 checksum is 1 + the sum of the bytes modulo 65,521, so it is exact for
+    up to 256 bytes.
     """
     return sum([(adler32(data[i : i + 256]) & 0xFFFF) - 1 for i in range(0, len(data), 256)])
 
 
 def _score(text: str) -> int:
-    """The hundredths of a token of a text.
+    """Return the score of a text in hundredths of a token.
 
-    Each character leaves one byte, its cost; small letters, most of a text, leave none and are
-    counted by what is missing. No insertion lowers it, although something is taken back: a character
-    inside a pair of spaces parts the pair, and one more space costs at least what a new pair returns.
-    A digit and a capital make a pair over all that stands between them, so that nothing parts them.
+    Each character becomes one byte, its cost. Small letters, which are most of a text, are removed and
+    counted by the difference in length. No insertion lowers the score, although pairs of spaces have a
+    discount: a character inside a pair splits it, and another space costs at least as much as a new
+    pair saves. A digit and a capital form a pair across everything between them, so that nothing splits
+    them.
     """
     data = text.encode("utf-8", "surrogatepass")
     costs = data.translate(_SCORES, _REMOVED)
@@ -190,7 +205,7 @@ def _score(text: str) -> int:
 
 
 def _score_value(value: Any) -> int:
-    """The score of a field that should be a text: any other value counts as its JSON."""
+    """Return the score of a field that should be a text. Other values count as their JSON."""
     if value is None:
         return 0
     return _score(value if isinstance(value, str) else _to_json(value))
@@ -201,7 +216,7 @@ def _score_sealed(value: Any) -> int:
 
 
 def _score_thinking(block: Mapping[str, Any]) -> int:
-    """Thinking, by its text, or where the API left that empty, by the length of its signature."""
+    """Return the score of thinking: of its text, or of its signature if the API left the text empty."""
     if block.get("type") == "redacted_thinking":
         return _score_sealed(block.get("data"))
     return max(_score_value(block.get("thinking")), _score_sealed(block.get("signature")))
@@ -212,25 +227,27 @@ def _up(score: int) -> int:
 
 
 class EstimatingTokenCounter:
-    """The ``TokenCounter`` for the hot path: no vocabulary, no network, no regular expressions.
+    """A fast ``TokenCounter`` without a vocabulary, network or regular expressions.
 
-    Monotone: no insertion lowers a sum, and only the sum is rounded, upwards. Not counted:
-    ``cache_control``, ids, citations' copies of quoted text, and signatures beside their thinking.
+    It is monotone: no insertion lowers a sum, and only the sum is rounded, upwards. It ignores
+    ``cache_control``, ids, copies of quoted text in citations, and signatures next to their thinking.
     """
 
     def __init__(self, *, image_tokens: int = HIGH_RESOLUTION_IMAGE) -> None:
-        """``image_tokens`` is the most that an image costs, and what one costs whose size is not known
-        (a URL or a file id); the default is the highest there is. Use ``STANDARD_IMAGE`` for models
-        without high resolution. The cost depends on width and height, never on format or encoding.
+        """Create a counter.
+
+        ``image_tokens`` is the maximum for an image, and the cost of one whose size is unknown (a URL
+        or a file id). The default is the highest of all models; use ``STANDARD_IMAGE`` for models
+        without high resolution. The cost depends on width and height only.
         """
         self._most = image_tokens
 
     def count_text(self, text: str) -> int:
-        """The tokens of a text by itself; 0 for the empty text."""
+        """Return the tokens of a text, or 0 for the empty text."""
         return _up(_score(text))
 
     def count_message(self, message: Message) -> TokenCount:
-        """The tokens of a message with its frame; ``total - thinking`` never counts too little."""
+        """Return the tokens of a message with its frame. ``total - thinking`` is never too low."""
         if isinstance(message.content, str):
             return TokenCount(total=MESSAGE_FRAME + _up(_score(message.content)))
         thinking = rest = 0
@@ -243,7 +260,7 @@ class EstimatingTokenCounter:
         return TokenCount(total=total, thinking=thinking // UNITS)
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
-        """The tokens of tool definitions, with the API's own instructions; 0 without tools."""
+        """Return the tokens of tool definitions and of the API's instructions, or 0 without tools."""
         if not tools:
             return 0
         definitions = _up(sum(_score(_to_json(tool)) for tool in tools))
@@ -268,7 +285,7 @@ class EstimatingTokenCounter:
                 return _score(_to_json(block))
 
     def _score_content(self, content: Any) -> int:
-        """A text, or blocks: what a tool result or a document holds."""
+        """Return the score of the content of a tool result or document: a text or blocks."""
         if not isinstance(content, list | tuple):
             return _score_value(content)
         items = cast("Sequence[Any]", content)

@@ -1,4 +1,4 @@
-"""Width and height of an image, read from the beginning of its data: PNG, JPEG, GIF and WebP."""
+"""Measure images and documents: the size of PNG, JPEG, GIF and WebP images, and the pages of PDFs."""
 
 import binascii
 import re
@@ -10,17 +10,17 @@ PIXELS_PER_TOKEN = 750
 """An image costs width x height / 750 tokens, up to a limit of the model."""
 
 STANDARD_IMAGE = 1_600
-"""The most an image costs on models that scale it to 1.2 megapixels."""
+"""Maximum tokens of an image on models that scale it to 1.2 megapixels."""
 
 HIGH_RESOLUTION_IMAGE = 4_784
-"""The most an image costs on the models that take high resolutions."""
+"""Maximum tokens of an image on models with high resolution."""
 
 _HEAD = 48
-"""Bytes that hold the size of any format but JPEG."""
+"""Number of bytes that contain the size in all formats except JPEG."""
 _MOST_SEGMENTS = 1_000
-"""Of a JPEG; more are not walked through."""
+"""Maximum number of segments of a JPEG that are searched."""
 _NO_SIZE = frozenset((0xC4, 0xC8, 0xCC))
-"""Markers among those of JPEG frames that say something else."""
+"""Markers in the range of JPEG frames with another meaning."""
 
 
 class Pixels(NamedTuple):
@@ -31,7 +31,7 @@ class Pixels(NamedTuple):
 
 
 def image_tokens(source: Any, most: int) -> int:
-    """Return what an image costs: by its pixels, or ``most`` where they are not known."""
+    """Return the tokens of an image by its pixels, or ``most`` if they are not known."""
     match source:
         case {"type": "base64", "data": str(data)}:
             pixels = pixels_of(data)
@@ -43,7 +43,7 @@ def image_tokens(source: Any, most: int) -> int:
 
 
 def pixels_of(data: str) -> Pixels | None:
-    """Return the size of a base64-encoded image; None if the data does not say."""
+    """Return the size of a base64-encoded image, or None if it cannot be read."""
     head = _read(data, 0, _HEAD)
     try:
         found = _found(data, head)
@@ -75,7 +75,7 @@ def _webp(head: bytes) -> Pixels | None:
 
 
 def _jpeg(data: str) -> Pixels | None:
-    """Walk from segment to segment until one describes a frame."""
+    """Search the segments of a JPEG for one that describes a frame."""
     at = 2
     for _ in range(_MOST_SEGMENTS):
         segment = _read(data, at, 9)
@@ -94,7 +94,7 @@ def _jpeg(data: str) -> Pixels | None:
 
 
 def _read(data: str, start: int, count: int) -> bytes:
-    """Return ``count`` decoded bytes from ``start``; fewer, or none, where there are no more."""
+    """Return up to ``count`` decoded bytes from ``start``."""
     skipped = start % 3
     first = start // 3 * 4
     chunk = data[first : first + -(-(skipped + count) // 3) * 4]
@@ -114,25 +114,25 @@ def _little(some: bytes) -> int:
 
 
 PAGE = 3_000
-"""A page is charged as text and as image: 1,500 to 3,000 tokens by the documentation."""
+"""Tokens of a page, which is charged as text and as image: 1,500 to 3,000 by the documentation."""
 LEAST = 1_500
-"""A page of a document whose pages cannot be counted."""
+"""Minimum tokens of a document whose pages cannot be counted."""
 UNSEEN = 15_000
-"""A document given by URL or file id, of which nothing is known here."""
+"""Tokens of an unknown document, given by URL or file id."""
 PER_HUNDRED_CHARACTERS = 3
-"""Tokens per hundred characters of base64, where the pages cannot be counted."""
+"""Tokens per hundred characters of base64, if the pages cannot be counted."""
 
 MOST_PAGES = 10_000
-"""No more are believed: no API takes as many."""
+"""Maximum plausible number of pages. No API accepts as many."""
 
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b")
 _COUNT = re.compile(rb"/Count\s+(\d{1,6})\b")
 _BEGIN = re.compile(rb"stream\r?\n")
 _DICTIONARY = 2_000
-"""Bytes within which the dictionary of a stream ends."""
+"""Number of bytes that contain the dictionary of a stream."""
 _INFLATED = 8_000_000
-"""Bytes that one object stream may have; no more of it is looked at."""
+"""Maximum number of decompressed bytes of one object stream."""
 _INFLATED_IN_ALL = 64_000_000
 
 _counted: dict[tuple[int, int], int | None] = {}
@@ -140,7 +140,7 @@ _REMEMBERED = 256
 
 
 def pdf_tokens(data: str) -> int:
-    """Return what a base64-encoded PDF costs."""
+    """Return the tokens of a base64-encoded PDF."""
     pages = pages_of(data)
     return (
         pages * PAGE
@@ -150,8 +150,8 @@ def pdf_tokens(data: str) -> int:
 
 
 def pages_of(data: str) -> int | None:
-    """Return the number of pages of a base64-encoded PDF; None where it cannot be found."""
-    # A message is measured more than once, and a large file takes a while to look through.
+    """Return the number of pages of a base64-encoded PDF, or None if it cannot be found."""
+    # A message is measured more than once, and the search of a large file takes a while.
     key = (len(data), hash(data))
     if key not in _counted:
         if len(_counted) >= _REMEMBERED:
@@ -170,7 +170,7 @@ def _pages(data: str) -> int | None:
     texts = [raw, *_object_streams(raw)]
     pages = sum(len(_PAGE.findall(text)) for text in texts)
     if not pages:
-        # The tree of pages says it as well, where the pages themselves lie somewhere unreadable.
+        # The page tree contains the number as well, even if the pages themselves are unreadable.
         pages = max((_largest_count(text) for text in texts if b"/Pages" in text), default=0)
     return min(pages, MOST_PAGES) or None
 
@@ -180,7 +180,7 @@ def _largest_count(text: bytes) -> int:
 
 
 def _object_streams(raw: bytes) -> Iterator[bytes]:
-    """Yield what the compressed object streams hold: there newer files have their pages."""
+    """Yield the content of compressed object streams, in which newer files store their pages."""
     left = _INFLATED_IN_ALL
     for found in _OBJECT_STREAM.finditer(raw):
         begin = _BEGIN.search(raw, found.end(), found.end() + _DICTIONARY)
@@ -191,6 +191,6 @@ def _object_streams(raw: bytes) -> Iterator[bytes]:
         try:
             text = zlib.decompressobj().decompress(packed, min(_INFLATED, left))
         except zlib.error:
-            continue  # Encrypted, or packed in another way.
+            continue  # The stream is encrypted, or compressed with another method.
         left -= len(text)
         yield text

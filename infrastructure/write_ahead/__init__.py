@@ -1,1 +1,1 @@
-"""Reading a damaged write-ahead log without SQLite."""
+"""Read a damaged write-ahead log without SQLite."""

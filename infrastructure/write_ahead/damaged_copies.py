@@ -1,4 +1,4 @@
-"""Refuse to open a log whose write-ahead log is damaged, and keep a copy of that beside it."""
+"""Refuse to open a log whose write-ahead log is damaged, and keep a copy next to it."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 20
 
 
 def damaged_copies(log: Path) -> list[Path]:
-    """Return the copies that lie beside a log, the oldest first."""
+    """Return the copies next to a log, oldest first."""
     name = write_ahead_path(log)
     try:
         beside = sorted(name.parent.iterdir())
@@ -30,7 +30,7 @@ def damaged_copies(log: Path) -> list[Path]:
 
 
 def notices_of_copies(log: Path) -> tuple[str, ...]:
-    """Say for each copy beside a log that is there, and what it is good for."""
+    """Return a sentence for each copy next to a log that says what it is for."""
     return tuple(
         f"{copy} is a copy of a write-ahead log that was damaged. `refold salvage NEW.db` reads it as well; "
         "delete it when nothing is missed. It can hold text that was erased since"
@@ -39,7 +39,7 @@ def notices_of_copies(log: Path) -> tuple[str, ...]:
 
 
 def is_damaged_copy(path: Path, log: Path) -> bool:
-    """Return whether a path is the place of such a copy, whether there is a file or not."""
+    """Return whether a path is the name of such a copy. The file need not exist."""
     if path.parent != write_ahead_path(log).parent:
         return False
     name = re.escape(write_ahead_path(log).name)
@@ -47,7 +47,7 @@ def is_damaged_copy(path: Path, log: Path) -> bool:
 
 
 def keep_copy(log: Path) -> Path:
-    """Copy the write-ahead log aside, once; return where the copy is. It is on the disk then.
+    """Copy and sync the write-ahead log once, and return the path of the copy.
 
     Raises:
         OSError: the copy cannot be written.
@@ -59,14 +59,15 @@ def keep_copy(log: Path) -> Path:
             return copy
     made = _made(source)
     for copy in before:
-        # A program that has the log open writes on: the copy of now has all that this one had.
+        # A program that has the log open keeps writing: the new copy contains everything in the old
+        # one.
         if _begins_with(made, copy):
             copy.unlink(missing_ok=True)
     return made
 
 
 def _made(source: Path) -> Path:
-    # The time of the last write: processes that see the same damage at once give it the same name.
+    # The time of the last write gives copies of the same damage the same name.
     written = datetime.fromtimestamp(source.stat().st_mtime, UTC)
     name = f"{source.name}.damaged-{written:%Y%m%dT%H%M%SZ}"
     to, number = source.with_name(name), 1
@@ -97,18 +98,18 @@ def _begins_with(path: Path, other: Path) -> bool:
 logger = plain_logger(__name__)
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.ENOTSUP, errno.EBADF)
-"""What systems say of files that they cannot sync, or need not."""
+"""Errors of systems that cannot sync a file or need not."""
 
 
 def refuse_damaged(log: Path) -> None:
-    """Check the write-ahead log of ``log`` before the first connection to it is made.
+    """Check the write-ahead log of ``log`` before the first connection is opened.
 
-    Without damage, it is on the disk when this returns: a process that died may have written a commit
-    and not synced it, and SQLite would go on behind that.
+    An intact write-ahead log is synced on return. A process that died may have written a commit without
+    syncing it, and SQLite would append after that commit.
 
     Raises:
-        WriteAheadDamaged: it is damaged; a copy of it was made, if there was none yet.
-        OSError: it cannot be read, or the copy cannot be written.
+        WriteAheadDamaged: the write-ahead log is damaged; a copy exists.
+        OSError: the write-ahead log cannot be read, or the copy cannot be written.
     """
     path = write_ahead_path(log)
     try:
@@ -116,7 +117,7 @@ def refuse_damaged(log: Path) -> None:
             return
         damage = examine(log)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # Without permission SQLite cannot read it either, and says so.
+        return  # SQLite cannot read it without permission either, and reports that.
     if damage is None:
         _sync(path)
     else:
@@ -124,10 +125,10 @@ def refuse_damaged(log: Path) -> None:
 
 
 def refusal(log: Path, damage: WriteAheadDamage) -> WriteAheadDamaged:
-    """Return the error for a damaged write-ahead log, after a copy of it was made.
+    """Return the error for a damaged write-ahead log, after copying it.
 
     Raises:
-        OSError: the copy cannot be written where it could be.
+        OSError: the copy cannot be written although the folder is writable.
     """
     copy: Path | None = None
     reason = ""
@@ -145,10 +146,10 @@ def refusal(log: Path, damage: WriteAheadDamage) -> WriteAheadDamaged:
 
 
 def finding(log: Path) -> Damage | None:
-    """Return what a verification says of the write-ahead log of ``log``; None if it is not damaged.
+    """Return the damage of the write-ahead log of ``log`` for a verification, or None.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the write-ahead log cannot be read.
     """
     damage = examine(log)
     if damage is None:
@@ -159,7 +160,7 @@ def finding(log: Path) -> Damage | None:
 
 
 def described(log: Path, damage: WriteAheadDamage) -> str:
-    """Say what is wrong with a write-ahead log."""
+    """Describe the damage of a write-ahead log."""
     path, found = write_ahead_path(log), damage.found
     if found is None:
         commits = sum(bool(frame.size) for frame in damage.chain.frames[: damage.frames])

@@ -1,10 +1,9 @@
-"""Telling damage of a write-ahead log from a torn tail.
+"""Distinguish damage of a write-ahead log from a torn tail.
 
-A loss of power or a killed process leaves a torn tail: the frames of the last commit, of which only
-some are there, and behind them leftovers of other commits that were never completed. A commit is synced
-before the next one is written. So a frame that follows the last frame of a commit proves that all
-before it was on the disk once, whatever it looks like now: if there is a bad frame before, the file was
-damaged since, and SQLite would drop every commit from there on.
+A power loss or a killed process leaves a torn tail: some frames of the last commit, followed by
+leftovers of other commits that were never completed. A commit is synced before the next one is written.
+So a frame after the last frame of a commit proves that everything before it was on the disk. If there
+is a bad frame before it, the file was damaged later, and SQLite would drop every commit from there on.
 """
 
 import os
@@ -45,25 +44,25 @@ from .page_images import Carved, PageImages, carved_rows
 
 
 class Break(NamedTuple):
-    """Where SQLite stops to read, and what lies behind."""
+    """The frame at which SQLite stops reading, and what follows it."""
 
     frame: int | None
-    """The index of the bad frame, or of the first that is not there any more; None if it is the file header."""
+    """Index of the bad or first missing frame, or None for the file header."""
     frames: int
-    """How many frames were stored for certain."""
+    """Number of frames that were certainly stored."""
     commits: int
-    """How many commits SQLite would drop."""
+    """Number of commits that SQLite would drop."""
 
 
 class _Run(NamedTuple):
-    """Frames of which each follows the one before; the first one need not."""
+    """A run of frames that follow each other. The first frame need not follow another one."""
 
     first: int
     last: int
 
 
 def break_in(chain: Chain) -> Break | None:
-    """Return where the chain is broken though more was stored behind, or None."""
+    """Return the break of the chain if more frames were stored after it, or None."""
     bad = None if not chain.header.is_whole else next(_bad(chain), len(chain.frames))
     if bad == len(chain.frames):
         return None
@@ -76,7 +75,7 @@ def break_in(chain: Chain) -> Break | None:
 
 
 def stored_frames(chain: Chain) -> int:
-    """Return how many frames were stored for certain: up to the last commit that is proved or reached."""
+    """Return the number of frames that were certainly stored: up to the last proved or reached commit."""
     frames = 0
     for run in _runs(chain):
         reached = run.first == 0 and chain.header.is_whole and chain.is_linked(0)
@@ -101,19 +100,19 @@ def _runs(chain: Chain) -> Iterator[_Run]:
 
 
 def _is_proved(chain: Chain, run: _Run) -> bool:
-    """Return whether a frame of this run was written after a commit of this run was synced."""
+    """Return whether a frame of this run was written after the sync of a commit in this run."""
     for index in range(run.first, run.last):
         one, after = chain.frames[index : index + 2]
-        # Without powersafe overwrite, SQLite fills a sector up by repeating the frame of the commit.
+        # Without powersafe overwrite, SQLite fills a sector up with copies of the commit's frame.
         is_repeated = (after.page, after.size) == (one.page, one.size)
-        # What a torn frame says of a commit can be of another one than its checksum is.
+        # A torn frame may combine the commit mark of one commit with the checksum of another.
         if one.size and not is_repeated and chain.is_proved(index):
             return True
     return False
 
 
 def anchored_break(log: Path, file: BinaryIO, chain: Chain) -> Break | None:
-    """Return where the last commit is damaged, if the anchor proves that it was stored; else None.
+    """Return the break if the last commit is damaged and the anchor proves that it was stored, or None.
 
     Raises:
         OSError: a file cannot be read.
@@ -134,7 +133,7 @@ def anchored_break(log: Path, file: BinaryIO, chain: Chain) -> Break | None:
 
 
 def _tail(chain: Chain, first: int) -> int:
-    """Return where the frames of this generation end that follow ``first``; one may be damaged."""
+    """Return the end of the frames of this generation that follow ``first``. One may be damaged."""
     last = len(chain.frames)
     salts = chain.header.salts
     others = (
@@ -163,35 +162,35 @@ def _is_read(log: Path, newest: Anchored) -> bool:
 
 
 LOOKS = 5
-"""How often a file is read that others write to meanwhile."""
+"""Number of attempts to read a file that others are writing."""
 
 
 class WriteAheadDamage(NamedTuple):
-    """What is wrong with a write-ahead log."""
+    """The damage of a write-ahead log."""
 
     chain: Chain
     found: Break | None
-    """None: it is whole, and the file beside which it lies is missing or empty."""
+    """The break, or None if the write-ahead log is intact but its database is missing or empty."""
 
     @property
     def frames(self) -> int:
-        """How many frames were stored for certain."""
+        """Number of frames that were certainly stored."""
         return stored_frames(self.chain) if self.found is None else self.found.frames
 
 
 def write_ahead_path(log: Path) -> Path:
-    """Return where SQLite keeps the write-ahead log of a file."""
+    """Return the path of SQLite's write-ahead log for a file."""
     return Path(f"{os.path.realpath(log)}-wal")
 
 
 def examine(log: Path) -> WriteAheadDamage | None:
-    """Return what is wrong with the write-ahead log of ``log``; None where nothing is.
+    """Return the damage of the write-ahead log of ``log``, or None.
 
-    Of a file that is written to meanwhile, only a frame that stays bad counts: one that is followed by
-    a commit and a further frame is never written again, until another file header is.
+    If others are writing the file, only a frame that stays bad counts. A frame that is followed by a
+    commit and another frame is never rewritten before a new file header is.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the write-ahead log cannot be read.
     """
     path = write_ahead_path(log)
     for _ in range(LOOKS):
@@ -206,10 +205,10 @@ def examine(log: Path) -> WriteAheadDamage | None:
 
 
 def read_write_ahead(path: Path) -> Chain | None:
-    """Return the frames in a file; None if there are none.
+    """Return the frames of a file, or None if it has none.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -237,10 +236,10 @@ def _anchored(path: Path, log: Path, chain: Chain) -> Break | None:
 
 
 def _is_still_there(path: Path, damage: WriteAheadDamage) -> bool:
-    """Return whether another look shows the same bad bytes in the same generation.
+    """Return whether a second read shows the same bad bytes in the same generation.
 
-    The frame before counts as well: that one may have been read before it was written again, and the bad one
-    after that.
+    The frame before is compared as well: it may have been read before a rewrite, and the bad frame
+    after it.
     """
     chain = damage.chain
     frame = damage.found.frame if damage.found else None
@@ -258,16 +257,16 @@ def _is_still_there(path: Path, damage: WriteAheadDamage) -> bool:
 
 
 def _is_same(chain: Chain, index: int, data: bytes) -> bool:
-    """Return whether a frame is what it was, or is missing as it was."""
+    """Return whether a frame is unchanged, or is still missing."""
     if index == len(chain.frames):
         return len(data) < chain.header.frame_size
     return chain.is_same_frame(index, data)
 
 
 def _is_harmless(path: Path, log: Path, damage: WriteAheadDamage) -> bool:
-    """Return whether only the file header is bad and the database has every page already.
+    """Return whether only the file header is bad and the database already has every page.
 
-    So it is where power was lost while SQLite began to write from the start of the file again.
+    A power loss leaves this state while SQLite starts to reuse the file from its beginning.
     """
     if damage.found is None or damage.found.frame is not None:
         return False
@@ -276,17 +275,19 @@ def _is_harmless(path: Path, log: Path, damage: WriteAheadDamage) -> bool:
 
 
 RowsOf = Callable[[sqlite3.Connection], RowReader]
-"""Makes the reader of a log's rows."""
+"""A function that creates the reader of a log's rows."""
 
 
 class MendedRows(RowReader):
-    """Reads the rows of a log, and puts what was found in page images where a row is damaged or missing."""
+    """A reader that replaces damaged or missing rows of a log with those found in page images."""
 
     def __init__(
         self, connection: sqlite3.Connection, mapper: EventMapper, found: Carved, kept: Carved
     ) -> None:
-        """``found``: in the write-ahead log of now. ``kept``: in copies of earlier ones, which can be of
-        a history that was not gone on with: what does not fit to its neighbours is left out.
+        """Create a reader. ``found`` has rows of the current write-ahead log, ``kept`` those of copies.
+
+        Copies may belong to an abandoned history, so their rows are used only if they fit their
+        neighbours.
         """
         super().__init__(connection)
         self._mapper = mapper
@@ -311,7 +312,7 @@ class MendedRows(RowReader):
             yield from self._best(self._found[number])
 
     def _best(self, rows: Sequence[RawRow]) -> Iterator[RawRow]:
-        """Return the newest row that can be proved; if there is none, the newest one."""
+        """Yield the newest row that can be proved, or else the newest one."""
         yield next((row for row in rows if self._is_proved(row)), rows[0])
 
     def _is_proved(self, row: RawRow) -> bool:
@@ -324,7 +325,7 @@ class MendedRows(RowReader):
         return True
 
     def _fitting(self, kept: Carved) -> Iterator[tuple[int, list[RawRow]]]:
-        """Return the rows that go on from the log's own, or lead to them."""
+        """Yield the rows that follow the log's own rows or lead to them."""
         streams: dict[str, list[RawRow]] = defaultdict(list)
         for rows in kept.values():
             for row in filter(self._is_proved, rows):
@@ -350,7 +351,7 @@ class MendedRows(RowReader):
                 yield row
 
     def _links(self, stream: str) -> Iterator[tuple[int, tuple[str, str]]]:
-        """Return for each event of a stream the link that it names and its own."""
+        """Yield the previous link and the link of each event of a stream."""
         query = "SELECT originator_version, substr(state, 1, ?) FROM stored_events WHERE originator_id=?"
         try:
             for version, frame in self._connection.execute(query, (LONGEST_FRAME, stream)):

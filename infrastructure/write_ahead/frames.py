@@ -1,4 +1,4 @@
-"""Frames of a write-ahead log with their checksums, and the pages of the main file behind them."""
+"""Frames of a write-ahead log with their checksums, and the pages of the main file."""
 
 import os
 import struct
@@ -11,7 +11,9 @@ from typing import BinaryIO, NamedTuple
 from refold.infrastructure.files.private_files import read_at
 
 FRAME_HEAD = 24
-"""Bytes before the page in a frame. The first 8 are summed; salts and the checksum are not."""
+"""Number of bytes before the page in a frame. The checksum covers the first 8, but not the salts and
+itself.
+"""
 
 Sums = tuple[int, int]
 
@@ -19,9 +21,9 @@ _WORD = 0xFFFF_FFFF
 
 
 def frame_sums(frames: bytes, size: int, seeds: list[Sums], *, big: bool) -> list[Sums]:
-    """Return the checksum of each frame in ``frames``, which are ``size`` bytes long each.
+    """Return the checksum of each frame in ``frames``, which have ``size`` bytes each.
 
-    ``seeds``: for each frame the checksum of the one before. ``big``: the order of bytes in the words.
+    ``seeds`` has the checksum before each frame. ``big`` is the byte order of the words.
     """
     pairs = size // 8
     summed = (0, *range(FRAME_HEAD // 8, pairs))
@@ -67,29 +69,29 @@ def _lanes(
 FILE_HEAD = 32
 PAGE_SIZES = (4096, 512, 1024, 2048, 8192, 16384, 32768, 65536)
 AT_ONCE = 1024
-"""Frames that are read and summed together."""
+"""Number of frames that are read and summed together."""
 
 _MAGIC = 0x377F_0682
 _FRAME = struct.Struct(">II8sII")
 _LOOKED_AT = 8
-"""Frames that tell page size and salts where the file header does not."""
+"""Number of frames that are searched for page size and salts if the file header is damaged."""
 
 
 class Header(NamedTuple):
-    """The file header, or what the frames tell of it."""
+    """The file header, or what the frames reveal of it."""
 
     raw: bytes
     page_size: int
     salts: bytes
     big: bool
-    """The order of bytes in the words that are summed."""
+    """Whether the byte order of the summed words is big-endian."""
     stored: Sums
     computed: Sums
     is_whole: bool
 
     @property
     def frame_size(self) -> int:
-        """Bytes from one frame to the next."""
+        """Number of bytes from one frame to the next."""
         return self.page_size + FRAME_HEAD
 
 
@@ -98,13 +100,13 @@ class Frame(NamedTuple):
 
     page: int
     size: int
-    """Pages of the database, if this frame ends a commit; else 0."""
+    """Number of pages of the database if this frame ends a commit, or 0."""
     salts: bytes
     stored: Sums
     computed: Sums
-    """From the stored checksum of the frame before."""
+    """Checksum computed from the stored checksum of the frame before."""
     follows: bool
-    """Whether its checksum goes on from the frame before, as that is stored or as it should be."""
+    """Whether the checksum continues that of the frame before, as stored or as computed."""
 
 
 @dataclass(frozen=True)
@@ -115,23 +117,23 @@ class Chain:
     frames: Sequence[Frame]
 
     def place(self, index: int) -> int:
-        """Return where a frame begins in the file."""
+        """Return the offset of a frame in the file."""
         return FILE_HEAD + index * self.header.frame_size
 
     def is_linked(self, index: int) -> bool:
-        """Return whether a frame follows the one before, and is of this generation."""
+        """Return whether a frame follows the one before and belongs to this generation."""
         frame = self.frames[index]
         return frame.follows and frame.salts == self.header.salts
 
     def is_proved(self, index: int) -> bool:
-        """Return whether the content of a frame is what its own checksum says, or the next one."""
+        """Return whether the content of a frame matches its own checksum or that of the next frame."""
         if self.frames[index].follows or index + 1 == len(self.frames):
             return self.frames[index].follows
         after = self.frames[index + 1]
         return after.follows and after.computed != after.stored
 
     def is_same_frame(self, index: int, data: bytes) -> bool:
-        """Return whether these bytes of a frame are the ones that were read before."""
+        """Return whether these bytes of a frame equal those that were read before."""
         frame, size = self.frames[index], self.header.frame_size
         if len(data) != size or _FRAME.unpack_from(data)[:3] != frame[:3]:
             return False
@@ -141,7 +143,7 @@ class Chain:
 
 
 def read_chain(file: BinaryIO) -> Chain | None:
-    """Return the frames of a write-ahead log; None if it has none that could be told.
+    """Return the frames of a write-ahead log, or None if none can be recognised.
 
     Raises:
         OSError: the file cannot be read.
@@ -156,13 +158,13 @@ def read_chain(file: BinaryIO) -> Chain | None:
 
 
 def read_frame(file: BinaryIO, chain: Chain, index: int) -> bytes:
-    """Return the bytes of one frame, its head included."""
+    """Return the bytes of one frame, including its head."""
     file.seek(chain.place(index))
     return file.read(chain.header.frame_size)
 
 
 def _header(raw: bytes) -> Header | None:
-    """Return the header if it is whole."""
+    """Return the header, or None if it is damaged."""
     if len(raw) < FILE_HEAD:
         return None
     magic, _, page_size, _, salts, *stored = struct.unpack(">IIII8sII", raw)
@@ -174,7 +176,7 @@ def _header(raw: bytes) -> Header | None:
 
 
 def _recovered(raw: bytes, file: BinaryIO) -> Header | None:
-    """Return what two frames that follow each other tell of a damaged header."""
+    """Rebuild a damaged header from two consecutive frames, or return None."""
     if len(raw) < FILE_HEAD:
         return None
     for page_size in PAGE_SIZES:
@@ -209,7 +211,7 @@ def _frames(file: BinaryIO, header: Header) -> Iterator[Frame]:
             stored, sums = (one, two), computed[index]
             follows = sums == stored
             if not follows and before.computed != before.stored and salts == header.salts:
-                # The checksum of the frame before may be what was damaged.
+                # The stored checksum of the frame before may be damaged.
                 part = data[index * size : (index + 1) * size]
                 follows = frame_sums(part, size, [before.computed], big=header.big) == [stored]
             before = Frame(page, pages, salts, stored, sums, follows)
@@ -220,11 +222,11 @@ SMALLEST_PAGE = 512
 _HEADER = 100
 
 _kept: dict[tuple[int, int], int] = {}
-"""Open descriptors by file: closing one would end all POSIX locks of this process on its file."""
+"""Open descriptors by file. Closing one would release all POSIX locks of this process on its file."""
 
 
 def is_without_pages(log: Path) -> bool:
-    """Return whether a file is missing or empty: then SQLite deletes its write-ahead log unread."""
+    """Return whether a file is missing or empty. If so, SQLite deletes its write-ahead log unread."""
     try:
         return log.stat().st_size < SMALLEST_PAGE
     except (FileNotFoundError, NotADirectoryError):
@@ -232,20 +234,23 @@ def is_without_pages(log: Path) -> bool:
 
 
 class Extent(NamedTuple):
-    """How many pages a database file should have, and of how many bytes, by its header."""
+    """The expected number of pages and page size of a database file, from its header."""
 
     pages: int
     page_size: int
 
 
 def extent_if_cut(log: Path) -> Extent | None:
-    """Return what a file should be that lost pages at its end; None of a whole one, and where nothing tells."""
+    """Return the expected extent of a file that lost pages at its end, or None.
+
+    The result is None if the file is complete or if its header does not say.
+    """
     try:
         descriptor = _opened(log)
     except PermissionError:
-        return None  # SQLite cannot read it either, and says so.
+        return None  # SQLite cannot read the file either, and reports that.
     header = b"" if descriptor is None else read_at(descriptor, _HEADER, 0)
-    # The size holds only where the same change of the file wrote it.
+    # The stored size is valid only if the same change of the file wrote it.
     if descriptor is None or len(header) < _HEADER or header[24:28] != header[92:96]:
         return None
     size = int.from_bytes(header[16:18])
@@ -262,7 +267,7 @@ def extent_if_cut(log: Path) -> Extent | None:
 
 
 class MainFile:
-    """The pages of a database file. Only for files with damage: each stays open for good."""
+    """The pages of a database file. Only for damaged files: each file stays open until the process ends."""
 
     def __init__(self, path: Path, page_size: int) -> None:
         self._descriptor = _opened(path)
@@ -270,20 +275,20 @@ class MainFile:
 
     @property
     def pages(self) -> int:
-        """How many whole pages there are."""
+        """Number of complete pages."""
         if self._descriptor is None:
             return 0
         return os.fstat(self._descriptor).st_size // self.page_size
 
     def page(self, number: int) -> bytes:
-        """Return a page; empty where there is none."""
+        """Return a page, or empty bytes if it does not exist."""
         if self._descriptor is None or not 0 < number <= self.pages:
             return b""
         return read_at(self._descriptor, self.page_size, (number - 1) * self.page_size)
 
 
 def has_every_page(log: Path, file: BinaryIO, chain: Chain, frames: int) -> bool:
-    """Return whether a database file has the newest image of every page in ``frames`` already."""
+    """Return whether a database file already has the newest image of every page in ``frames``."""
     newest = {chain.frames[index].page: index for index in range(frames) if chain.is_linked(index)}
     pages = next((f.size for f in reversed(chain.frames[:frames]) if f.size), 0)
     main = MainFile(log, chain.header.page_size)

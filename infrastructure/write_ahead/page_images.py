@@ -1,4 +1,4 @@
-"""Images of pages in a write-ahead log, and every version of a row that they still hold."""
+"""Page images in a write-ahead log, and every version of a row in them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _WORD = 0xFFFF_FFFF
 
 
 def corrections(frame: bytes, seed: Sums, stored: Sums, *, big: bool) -> list[bytes]:
-    """Return what the frame can have been before one bit was turned over; empty if it is not one bit."""
+    """Return the possible contents of a frame before one bit was flipped, or an empty list."""
     [computed] = frame_sums(frame, len(frame), [seed], big=big)
     wanted = (stored[0] - computed[0] & _WORD, stored[1] - computed[1] & _WORD)
     variants: list[bytes] = []
@@ -29,9 +29,9 @@ def corrections(frame: bytes, seed: Sums, stored: Sums, *, big: bool) -> list[by
 
 
 def _turned(size: int, wanted: Sums) -> list[tuple[int, int]]:
-    """Return the words, by their places, and the bits that would make this difference."""
+    """Return the word indexes and bits whose flip would cause this difference."""
     found: list[tuple[int, int]] = []
-    # How much the first and the second word of a pair weigh in the two sums.
+    # Weights of the first and second word of a pair in the two sums.
     one, two = (1, 1), (0, 1)
     for place in (*range(size - 8, FRAME_HEAD - 8, -8), 0):
         for at, weight in ((place, one), (place + 4, two)):
@@ -49,21 +49,21 @@ def _earlier(weight: Sums) -> Sums:
 
 
 class PageImages:
-    """The images of pages in the frames that were stored for certain, told by the number of the frame."""
+    """The page images in the frames that were certainly stored, by frame index."""
 
     def __init__(self, file: BinaryIO, chain: Chain, frames: int) -> None:
         self._file = file
         self._chain = chain
         self._mended: dict[int, bytes] = {}
-        """Frames of which the damaged bit is known."""
+        """Frames whose damaged bit is known, with their repaired content."""
         self._proved: dict[int, list[int]] = defaultdict(list)
-        """By page, the frames whose content is what their checksum says."""
+        """Frames whose content matches their checksum, by page."""
         self.page_size = chain.header.page_size
         self.frames = frames
         self.unproved: dict[int, list[bytes]] = {}
-        """Frames of which the damage is not known for certain, and the pages that they can have held."""
+        """Frames whose damage is not known for certain, with the pages that they may have contained."""
         self.pages = 0
-        """How many pages the database has after the last commit."""
+        """Number of pages of the database after the last commit."""
         for index in range(frames):
             self._prove(index)
         self.commits = self._commits()
@@ -73,11 +73,11 @@ class PageImages:
         return self._frame(index)[FRAME_HEAD:]
 
     def images(self, index: int) -> list[bytes]:
-        """Return the page in a frame, and what else it can have been where it is damaged."""
+        """Return the page in a frame, and the alternatives if it is damaged."""
         return [self.image(index), *self.unproved.get(index, ())]
 
     def newest(self, page: int, until: int) -> int | None:
-        """Return the newest proved frame of a page, none behind ``until``; None if there is none."""
+        """Return the newest proved frame of a page up to ``until``, or None."""
         frames = self._proved.get(page, ())
         return next((index for index in reversed(frames) if index <= until), None)
 
@@ -105,7 +105,7 @@ class PageImages:
         return corrections(data, seed, frames[index].stored, big=header.big)
 
     def _commits(self) -> list[int]:
-        """Return for each frame the last frame of its commit."""
+        """Return the last frame of its commit for each frame."""
         commits, last = [0] * self.frames, self.frames - 1
         for index in range(self.frames - 1, -1, -1):
             if self._chain.frames[index].size:
@@ -115,36 +115,36 @@ class PageImages:
 
 
 LEAF = 13
-"""The kind of page that holds the rows of a table."""
+"""Type of a page that contains rows of a table."""
 LARGEST = 64 * 1024 * 1024
-"""Bytes that a row has at most; what claims more is no row."""
+"""Maximum number of bytes of a row. A cell that claims more is not a row."""
 
 _MAGIC = b"SQLite format 3\0"
 _FILE_HEAD = 100
 _SIZES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
-"""Bytes of the values of each serial type below those of blobs and texts."""
+"""Number of bytes of each serial type except those of blobs and texts."""
 _NUMBERS = {8: 0, 9: 1}
 
 Value = int | bytes | str | None
 
 
 class Cell(NamedTuple):
-    """A row as it lies on its page; a long one goes on elsewhere."""
+    """A row as stored on its page. A long row continues on other pages."""
 
     number: int
     size: int
     local: bytes
     overflow: int
-    """The page on which it goes on; 0 if it is whole."""
+    """Page on which the row continues, or 0 if it is complete."""
 
 
 def is_leaf(page: bytes) -> bool:
-    """Return whether a page holds rows of a table."""
+    """Return whether a page contains rows of a table."""
     return page[_start(page)] == LEAF
 
 
 def cells_of(page: bytes) -> Iterator[Cell]:
-    """Return the cells that can be read; those of a damaged page may be anything."""
+    """Yield the cells that can be read. Cells of a damaged page may have any content."""
     start = _start(page)
     count = int.from_bytes(page[start + 3 : start + 5], "big")
     first = start + 8
@@ -156,7 +156,7 @@ def cells_of(page: bytes) -> Iterator[Cell]:
 
 
 def record_of(payload: bytes) -> tuple[Value, ...] | None:
-    """Return the columns of a record; None if it is none."""
+    """Return the columns of a record, or None if the payload is not a record."""
     try:
         length, at = _varint(payload, 0)
         kinds: list[int] = []
@@ -195,7 +195,7 @@ def _cell(page: bytes, at: int) -> Cell | None:
 
 
 def _local_size(size: int, usable: int) -> int:
-    """Return how much of a row lies on its page (SQLite's file format)."""
+    """Return the number of bytes of a row on its own page, according to SQLite's file format."""
     most = usable - 35
     if size <= most:
         return size
@@ -227,13 +227,13 @@ def _value(kind: int, part: bytes) -> Value:
 
 
 Carved = Mapping[int, list[RawRow]]
-"""By the numbers of the rows, what was stored there, the newest first."""
+"""Stored rows by row number, newest first."""
 
 _COLUMNS = 4
 
 
 def carve(images: PageImages, main: MainFile) -> Carved:
-    """Return every row of an event that a page image holds; nothing is proved yet."""
+    """Return every event row in the page images. The rows are not proved yet."""
     found: dict[int, list[RawRow]] = defaultdict(list)
     for _, row in carved_rows(images, main):
         if row not in found[row.number]:
@@ -242,7 +242,7 @@ def carve(images: PageImages, main: MainFile) -> Carved:
 
 
 def carved_rows(images: PageImages, main: MainFile, first: int = 0) -> Iterator[tuple[int, RawRow]]:
-    """Return the rows of events in the frames from ``first`` on, the newest frame first."""
+    """Yield the event rows in the frames from ``first`` on, the newest frame first."""
     seen: set[Cell] = set()
     for index in range(images.frames - 1, first - 1, -1):
         pages = [p for p in images.images(index) if is_leaf(p) or index in images.unproved]
@@ -257,7 +257,7 @@ def carved_rows(images: PageImages, main: MainFile, first: int = 0) -> Iterator[
 
 
 def _payloads(cell: Cell, index: int, images: PageImages, main: MainFile) -> Iterator[bytes]:
-    """Return what a row can have been: with the pages of its own commit, or else the newest ones."""
+    """Yield the possible payloads of a row: with the pages of its own commit, or else the newest ones."""
     if not cell.overflow:
         yield cell.local
         return

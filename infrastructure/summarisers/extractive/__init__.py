@@ -1,4 +1,4 @@
-"""The embedded summariser: extracts what matters by code, with no model, the same for the same input."""
+"""The built-in summariser. It extracts lines with code only, always the same from the same input."""
 
 from .summariser import ALGORITHM, ExtractiveSummariser
 

@@ -1,4 +1,4 @@
-"""Says which lines are the last to be dropped, by tier and by score within a tier."""
+"""Rank the lines of a summary by tier and score, and choose those that fit."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from refold.domain.ledger.tool_calls import looks_only
 from .summary_lines import Line, Section, written
 
 NEVER_FILLED = 5
-"""Lines of this tier are noise: they are taken only when there is nothing else."""
+"""Tier of noise, which is used only if there are no other lines."""
 
 _WORK = {Section.MODIFIED, Section.READ, Section.COMMANDS, Section.ACTIONS}
 _FRAME = re.compile(r"^(?:user|assistant): (?:\[[^\]]{4,40}\] ?)?(?:\w{2,20}: )?")
@@ -29,7 +29,7 @@ _STOP = frozenset(
 
 
 def focus_words(focus: str | None) -> tuple[str, ...]:
-    """The words to look for; Chinese is cut into pairs of characters, as it has no blanks."""
+    """Return the words to look for. Chinese has no spaces, so it is split into pairs of characters."""
     words: list[str] = []
     for word in _WORD.findall((focus or "")[:2_000].casefold()):
         if "\u3400" <= word[0] <= "\u9fff":
@@ -40,7 +40,7 @@ def focus_words(focus: str | None) -> tuple[str, ...]:
 
 
 class Ranking:
-    """Ranks the lines of one summary. Lower tiers are kept first; in a tier, higher scores."""
+    """A ranking of the lines of one summary. Lower tiers are kept first; within a tier, higher scores."""
 
     def __init__(self, lines: Sequence[Line], focus: str | None) -> None:
         self._chat = not any(line.section in _WORK for line in lines)
@@ -56,14 +56,14 @@ class Ranking:
         self._essential = {id(x) for x in (self.first, self.latest, *telling[-1:])}
 
     def tier(self, line: Line) -> int:
-        """From 0, the last to be dropped, to ``NEVER_FILLED``."""
+        """Return the tier: from 0, which is dropped last, to ``NEVER_FILLED``."""
         tier = self._own_tier(line)
         return max(0, tier - 2) if self._wanted(line) else tier
 
     def score(self, line: Line) -> float:
-        """Newer, more often used and more telling lines are higher."""
+        """Return the score. Newer, more frequent and more informative lines score higher."""
         at = self._oldest if line.position is None else line.position
-        # What is true of a person does not age as work does.
+        # Facts about a person do not age as work does.
         newness = 0.3 if line.section is Section.FACTS else 1.0
         score = newness * (at - self._oldest) / self._span + math.log2(line.count) * 0.4
         if self._focus:
@@ -131,32 +131,32 @@ class Ranking:
 
 
 def _length(text: str) -> float:
-    """A little for a sentence that says more; nothing beyond a full one."""
+    """Return a small bonus for longer text, up to the length of a full sentence."""
     return min(len(text.encode("utf-8", "replace")), 120) / 240
 
 
 class TextCounter(Protocol):
-    """Whatever measures a text in tokens; every ``TokenCounter`` does."""
+    """A counter of tokens in texts. Every ``TokenCounter`` is one."""
 
     def count_text(self, text: str) -> int:
-        """The tokens of a text by itself."""
+        """Return the number of tokens of a text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How long a summary may be."""
+    """The allowed length of a summary."""
 
     target: int
-    """Tokens to aim at."""
+    """Desired number of tokens."""
     limit: int
-    """Tokens never to exceed."""
+    """Maximum number of tokens."""
     characters: int
-    """Characters never to exceed: the summary has to be smaller than its source."""
+    """Maximum number of characters. The summary must be smaller than its source."""
 
 
-# Of the target, what a section may take before every section had its turn. They add up to more
-# than one: few conversations have all sections.
+# Share of the target for each section in the first round. The sum exceeds one, because few
+# conversations have all sections.
 _SHARE = {
     Section.REQUESTS: 0.30,
     Section.DECISIONS: 0.25,
@@ -171,7 +171,7 @@ _SHARE = {
     Section.TASKS: 0.10,
     Section.STATE: 0.15,
 }
-# The most lines of a section; failures by requirement A13.
+# Maximum number of lines of a section. Every distinct failure should fit.
 _MOST = {
     Section.READ: 40,
     Section.COMMANDS: 40,
@@ -181,7 +181,7 @@ _MOST = {
     Section.TASKS: 40,
 }
 _MOST_ELSE = 400
-# A line's length in tokens: share of the target, and ceiling. The floor keeps a line readable.
+# Tokens of one line: share of the target, and maximum. The minimum keeps a line readable.
 _LINE = {
     Section.REQUESTS: (0.08, 250),
     Section.DECISIONS: (0.08, 120),
@@ -193,11 +193,11 @@ _PROHIBITION = (0.15, 160)
 _LATEST_REQUEST = (0.20, 1_600)
 _FIRST_REQUEST = (0.15, 1_200)
 _QUOTED = {Section.REQUESTS, Section.DECISIONS, Section.FACTS, Section.STATE}
-_EXACT = {Section.MODIFIED, Section.READ}  # A path cut in the middle is of no use.
+_EXACT = {Section.MODIFIED, Section.READ}  # A truncated path is useless.
 _FLOOR = 30
 _FEW = 80
-_WORTH_FILLING = 3  # Later tiers only get their section's share.
-_WORTH_CUTTING = 26  # Tokens of room below which an essential line is not squeezed in.
+_WORTH_FILLING = 3  # Later tiers only get the share of their section.
+_WORTH_CUTTING = 26  # Minimum room in tokens for one more essential line.
 
 
 def fit(
@@ -207,7 +207,7 @@ def fit(
     room: Room,
     counter: TextCounter,
 ) -> str:
-    """The summary's text, or an empty one when not even one line fits."""
+    """Return the text of the summary, or an empty text if no line fits."""
     fitting = _Fitting(Ranking(lines, focus), room, counter)
     for text in preamble:
         fitting.take_preamble(text)
@@ -216,7 +216,7 @@ def fit(
 
 
 class _Fitting:
-    """One choice of lines: what is taken so far and the room that is left."""
+    """A choice of lines: the chosen ones and the remaining room."""
 
     def __init__(self, ranking: Ranking, room: Room, counter: TextCounter) -> None:
         self._ranking = ranking
@@ -232,7 +232,7 @@ class _Fitting:
         self._number: dict[Section, int] = {}
 
     def take_preamble(self, text: str) -> None:
-        """A line before the sections, if it takes no more than an eighth of the room."""
+        """Add a line before the sections if it needs at most an eighth of the room."""
         cost = self._cost(text)
         if cost <= self._target // 8 and len(text) + 1 <= self._characters // 8:
             self._tokens -= cost
@@ -240,8 +240,8 @@ class _Fitting:
             self._preamble.append(text)
 
     def choose(self, lines: Sequence[Line]) -> None:
-        """First every section within its share, then whatever is next while there is room."""
-        # With room for all, no line needs to be cut below its ceiling.
+        """Choose lines of every section up to its share, then further ones while there is room."""
+        # If all lines fit, none is cut below its maximum.
         self._ample = len(lines) < _FEW and (
             sum(self._cost(written(line)) for line in lines) < 0.9 * self._target
         )
@@ -262,7 +262,7 @@ class _Fitting:
                     break
 
     def text(self) -> str:
-        """The text; the least of the lines are dropped while a counter finds it too long after all."""
+        """Return the text. Drop the least important lines while the counter finds it too long."""
         while self._taken:
             text = self._written()
             over = self._counter.count_text(text) / max(1, self._room.limit)

@@ -1,4 +1,4 @@
-"""Collects exact values: addresses, versions, identifiers, ports, amounts and what was said of them."""
+"""Collect exact values: addresses, versions, identifiers, ports and amounts, with their sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from . import summary_lines as speech
 from .summary_lines import Line, Section, TaskBoard, identity
 
 _SCANNED_QUANTITIES = 12_000
-_TYPED = 1_500  # A longer text is pasted: its values count when they recur.
+_TYPED = 1_500  # A longer text was pasted, so its values count only if they recur.
 
 
 @dataclass(slots=True)
@@ -38,12 +38,12 @@ class _Seen:
 
 @dataclass(slots=True)
 class Quantities:
-    """A tally of the values seen so far."""
+    """A tally of the values found so far."""
 
     _seen: dict[str, _Seen] = field(default_factory=dict[str, _Seen])
 
     def note(self, position: int, text: str, *, by_user: bool) -> None:
-        """Takes in what somebody said."""
+        """Add the values of a text."""
         by_user = by_user and len(text) < _TYPED
         text = text[:_SCANNED_QUANTITIES]
         for found in exact_values(text):
@@ -57,7 +57,7 @@ class Quantities:
             seen.by_user = seen.by_user or by_user
 
     def lines(self) -> list[Line]:
-        """The values that the user named or that recur."""
+        """Return lines for the values that the user named or that recur."""
         return [
             Line(Section.VALUES, s.position, f"`{value}` — {s.about}", s.count)
             for value, s in self._seen.items()
@@ -70,7 +70,7 @@ def _around(text: str, start: int, end: int) -> str:
     line_end = text.find("\n", end)
     line_end = len(text) if line_end < 0 else line_end
     left, right = max(line_start, start - 60), min(line_end, end + 40)
-    # Cut between words only: half a credential would not be recognised.
+    # Cut only between words: half a credential would not be recognised.
     if left > line_start:
         left = text.find(" ", left, start) + 1 or start
     if right < line_end:
@@ -78,9 +78,9 @@ def _around(text: str, start: int, end: int) -> str:
     return squeeze(redact(clean(text[left:right])), 130)
 
 
-_SCANNED = 24_000  # Characters of one text that are read for sentences: enough for a long plan.
+_SCANNED = 24_000  # Maximum characters of one text that are searched for sentences, enough for a long plan.
 _SHORT = 60
-_FAILURE_ROOM = 240  # Requirement A13.
+_FAILURE_ROOM = 240  # Maximum number of failures.
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class _Call:
 
 @dataclass(slots=True)
 class Gathering:
-    """The tally of one pass. Texts are data: nothing in them changes what is collected but as told."""
+    """The lines that one pass collects. Texts are data and never control the collection."""
 
     with_tools: bool
     goes_on: bool = False
-    """Whether the messages behind these stay in view: then what is open shows itself."""
+    """Whether later messages stay visible, so that open tasks need no lines."""
     tasks: TaskBoard = field(default_factory=TaskBoard)
     _lines: list[Line] = field(default_factory=list[Line])
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
@@ -112,7 +112,7 @@ class Gathering:
     _done_last: tuple[int, Deed, Outcome] | None = None
 
     def take(self, source: SourceMessage) -> None:
-        """Takes in one message, oldest first."""
+        """Add a message. Messages come oldest first."""
         blocks = source.message.blocks()
         match source.message.role:
             case "assistant":
@@ -132,16 +132,16 @@ class Gathering:
                 by_program = source.message.author in ("program", "tool")
                 self._user(source.position, spoken(iter(blocks)), by_program=by_program)
             case "system":
-                pass  # Standing instructions are sent again with every request.
+                pass  # Standing instructions are sent with every request anyway.
 
     def lines(self) -> list[Line]:
-        """All that was collected, but for the tasks: those need the earlier summary."""
+        """Return all collected lines except tasks, which need the earlier summary."""
         failures = [line for _, line in self._failed.values()]
         values = self._values.lines()
         return [*self._lines, *self._tally.values(), *failures, *values, *self._state()]
 
     def plans(self) -> list[Line]:
-        """What remains by the assistant's words, and questions that wait for an answer."""
+        """Return next steps named by the assistant, and questions without an answer."""
         lines = [line for lines in self._plans for line in lines]
         if self._question:
             asked = f"asked the user, no answer yet: {squeeze(self._question, 300)}"
@@ -259,7 +259,7 @@ class Gathering:
         self._tally[key] = replace(line, count=before.count + 1) if before else line
 
     def _state(self) -> list[Line]:
-        # A last word of "done" says little: then the one before it is told as well.
+        # If the last word is just "done", the text before it is included as well.
         said = self._said if self._said and len(self._said[-1][1]) < _SHORT else self._said[-1:]
         lines = [
             Line(Section.STATE, p, f"assistant said: {excerpt(words, 2_400)}") for p, words in said
@@ -271,7 +271,7 @@ class Gathering:
             lines.append(Line(Section.STATE, position, f"last result: {told}"))
         if self.goes_on:
             return lines
-        # An older call without a result was given up: nobody waits for it.
+        # An earlier call without a result was abandoned.
         lines += [
             Line(Section.STATE, c.position, f"no result yet: {squeeze(_named(c.deed), 300)}")
             for c in list(self._open.values())[-4:]
@@ -284,7 +284,7 @@ class Gathering:
 
 
 def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathering:
-    """Collects from all messages, oldest first."""
+    """Collect lines from all messages, oldest first."""
     with_tools = any(
         block.get("type") == "tool_use" for m in messages for block in m.message.blocks()
     )

@@ -1,4 +1,4 @@
-"""Tells which lines stand in the ledger beside the summary already: room is better spent than on those."""
+"""The built-in summariser: it merges new lines with those of an earlier summary and fits them."""
 
 import asyncio
 import hashlib
@@ -22,13 +22,13 @@ _REASON = re.compile(r"^.{0,200}?: ")
 
 
 class Beside:
-    """The ledger's text, as it is rendered beside the summary."""
+    """The text of the ledger that is rendered next to the summary."""
 
     def __init__(self, ledger: str) -> None:
         self._text = clean(_SOURCE.sub("", ledger))
 
     def without(self, lines: Iterable[Line]) -> list[Line]:
-        """The lines that say something else."""
+        """Return the lines that the ledger does not contain."""
         return [line for line in lines if not self._text or not self._says(line)]
 
     def _says(self, line: Line) -> bool:
@@ -54,18 +54,18 @@ _CARRIED_FRAME = {"---", "[Conversation Summary]", "**Turn Context (split turn):
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What an earlier summary says."""
+    """The content of an earlier summary."""
 
     lines: tuple[Line, ...]
     first: int | None
-    """The first position that it stands for, if it says so."""
+    """First position that the earlier summary covers, or None if it does not say."""
     last: int | None
     foreign: bool
-    """Whether anything in it is not in this algorithm's own form."""
+    """Whether part of the summary has another format than this algorithm's."""
 
 
 def read_back(previous: str | None) -> Carried:
-    """Reads a summary, this one's own or another's. Never fails: what is not ours is prose."""
+    """Parse a summary of this or another algorithm. Never fail: unknown text becomes prose."""
     lines: list[Line] = []
     section: Section | None = None
     spans: list[tuple[int, int]] = []
@@ -91,8 +91,10 @@ def read_back(previous: str | None) -> Carried:
 
 
 def merge(carried: Sequence[Line], fresh: Sequence[Line], covered: range) -> list[Line]:
-    """One list without doubles. ``covered`` spans the messages that are summarised now: a carried
-    line from among them gives way to what was gathered anew, and its count is not added again.
+    """Merge lines without duplicates.
+
+    ``covered`` is the range of the messages that are summarised now. A new line replaces a carried line
+    from this range, and the old count is not added.
     """
     merged: dict[tuple[Section, str], Line] = {}
     renewed = {line.section for line in fresh} & {Section.STATE}
@@ -123,7 +125,7 @@ def _add(merged: dict[tuple[Section, str], Line], line: Line, covered: range) ->
     count = max(before.count, line.count) if counted_again else before.count + line.count
     match line.section:
         case Section.VALUES:
-            kept = before  # What was said of it belongs to the message that is named.
+            kept = before  # The quoted words belong to the message at this position.
         case Section.DECISIONS | Section.FACTS | Section.EARLIER:
             kept, count = before, 1
         case Section.REQUESTS:
@@ -139,7 +141,7 @@ def _succeeded(line: Line) -> str:
 
 
 def _recovered(line: Line, succeeded: Iterable[str]) -> Line:
-    """A carried failure whose command succeeded since says so."""
+    """Mark a carried failure as recovered if its command has succeeded since."""
     if line.section is not Section.FAILURES or " ⇒ " in line.text:
         return line
     if any(f" {title}: " in line.text for title in succeeded):
@@ -148,31 +150,33 @@ def _recovered(line: Line, succeeded: Iterable[str]) -> Line:
 
 
 ALGORITHM = "refold-extractive-2"
-"""Names the algorithm in drafts. A change of what it extracts, ranks or writes needs a new number."""
+"""Name of the algorithm in drafts. A change of what it extracts, ranks or writes needs a new number."""
 
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()
-_SMALL = 4_000  # Characters of source below which its tokens are counted as well.
+_SMALL = (
+    4_000  # Number of source characters below which the tokens of the source are counted as well.
+)
 _DEEP = 12
 _PART = {"turn_prefix": ", the beginning of a turn whose end follows"}
 _FRAME = frozenset(("type", "id", "tool_use_id", "signature", "cache_control"))
-_PICTURE = 1_000  # Characters that a block without words stands for.
+_PICTURE = 1_000  # Number of characters that a block without words counts as.
 
 
 class ByteCounter:
-    """A careful guess: three bytes of UTF-8 a token, rounded up. Few tokenizers need more."""
+    """A cautious estimate: three bytes of UTF-8 per token, rounded up. Few tokenizers need more."""
 
     def count_text(self, text: str) -> int:
-        """The guessed tokens of a text by itself."""
+        """Return the estimated number of tokens of a text."""
         return -(-len(text.encode("utf-8", "replace")) // 3)
 
 
 class ExtractiveSummariser:
-    """Summarises by code alone: the same request gives the same text, without model or network.
+    """A summariser that uses code only: the same request gives the same text, without model or network.
 
-    The text has sections (requests, decisions and constraints, files, commands, failures, open
-    tasks, last state …) of lines that begin with the position of their source message. Its own
-    earlier text is read back line by line and merged; other prose is kept, quoted and cut. Never
-    raises for any message; ``complete`` is always true.
+    The text has sections (requests, decisions and constraints, files, commands, failures, open tasks,
+    last state …). Each line begins with the position of its source message. Earlier texts of this
+    summariser are parsed and merged line by line; other prose is quoted and cut. It accepts every
+    message without an error, and ``complete`` is always true.
     """
 
     def __init__(self, counter: TextCounter | None = None) -> None:
@@ -180,16 +184,16 @@ class ExtractiveSummariser:
 
     @property
     def name(self) -> str:
-        """How settings and results call it."""
+        """Name in settings and results."""
         return "extractive"
 
     @property
     def by_code(self) -> bool:
-        """True: no model is asked."""
+        """True, because no model is used."""
         return True
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Summarise in a thread: the loop of a service goes on meanwhile."""
+        """Summarise in a thread, so that the event loop is not blocked."""
         return SummaryDraft(
             text=await asyncio.to_thread(self.extract, request),
             complete=True,
@@ -199,7 +203,7 @@ class ExtractiveSummariser:
         )
 
     def extract(self, request: SummaryRequest) -> str:
-        """The summary's text: at most ``limit_tokens``, about half of what is new at most, not empty."""
+        """Return the summary: at most ``limit_tokens``, at most about half of the new messages, not empty."""
         carried = read_back(request.previous)
         if request.previous and not request.messages and self._stands(request, carried):
             return request.previous
@@ -214,12 +218,14 @@ class ExtractiveSummariser:
         return text or self._least(lines, covered, room)
 
     def _stands(self, request: SummaryRequest, carried: Carried) -> bool:
-        """Whether there is nothing to do: no new message, and our own text is short enough."""
+        """Return whether the earlier text can be kept: no new messages, and it is short enough."""
         tokens = self._counter.count_text(request.previous or "")
         return not carried.foreign and tokens <= min(request.target_tokens, request.limit_tokens)
 
     def _room(self, request: SummaryRequest) -> Room:
-        """Half of the new messages at most, beside what is carried; of a tiny source nearly all."""
+        """Return the room: at most half of the new messages plus the carried text, or nearly all of a tiny
+        source.
+        """
         new = sum(map(_characters, request.messages))
         old = len(request.previous or "")
         allowed = old + max(new // 2, min(new - 1, 200)) if new else max(old, 40)
@@ -231,7 +237,7 @@ class ExtractiveSummariser:
         return Room(min(request.target_tokens, limit), limit, max(1, allowed))
 
     def _least(self, lines: Sequence[Line], covered: range, room: Room) -> str:
-        """One line without a heading, cut until it fits: something is always said."""
+        """Return one line without a heading, cut until it fits, so that the summary is never empty."""
         requests = [line for line in lines if line.section is Section.REQUESTS]
         candidates = requests or list(lines)
         best = candidates[-1] if candidates else None

@@ -1,4 +1,4 @@
-"""The lines that a summary is made of: sections, their headings, and how a line is written and read."""
+"""The lines of a summary: sections, headings, and how lines are formatted and parsed."""
 
 import json
 import re
@@ -13,9 +13,9 @@ from refold.domain.value import is_list, is_object
 
 
 class Section(Enum):
-    """A part of the summary; the value is its heading. The order here is the order in the text.
+    """A section of the summary. The value is its heading, and the order is that in the text.
 
-    The headings are a storage format: a later compaction reads them back.
+    The headings are a storage format: a later compaction parses them.
     """
 
     REQUESTS = "Requests"
@@ -34,14 +34,14 @@ class Section(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One extracted line. ``position`` is that of its source message, None for carried prose."""
+    """One extracted line. ``position`` is that of its source message, or None for carried prose."""
 
     section: Section
     position: int | None
     text: str
-    """Clean: one line, no control characters."""
+    """Text of one line without control characters."""
     count: int = 1
-    """How often it was seen; written as a suffix when above one."""
+    """Number of occurrences, written as a suffix if above one."""
 
 
 REPEATED = {
@@ -52,7 +52,7 @@ REPEATED = {
     Section.FAILURES,
     Section.VALUES,
 }
-"""Sections whose lines stand for every occurrence: they carry a count and the newest position."""
+"""Sections whose lines represent all occurrences: they have a count and the newest position."""
 
 _WRITTEN = re.compile(r"- \[(-?\d{1,9})\] (.+)")
 _COUNT = re.compile(r" \(×(\d{1,6})\)$")
@@ -60,7 +60,7 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def written(line: Line) -> str:
-    """The line as it stands in the text. Carried prose is quoted, so it cannot pass for a line."""
+    """Format a line. Carried prose is quoted, so that it cannot look like a line."""
     if line.position is None:
         return f"> {line.text}"
     suffix = f" (×{line.count})" if line.count > 1 else ""
@@ -68,7 +68,7 @@ def written(line: Line) -> str:
 
 
 def read_line(section: Section, raw: str) -> Line | None:
-    """What ``written`` wrote, or None when this is not such a line."""
+    """Parse a line that ``written`` formatted, or return None."""
     if section is Section.EARLIER and raw.startswith("> "):
         return Line(section, None, raw[2:])
     found = _WRITTEN.fullmatch(raw)
@@ -81,7 +81,7 @@ def read_line(section: Section, raw: str) -> Line | None:
 
 
 def identity(line: Line) -> str:
-    """What makes two lines of a section the same: the file, the command, the value, the words."""
+    """Return the key that identifies equal lines of a section: the file, command, value or words."""
     match line.section:
         case Section.MODIFIED | Section.READ:
             return line.text.partition(" — ")[0]
@@ -98,18 +98,18 @@ def identity(line: Line) -> str:
 _REQUEST_ROOM = 6_000
 _SCANNED = 60_000
 _PER_MESSAGE = 8
-_TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
+_TYPED = 1_500  # A longer text was pasted, and is only partly the user's own words.
 
 
 def handover_lines(position: int, words: str) -> list[Line]:
-    """The lines of an earlier session's summary, each with the message that brought it."""
+    """Return the lines of an earlier session's summary, each with the position of its message."""
     body = words.rpartition("\nSummary:\n")[2] if "\nAnalysis:" in words else words
     lines = [excerpt(s, 500) for s in cues.sentences(cues.prose(body[:_SCANNED]))]
     return [Line(Section.EARLIER, position, line) for line in lines if len(line) > 24]
 
 
 def request_line(position: int, words: str, question: str) -> Line | None:
-    """The user's own words, verbatim but folded to one line; a short answer names its question."""
+    """Return a line with the user's own words, joined into one line. A short answer includes its question."""
     text = clean(words if len(words) < 4 * _REQUEST_ROOM else _ends(words))
     if not text:
         return None
@@ -120,14 +120,14 @@ def request_line(position: int, words: str, question: str) -> Line | None:
 
 
 def decision_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
-    """The sentences that decide, forbid or prefer; the assistant's only where it decides."""
+    """Return the sentences that decide, forbid or prefer. The assistant's count only if they decide."""
     wanted = _binding(by_user, conversation)
     if not wanted(words):
         return []
     sentences = cues.sentences_under if by_user else cues.sentences
     found = [s for s in _joined(sentences(words)) if wanted(s)]
     if by_user:
-        # A short message that only agrees is kept as a request: twice would waste room.
+        # A short message that only agrees is kept as a request; a second line would waste room.
         found = [s for s in found if len(s) < 0.9 * len(words) or cues.lasting(s)]
         limit = _PER_MESSAGE if len(words) < _TYPED else _PER_MESSAGE // 2
     else:
@@ -149,8 +149,10 @@ def _binding(by_user: bool, conversation: bool) -> Callable[[str], object]:
 
 
 def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
-    """Sentences about persons, likings and plans. In a ``chat`` (no tools) also looser ones and what
-    was recommended; in a working session only what plainly names something of the user's.
+    """Return sentences about people, preferences and plans.
+
+    In a ``chat`` without tools, this includes looser ones and recommendations. In a working session,
+    only sentences that clearly name something of the user's.
     """
     in_chat = cues.told_in_chat if by_user else cues.advised_in_chat
     wanted = in_chat if conversation else cues.IDENTITY.search
@@ -165,7 +167,7 @@ def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) 
 
 
 def next_lines(position: int, words: str) -> list[Line]:
-    """Sentences in which the assistant says what remains."""
+    """Return the sentences in which the assistant names next steps."""
     if not cues.NEXT.search(words):
         return []
     found = [s for s in cues.sentences(words) if cues.NEXT.search(s) and not s.endswith("?")]
@@ -173,7 +175,7 @@ def next_lines(position: int, words: str) -> list[Line]:
 
 
 def last_question(words: str) -> str:
-    """The question that an assistant text ends with, or an empty text."""
+    """Return the question at the end of an assistant text, or an empty text."""
     if "?" not in words[-1_500:] and "？" not in words[-1_500:]:
         return ""
     ending = [s for s in cues.sentences(words[-1_500:]) if s.endswith(("?", "？"))]
@@ -181,7 +183,7 @@ def last_question(words: str) -> str:
 
 
 def _joined(found: Iterator[str]) -> Iterator[str]:
-    """A heading goes with the sentence that it announces."""
+    """Join each heading with the sentence that follows it."""
     heading = ""
     for sentence in found:
         if sentence.endswith((":", "：")) or (len(sentence) < 16 and sentence.istitle()):
@@ -216,14 +218,14 @@ _CARRIED = re.compile(r"todo(?: #(\d{1,6}))? \((\w+)\): ")
 
 @dataclass(slots=True)
 class TaskBoard:
-    """The newest todo list and the single tasks that were created beside it."""
+    """The newest todo list, and the single tasks that were created in addition to it."""
 
     _list: list[Line] | None = None
     _tasks: dict[str, Line] = field(default_factory=dict[str, Line])
     _changes: dict[str, str] = field(default_factory=dict[str, str])
 
     def replace_list(self, position: int, given: object) -> None:
-        """Takes in a call that states the whole list."""
+        """Replace the list with that of a call."""
         items = list(_items(given))
         if items:
             self._list = [
@@ -233,19 +235,19 @@ class TaskBoard:
             ]
 
     def create(self, position: int, subject: str, result: str) -> None:
-        """Takes in a task that was created; the result tells its number."""
+        """Add a task that was created. The result contains its number."""
         number = _NUMBER.search(result[:300])
         key = number[1] if number else f"?{len(self._tasks)}"
         label = f" #{key}" if number else ""
         self._tasks[key] = Line(Section.TASKS, position, f"todo{label} (pending): {subject}")
 
     def change(self, number: object, status: str) -> None:
-        """Takes in a task's new status; an unknown number may be a task of an earlier summary."""
+        """Update the status of a task. An unknown number may be a task of an earlier summary."""
         if status and isinstance(number, str | int):
             self._changes[str(number).lstrip("#")] = excerpt(status, 30)
 
     def lines(self, carried: tuple[Line, ...]) -> list[Line]:
-        """What is open now. A new list replaces the carried one; single tasks carry on by number."""
+        """Return the open tasks. A new list replaces the carried one; single tasks continue by number."""
         kept: dict[str, Line] = {}
         for line in carried:
             found = _CARRIED.match(line.text)

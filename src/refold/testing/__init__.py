@@ -1,16 +1,16 @@
-"""Checks and strategies for what plugs into refold: summarisers, token counters, embedders, stores.
+"""Checks and strategies for extensions of refold: summarisers, token counters, embedders, stores.
 
-``check_summariser``, ``check_token_counter``, ``check_embedder`` and ``check_store`` ask an
-implementation what refold would ask it, and raise ``CheckFailed`` with one finding for each broken
-rule. ``histories`` and ``ConversationMachine`` let Hypothesis look for conversations that break
-what refold promises, with your own policy, summariser and store. ``given`` tests deciders.
+``check_summariser``, ``check_token_counter``, ``check_embedder`` and ``check_store`` call an
+implementation like refold does, and raise ``CheckFailed`` with one finding for each broken rule.
+``histories`` and ``ConversationMachine`` let Hypothesis search for conversations that break the
+guarantees of refold, with your own policy, summariser and store. ``given`` tests deciders.
 
     from refold.testing import check_summariser
 
     def test_my_summariser():
         check_summariser(MySummariser())
 
-The page docs/testing.md says what each check finds.
+The page docs/testing.md describes the findings of each check.
 """
 
 from importlib import import_module

@@ -1,4 +1,6 @@
-"""A store while it is checked: opened several times, read through each opening, compared with what was said."""
+"""A store during a check: opened several times, read through each opening, and compared with what was
+stored.
+"""
 
 import json
 import threading
@@ -24,7 +26,7 @@ class Stored(NamedTuple):
 
 
 class CheckedStore:
-    """Opens a place again and again, and knows which conversations belong to this check."""
+    """A place that is opened repeatedly, and the conversations of this check."""
 
     def __init__(self, opening: Opening, findings: Findings, run: str, timeout: float) -> None:
         self._opening = opening
@@ -35,29 +37,29 @@ class CheckedStore:
         self.findings = findings
 
     def open(self) -> Memory:
-        """Open another memory, as another process would; it is closed at the end."""
+        """Open another memory, as another process would. It is closed at the end."""
         memory = self._opening()
         with self._lock:
             self._opened.append(memory)
         return memory
 
     def close(self) -> None:
-        """Close what is still open."""
+        """Close all open memories."""
         while self._opened:
             memory = self._opened.pop()
             with suppress(Exception):
                 memory.close()
 
     def thread_id(self, name: str) -> str:
-        """Return the id of a conversation that only this run knows."""
+        """Return the thread id of a conversation that only this run uses."""
         return f"refold-check-{self._run}-{name}"
 
     def conversation(self, name: str, memory: Memory | None = None) -> Conversation:
-        """Return a conversation of this run, in a memory of its own where none is given."""
+        """Return a conversation of this run, in a new memory unless one is given."""
         return (memory or self.open()).conversation(self.thread_id(name))
 
     def probe(self, name: str, work: Callable[["CheckedStore"], None]) -> None:
-        """Run one probe, in a thread that holds nothing up."""
+        """Run one probe in a thread, so that a hanging probe does not block the check."""
         with self.findings.probe(name, advice=_RAISING):
             ended_in(lambda: work(self), self._timeout)
 
@@ -70,7 +72,7 @@ class CheckedStore:
         where: str,
         advice: str,
     ) -> bool:
-        """Compare what is stored with what was acknowledged; return whether it is the same."""
+        """Compare the stored messages with the acknowledged ones, and return whether they are equal."""
         seen = read(conversation)
         found = [one.content for one in seen]
         wanted = [one["content"] for one in expected]
@@ -110,13 +112,13 @@ def said(text: str, role: str = "user") -> Fields:
 
 
 def talk(count: int, mark: str) -> list[Fields]:
-    """Return so many messages, questions and answers, no two alike."""
+    """Return ``count`` distinct messages, questions and answers in turn."""
     roles = ("user", "assistant")
     return [said(f"{mark} {n}: is step_{n}.py done?", roles[n % 2]) for n in range(count)]
 
 
 def as_json(value: object) -> str:
-    """Return JSON data as text, in which every difference shows, the order of keys as well."""
+    """Return JSON data as text that shows every difference, including the order of keys."""
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -125,7 +127,7 @@ def _in_a_row(seen: Iterable[Stored]) -> bool:
 
 
 def raised(work: Callable[[], object]) -> Exception | None:
-    """Return the exception that a call ends with; None where it returns."""
+    """Return the exception that a call raises, or None."""
     try:
         work()
     except Exception as error:
@@ -134,7 +136,7 @@ def raised(work: Callable[[], object]) -> Exception | None:
 
 
 def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
-    """Run all at once, and return what was raised."""
+    """Run all functions at once, and return the exceptions."""
     barrier = threading.Barrier(len(works))
     errors: list[Exception] = []
 
@@ -152,5 +154,5 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 
 _PLAIN = frozenset({"content", "durable", "lost"})
-"""Rules under which another kind of difference has a rule of its own."""
+"""Rules whose differences can be of another kind that has a rule of its own."""
 _RAISING = "Let every operation that is in order succeed; raise LogError where the store fails."

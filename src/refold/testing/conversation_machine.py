@@ -1,4 +1,4 @@
-"""``ConversationMachine``: Hypothesis talks, compacts, pins, erases and restarts; the invariants hold."""
+"""``ConversationMachine``: Hypothesis appends, compacts, pins, erases and restarts, and checks invariants."""
 
 import inspect
 import tempfile
@@ -24,8 +24,8 @@ from refold.testing.watched_summariser import Watch
 
 MOST_PINS = 3
 SMALL_IMAGE = 60
-"""Tokens of a picture: windows are small here, so pictures are too."""
-# Deferred: their descriptions are longer than Hypothesis likes to print.
+"""Tokens of an image. Windows are small here, so images are too."""
+# Deferred, because their representations are longer than Hypothesis should print.
 _STEPS = st.deferred(lambda: turns(min_messages=1, max_messages=8, max_text=250, huge=2_000))
 _LONG = st.deferred(lambda: turns(min_messages=8, max_messages=16, max_text=400, huge=2_000))
 _FOCI = st.sampled_from((None, None, "What was decided about the parser?"))
@@ -35,11 +35,11 @@ _PINNED = st.sampled_from(
 
 
 class ConversationMachine(RuleBasedStateMachine):
-    """A state machine on one conversation; after each step it checks what refold promises.
+    """A state machine on one conversation that checks the guarantees of refold after each step.
 
-    Subclass it, and set what is yours. The promises hold with any policy and any summariser; a store
-    that loses something breaks them, and a summariser that raises what is no ``SummariserError``, that
-    returns no draft or an unusable one, or that changes its request is a finding as well.
+    Subclass it and set the attributes for your own parts. The guarantees hold with any policy and any
+    summariser. A store that loses data breaks them. A summariser is a finding as well if it raises
+    anything but a ``SummariserError``, returns no usable draft, or changes its request.
 
     >>> class MyConversations(ConversationMachine):
     ...     policy = refold.CompactionPolicy(keep_last=2)
@@ -49,16 +49,17 @@ class ConversationMachine(RuleBasedStateMachine):
     """
 
     policy: ClassVar[CompactionPolicy | None] = None
-    """When and how far contexts are made smaller."""
+    """Policy that decides when and how far contexts are compacted."""
     summariser: ClassVar[Summariser | Callable[[], Summariser] | None] = None
-    """A summariser, or what makes one for each run; None: the built-in one."""
+    """Summariser, a function that creates one for each run, or None for the built-in one."""
     token_counter: ClassVar[TokenCounter | None] = None
-    """Measures messages; None: the built-in estimate."""
+    """Token counter, or None for the built-in estimator."""
     place: ClassVar[Any] = None
-    """Where the log is: a path, or a callable that opens a memory. It is given the options of
-    ``refold.open`` as keyword arguments if it takes any. None: a new file for each run."""
+    """Place of the log: a path, or a callable that opens a memory, or None for a new file in each run. A
+    callable gets the options of ``refold.open`` as keyword arguments if it accepts any.
+    """
     window: ClassVar[int] = 3_000
-    """The context window in tokens: small, so that much is compacted."""
+    """Context window in tokens. It is small so that much is compacted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +98,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @initialize(steps=_LONG)
     def begin(self, steps: list[Step]) -> None:
-        """Say the first things."""
+        """Append the first messages."""
         self.talk(steps)
 
     @rule(steps=_STEPS)
@@ -109,13 +110,13 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @rule(steps=_LONG)
     def talk_long(self, steps: list[Step]) -> None:
-        """Append so much that the context has to be compacted, and ask for it."""
+        """Append enough messages to require a compaction, and build the context."""
         self.talk(steps)
         self._talk.ask()
 
     @rule()
     def ask(self) -> None:
-        """Get the request to send next."""
+        """Build the next request."""
         self._talk.ask()
 
     @rule(focus=_FOCI, all=st.booleans())
@@ -125,7 +126,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @rule()
     def undo(self) -> None:
-        """Undo the newest compaction."""
+        """Revert the newest compaction."""
         self._talk.conversation.revert_compaction("a step of a test")
 
     @rule()
@@ -136,7 +137,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @rule()
     def deliver_twice(self) -> None:
-        """Append one message twice under one key."""
+        """Append one message twice with the same key."""
         text = f"⟦m{len(self._talk.said)}⟧ And now?"
         for _ in range(2):
             self._talk.append([{"role": "user", "content": text}], key=f"delivery of {text}")
@@ -156,7 +157,7 @@ class ConversationMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._talk.pins)
     @rule()
     def unpin(self) -> None:
-        """Take a pin back."""
+        """Remove a pin."""
         self._talk.unpin()
 
     @precondition(lambda self: self._talk.said)
@@ -167,7 +168,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_promised_holds(self) -> None:
-        """Check everything that must hold at any time, where something has changed."""
+        """Check all invariants if something has changed."""
         try:
             if self._watch.found:
                 raise Broken(str(self._watch.found[0]))

@@ -1,4 +1,4 @@
-"""Checks of a token counter on messages and tools: nothing that is sent is free, and what is not sent is."""
+"""Checks of a token counter on messages and tools: everything that is sent costs tokens, and nothing else."""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -13,10 +13,10 @@ _BLOCKS = "Go through message.blocks() and count every block, by its type; what 
 
 
 class MessageChecks(Counting):
-    """What ``count_message`` and ``count_tools`` must hold."""
+    """The checks of ``count_message`` and ``count_tools``."""
 
     def probes(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Return what is tried, each by its name."""
+        """Yield the probes with their names."""
         if callable(getattr(self._counter, "count_message", None)):
             yield "messages", self._messages
             yield "messages that grow", self._growing_messages

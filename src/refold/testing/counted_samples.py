@@ -1,4 +1,4 @@
-"""Texts, messages and tools that token counters are checked with."""
+"""Texts, messages and tools for the checks of token counters."""
 
 import base64
 import struct
@@ -64,11 +64,11 @@ STEPS = (
     "\n👍 Thanks, that is all for now!",
     "\n| port | 7341 |\n| pool | 12 |",
 )
-"""Sentences, each of which is added to those before it."""
+"""Sentences; each is appended to those before it."""
 
 
 def png(size: int, *, level: int) -> str:
-    """Return a picture of ``size`` by ``size`` pixels as base64; the level of compression is free."""
+    """Return an image of ``size`` by ``size`` pixels as base64, with a given compression level."""
     rows = b"".join(b"\x00" + bytes((x * y) % 256 for x in range(size)) for y in range(size))
     header = struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, level)), (b"IEND", b""))
@@ -81,12 +81,12 @@ def png(size: int, *, level: int) -> str:
 
 
 def image(data: str) -> Block:
-    """Return a picture with this data."""
+    """Return an image block with this data."""
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
 def linked_image() -> Block:
-    """Return a picture by its address."""
+    """Return an image block with a URL."""
     return {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
 
 
@@ -137,7 +137,7 @@ GROWING: Mapping[str, tuple[Message, Message]] = {
         message("assistant", "Yes.", {"type": "future_block", "text": PROSE}),
     ),
 }
-"""By what is added: a message without it and one with it."""
+"""Pairs of messages without and with an addition, by its name."""
 
 
 def tool(name: str, description: str, **properties: Any) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Checks of a token counter on texts: whole, monotone, additive, the same every time, quick."""
+"""Checks of a token counter on texts: integer, monotone, additive, repeatable and fast."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from refold.testing.findings import shown
 from refold.testing.sample_talks import message
 
 LEAST_SHARE, MOST_SHARE = 0.4, 3.0
-"""How far a count may lie from the built-in estimate, which itself is up to a third too high."""
+"""Allowed ratio to the built-in estimate, which itself is up to a third too high."""
 MERGED = 2
-"""Tokens that one more character may save: vocabularies merge it with those before it."""
+"""Number of tokens that one more character may save. Vocabularies merge it with those before it."""
 QUICK = 0.003
-"""Seconds for a text of a thousand characters."""
+"""Maximum seconds for a text of a thousand characters."""
 QUICK_FOR_LARGE = 0.5
-"""Seconds for a text of a hundred thousand."""
+"""Maximum seconds for a text of a hundred thousand characters."""
 THREADS = 4
 
 _SCRIPTS = (
@@ -29,10 +29,10 @@ _SCRIPTS = (
 
 
 class TextChecks(Counting):
-    """What ``count_text`` must hold."""
+    """The checks of ``count_text``."""
 
     def probes(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Return what is tried, each by its name."""
+        """Yield the probes with their names."""
         yield "texts", self._texts
         yield "texts of all scripts", self._scripts
         yield "odd texts", self._odd_texts
@@ -185,7 +185,7 @@ class TextChecks(Counting):
 
 
 def _quickest(work: Callable[[], object], times: int) -> float:
-    """Return the shortest time of several: a busy machine makes others longer."""
+    """Return the shortest of several times, because a busy machine makes others longer."""
     took: list[float] = []
     for _ in range(times):
         begun = time.perf_counter()

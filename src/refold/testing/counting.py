@@ -1,4 +1,4 @@
-"""A token counter while it is checked: what it returns is judged before it is compared."""
+"""A token counter during a check. Its results are validated before they are compared."""
 
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
@@ -8,7 +8,7 @@ _WHOLE = "Return int: round up with math.ceil where you divide."
 
 
 class Counting:
-    """Calls a counter; an answer of a wrong type, or below 0, is a finding."""
+    """A counter whose invalid results, of a wrong type or below 0, become findings."""
 
     def __init__(self, counter: TokenCounter, findings: Findings) -> None:
         self._counter = counter
@@ -37,7 +37,7 @@ class Counting:
         return self._counter.count_message(one)
 
     def whole(self, counted: object, name: str) -> int:
-        """Return a count as a whole number, whatever it is."""
+        """Return a count as an integer, even if the counter returned something else."""
         right = type(counted) is int
         self._findings.require(
             right,

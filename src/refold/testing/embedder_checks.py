@@ -1,4 +1,4 @@
-"""``check_embedder``: embeds known texts, and finds what would make search by meaning lie."""
+"""``check_embedder``: embed known texts, and find errors that would break search by meaning."""
 
 import inspect
 import math
@@ -15,11 +15,11 @@ from refold.testing.counted_samples import ODD
 from refold.testing.findings import Findings, NeverEnded, Report, described, name_of, shown
 
 SAME = 0.99
-"""The least cosine of two vectors of the same text: small models of whole numbers vary a little."""
+"""Minimum cosine of two vectors of the same text. Small quantised models vary a little."""
 APART = 0.9999
-"""The largest cosine of two vectors of different texts."""
+"""Maximum cosine of two vectors of different texts."""
 LONGEST, SHORTEST = 1e6, 1e-6
-"""Lengths of vectors that numbers of 32 bits can be multiplied with."""
+"""Vector lengths between which 32-bit floats can be multiplied."""
 MANY = 150
 THREADS = 4
 
@@ -38,20 +38,20 @@ _STATELESS = "Embed each text by itself: pad with a mask, and normalise no batch
 
 
 def check_embedder(embedder: Embedder, *, timeout: float = 120.0) -> Report:
-    """Check an embedder: one sound vector for each text, the same one whatever stands beside it.
+    """Check that an embedder returns one valid vector for each text, regardless of other texts.
 
-    The direction of a vector counts, not its length, so vectors need not be normalised.
+    Only the direction of a vector counts, so vectors need not be normalised.
 
     Args:
-        embedder: yours, as ``refold.open(embedder=…)`` takes it. It is called some thirty times.
-        timeout: seconds in which a call has to return.
+        embedder: your embedder, as for ``refold.open(embedder=…)``. It is called about thirty times.
+        timeout: seconds within which a call must return.
 
     Returns:
-        What was tried.
+        The report with the names of the probes.
 
     Raises:
-        CheckFailed: rules are broken; the message says of each what was expected, what was seen and
-            what to do.
+        CheckFailed: rules are broken; the message has the expected and the seen result of each, and
+            advice.
 
     >>> class Flat:
     ...     name = model = "flat"
@@ -78,7 +78,7 @@ class _Check:
         self._dimension = 0
 
     def shape(self) -> bool:
-        """Check names and methods; return whether it can be asked."""
+        """Check names and methods, and return whether the embedder can be called."""
         for name in ("name", "model"):
             with self._findings.probe(name, advice=f"Make `{name}` a plain attribute."):
                 values: list[object] = [getattr(self._embedder, name, None) for _ in range(2)]
@@ -102,7 +102,7 @@ class _Check:
         )
 
     def everything(self) -> None:
-        """Embed everything; a call that never returns is the last one."""
+        """Embed all texts. Stop after a call that never returns."""
         probes: tuple[tuple[str, Callable[[], None]], ...] = (
             ("documents", self._documents),
             ("questions", self._questions),
@@ -127,7 +127,7 @@ class _Check:
             )
 
     def _embedded(self, texts: Sequence[str], name: str) -> list[list[float]]:
-        """Return vectors of documents that are sound, or none where they are not."""
+        """Return valid vectors of documents, or an empty list."""
         given = list(texts)
         answer = ended_in(lambda: self._embedder.embed_documents(given), self._timeout)
         self._findings.require(
@@ -347,7 +347,7 @@ class _Check:
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Return the cosine of two vectors; 0 where one has no direction or they do not fit."""
+    """Return the cosine of two vectors, or 0 if one has length zero or their dimensions differ."""
     lengths = math.hypot(*one) * math.hypot(*other)
     if not lengths or len(one) != len(other):
         return 0.0
@@ -355,10 +355,10 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def ended_in(work: Callable[[], object], seconds: float) -> object:
-    """Run in a thread of its own, which holds nothing up if it never ends.
+    """Run a function in a separate thread, which blocks nothing if it never returns.
 
     Raises:
-        NeverEnded: it takes longer than that.
+        NeverEnded: the function takes longer than ``seconds``.
     """
     outcome: list[object] = []
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Findings of the checks: the rule that is broken, what was expected, what was seen, what to do."""
+"""Findings of the checks: broken rule, expected and seen result, and advice."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from refold.application.runtime.foreign_code import Contained
 
 
 class NeverEnded(Exception):
-    """A call did not end in its time; ``blocks`` says whether the loop was held up meanwhile."""
+    """A call did not return in time. ``blocks`` says whether it blocked the event loop."""
 
     def __init__(self, seconds: float, *, blocks: bool) -> None:
         super().__init__(f"no answer within {seconds:g} s")
@@ -16,12 +16,12 @@ class NeverEnded(Exception):
 
 
 SHOWN = 200
-"""Characters of a value that a finding shows."""
+"""Maximum number of characters of a value in a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule, as a message for the person who has to mend it.
+    """One broken rule, as a message for the person who has to fix it.
 
     >>> print(Finding("limit", "at most 300 tokens", "912 tokens", "Cut by whole lines."))
     limit
@@ -31,7 +31,7 @@ class Finding:
     """
 
     rule: str
-    """A short constant, such as ``limit``."""
+    """Short constant such as ``limit``."""
     expected: str
     seen: str
     advice: str
@@ -45,16 +45,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a check that found nothing."""
+    """The result of a check without findings."""
 
     subject: str
-    """What was checked."""
+    """Name of the checked object."""
     probes: tuple[str, ...]
-    """The names of what was tried, in order."""
+    """Names of the probes, in order."""
 
 
 class CheckFailed(AssertionError):
-    """A check found broken rules; ``findings`` holds them, each rule once.
+    """A check found broken rules. ``findings`` has one finding for each rule.
 
     >>> try:
     ...     check_summariser(EmptySummariser())
@@ -72,12 +72,12 @@ class CheckFailed(AssertionError):
 
     @property
     def rules(self) -> frozenset[str]:
-        """The names of the broken rules."""
+        """Names of the broken rules."""
         return frozenset(finding.rule for finding in self.findings)
 
 
 class Findings:
-    """The findings of a check while it runs: of each rule the first one is kept."""
+    """The findings of a running check. Only the first finding of each rule is kept."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -85,11 +85,11 @@ class Findings:
         self._probes: list[str] = []
 
     def add(self, rule: str, *, expected: str, seen: str, advice: str) -> None:
-        """Record a finding, unless its rule has one."""
+        """Record a finding, unless the rule already has one."""
         self._found.setdefault(rule, Finding(rule, expected, seen, advice))
 
     def require(self, holds: bool, rule: str, *, expected: str, seen: str, advice: str) -> bool:
-        """Record a finding where something does not hold; return whether it holds."""
+        """Record a finding if a condition does not hold, and return the condition."""
         if not holds:
             self.add(rule, expected=expected, seen=seen, advice=advice)
         return holds
@@ -100,7 +100,7 @@ class Findings:
 
     @contextmanager
     def probe(self, name: str, *, expected: str = "no exception", advice: str) -> Generator[None]:
-        """Note what is tried; an exception out of it is a finding of the rule ``raises``."""
+        """Record a probe. An exception in the block becomes a finding of the rule ``raises``."""
         self._probes.append(name)
         try:
             with Contained():
@@ -123,13 +123,13 @@ class Findings:
 
 
 def described(error: BaseException) -> str:
-    """Return type and words of an exception, in one line."""
+    """Return type and message of an exception in one line."""
     said = " ".join(str(error).split())
     return shown(f"{type(error).__name__}: {said}" if said else type(error).__name__, quoted=False)
 
 
 def shown(value: object, *, quoted: bool = True) -> str:
-    """Return a value as a finding shows it: in one line, cut where it is long."""
+    """Format a value for a finding: in one line, shortened if it is long."""
     try:
         text = repr(value) if quoted or not isinstance(value, str) else value
     except Exception as error:
@@ -139,6 +139,6 @@ def shown(value: object, *, quoted: bool = True) -> str:
 
 
 def name_of(subject: object) -> str:
-    """Return how findings call what is checked: the name of its class."""
+    """Return the name of a checked object in findings: its class name."""
     name: object = getattr(subject, "__qualname__", type(subject).__qualname__)
     return str(name).rpartition(".<locals>.")[2]

@@ -1,4 +1,4 @@
-"""``given(events).when(decide).then(events)``: a decision as what happened before and what happens."""
+"""``given(events).when(decide).then(events)``: test a decision by its history and its events."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
@@ -25,27 +25,27 @@ class Outcome:
         return repr(self._error) if self._error is not None else repr(list(self._events))
 
     def is_like(self, other: "Outcome") -> bool:
-        """Return whether another outcome has the same events, or the same refusal."""
+        """Return whether another outcome has the same events or the same refusal."""
         return self._events == other._events and repr(self._error) == repr(other._error)
 
     @property
     def events(self) -> list[Event]:
-        """The events that were decided; a refusal is raised here."""
+        """Events of the decision. A refusal is raised."""
         if self._error is not None:
             raise self._error
         return list(self._events)
 
     def then(self, *events: Event) -> None:
-        """Assert that exactly these events happen, in this order."""
+        """Assert that the decision returns exactly these events, in this order."""
         seen = self.events
         assert seen == list(events), _difference(seen, events)
 
     def then_nothing(self) -> None:
-        """Assert that nothing happens, and that this is no refusal."""
+        """Assert that the decision returns no events and is not refused."""
         self.then()
 
     def then_raises(self, kind: type[Refusal]) -> Refusal:
-        """Assert that the decision is refused with an error of exactly this kind; return the error."""
+        """Assert that the decision is refused with exactly this kind of error, and return the error."""
         assert self._error is not None, f"expected {kind.__name__}; it was decided: {self._events}"
         if type(self._error) is not kind:
             raise self._error
@@ -54,17 +54,17 @@ class Outcome:
 
 
 class Given:
-    """A history that a decision is made on; ``state`` is the fold of its events."""
+    """A history to decide on. ``state`` is the fold of its events."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.state = fold(events)
 
     def when(self, decision: Decision) -> Outcome:
-        """Make the decision on the state of this history, twice: it may be asked again after a conflict.
+        """Decide twice on the state of this history, as after a conflict.
 
         Raises:
-            AssertionError: it decides differently the second time, what it returns is no sequence of
-                events, or the history cannot go on with them.
+            AssertionError: the second decision differs, the result is not a sequence of events, or the
+            events do not fit the history.
         """
         first, again = self._decided(decision), self._decided(decision)
         assert first.is_like(again), f"decided {first}, and {again} when it was asked again"
@@ -85,7 +85,7 @@ class Given:
 
 
 def given(events: Iterable[Event] = ()) -> Given:
-    """Return the history so far; without events the conversation is new.
+    """Start a test with the history so far. Without events, the conversation is new.
 
     >>> given([]).when(lambda state: label_conversation(state, "Tuesday")).then(
     ...     ConversationLabelled(label="Tuesday")

@@ -1,4 +1,4 @@
-"""The kinds of blocks and texts that a drawn history may hold: moves without those that are not wanted."""
+"""The kinds of blocks and texts in a generated history, and a filter for the others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,16 +20,16 @@ from refold.testing.history_moves import (
 
 @dataclass(frozen=True)
 class Kinds:
-    """What may be in a history; ``of`` leaves out of a move what may not."""
+    """The allowed kinds. ``of`` removes all others from a move."""
 
     multilingual: bool = True
-    """Texts in several scripts, with emoji; else ASCII."""
+    """Texts in several scripts with emoji, or ASCII only."""
     tools: bool = True
     thinking: bool = True
     images: bool = True
 
     def of(self, move: Move) -> Move:
-        """Return the move with what is wanted alone: itself where that is all of it."""
+        """Return the move with allowed kinds only, or the move itself if nothing is removed."""
         if self == EVERY_KIND:
             return move
         match move:

@@ -1,4 +1,4 @@
-"""Lays the moves of a conversation out as messages, with markers and ids numbered through."""
+"""Convert the moves of a conversation to messages with numbered markers and ids."""
 
 import re
 from collections.abc import Iterable
@@ -33,17 +33,17 @@ _MARKER = re.compile(r"⟦m(\d+)⟧")
 
 
 def marker(index: int) -> str:
-    """The marker in every text of the message with this index in its history."""
+    """Return the marker in every text of the message with this index in its history."""
     return f"⟦m{index}⟧"
 
 
 def marked(text: str) -> set[int]:
-    """The indexes of the messages whose markers occur in a text."""
+    """Return the indexes of the messages whose markers occur in a text."""
     return {int(number) for number in _MARKER.findall(text)}
 
 
 class Layout:
-    """Writes moves one after the other; every text of a history is unique by its marker."""
+    """A converter of moves. The markers make every text of a history unique."""
 
     def __init__(self, *, huge: int) -> None:
         self._huge = huge
@@ -53,7 +53,7 @@ class Layout:
         self._answered: list[str] = []
 
     def steps(self, move: Move) -> list[Step]:
-        """The messages of a move, grouped by what is appended together."""
+        """Return the messages of a move, grouped by what is appended together."""
         match move:
             case Speaks():
                 return [[self._speaks(move)]]
@@ -71,7 +71,7 @@ class Layout:
         return {"role": role, "content": content}
 
     def _mark(self, place: str) -> str:
-        # The second and later texts of a message are told apart by their place in it.
+        # The second and later texts of a message include their place in it.
         return marker(self._index) + (f"⟦b{place}⟧" if place else "")
 
     def _speaks(self, move: Speaks) -> Message:

@@ -6,14 +6,14 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Said:
-    """A text block; the layout puts a marker before the words."""
+    """A text block. The layout adds a marker before the words."""
 
     words: str
 
 
 @dataclass(frozen=True)
 class Blank:
-    """A text block of white space only, or empty: it carries no marker."""
+    """An empty or blank text block without a marker."""
 
     space: str
 
@@ -27,7 +27,7 @@ class Pictured:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A block of a type that nobody knows yet."""
+    """A block of an unknown type."""
 
     kind: str
 
@@ -42,7 +42,7 @@ class Thought:
 
 @dataclass(frozen=True)
 class Searched:
-    """A server tool's call and what it returned, in one assistant message."""
+    """A call of a server tool and its result, in one assistant message."""
 
     answered: bool = True
 
@@ -52,12 +52,12 @@ Part = Said | Blank | Pictured | Foreign | Thought | Searched
 
 @dataclass(frozen=True)
 class Speaks:
-    """One message without tool traffic."""
+    """One message without tool calls."""
 
     role: Literal["user", "assistant", "system"]
     parts: tuple[Part, ...]
     as_text: bool = False
-    """Content as one string, where it is a single text."""
+    """Whether the content is a string if it is a single text."""
 
 
 Outcome = Literal[
@@ -67,7 +67,7 @@ Outcome = Literal[
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool returned."""
+    """The result of a tool call."""
 
     outcome: Outcome
     words: str
@@ -76,42 +76,42 @@ class Result:
 
 @dataclass(frozen=True)
 class Interjection:
-    """What the user says while tools run."""
+    """A user message during a tool round."""
 
     parts: tuple[Part, ...]
     after: int
-    """After how many results; after the last one, if fewer arrive."""
+    """Number of results before it; it comes last if fewer arrive."""
     inside: bool
-    """In the same message as results, else in one of its own."""
+    """Whether it is in the same message as results, or in its own."""
 
 
 @dataclass(frozen=True)
 class ToolRound:
-    """An assistant message with calls, and the results that came for them."""
+    """An assistant message with calls, and the results that arrived."""
 
     thoughts: tuple[Part, ...]
     results: tuple[Result, ...]
-    """One per call, in the order of the calls."""
+    """Results in the order of the calls, one for each."""
     order: tuple[int, ...]
-    """In which order the results arrive; numbers beyond the calls are passed over."""
+    """Order in which the results arrive. Numbers beyond the calls are ignored."""
     withheld: int
-    """How many of the last results never arrive: the round was aborted or still runs."""
+    """Number of last results that never arrive, because the round was aborted or is running."""
     apart: frozenset[int]
-    """Which arriving results begin a message of their own."""
+    """Arriving results that begin a message of their own."""
     interjection: Interjection | None
     id_style: str
-    """A format with ``{n}``, the number of the call in the history."""
+    """Format string with ``{n}``, the number of the call in the history."""
     together: bool
     """Whether call and results are appended in one step."""
     reuse_id: bool = False
-    """Take the first id from an earlier call."""
+    """Whether to reuse the first id of an earlier call."""
     streamed: bool = False
-    """Each block in a message of its own, as some recorders write a streamed answer."""
+    """Whether each block is a message of its own, as some recorders write a streamed answer."""
 
 
 @dataclass(frozen=True)
 class StrayResult:
-    """A result nobody waits for: of an unknown call, for the second time, or much too late."""
+    """An unexpected result: of an unknown call, repeated, or much too late."""
 
     kind: Literal["unknown", "again", "late"]
     result: Result

@@ -1,9 +1,9 @@
-"""Hypothesis strategies for conversation histories, in the shape of the Messages API.
+"""Hypothesis strategies for conversation histories, in the format of the Messages API.
 
-``live_histories`` holds what a running agent appends: ids are unique, and a result answers a call
-of the last assistant message. ``recorded_histories`` adds what transcripts of real agents hold
-besides. Every text carries the marker of its message's index (``marker``), so that a test finds
-the message again in a rendered request. Blank texts, images and redacted thinking carry none.
+``live_histories`` generates what a running agent appends: ids are unique, and a result answers a call
+of the last assistant message. ``recorded_histories`` adds oddities of real transcripts. Every text
+contains the marker of its message's index (``marker``), so that a test can find the message in a
+rendered request. Blank texts, images and redacted thinking have none.
 """
 
 from functools import cache
@@ -55,7 +55,7 @@ _ODD_ID_STYLES = ("functions.bash:{n}", "call|{n}", "工具-{n}", "id with space
 
 
 def words(max_text: int = 300, *, surrogates: bool = False) -> SearchStrategy[str]:
-    """What people, models and tools write, up to ``max_text`` characters."""
+    """Generate text of people, models and tools, up to ``max_text`` characters."""
     room = max(max_text - _MARKER_ROOM, 1)
 
     sentences = st.sampled_from(_SENTENCES)
@@ -170,17 +170,17 @@ def turns(
     huge: int = 2_000,
     kinds: Kinds = EVERY_KIND,
 ) -> SearchStrategy[list[Step]]:
-    """A history as steps: each is a list of messages that are appended together.
+    """Generate a history in steps. Each step is a list of messages that are appended together.
 
-    Between two steps a state machine may do other things, such as compact.
+    A state machine may run other actions between two steps, such as a compaction.
 
     Args:
-        recorded: with the oddities of transcripts (``recorded_histories``).
-        min_messages: the fewest messages in all steps together, at least 1.
-        max_messages: the most messages in all steps together.
-        max_text: the longest text in characters, marker included; huge results excepted.
-        huge: the length of a huge tool result in characters.
-        kinds: of blocks and texts that may be in it.
+        recorded: whether to add the oddities of transcripts (``recorded_histories``).
+        min_messages: the minimum number of messages in all steps together, at least 1.
+        max_messages: the maximum number of messages in all steps together.
+        max_text: the maximum characters of a text with its marker, except for huge results.
+        huge: the number of characters of a huge tool result.
+        kinds: the allowed kinds of blocks and texts.
     """
     texts = words(max_text, surrogates=recorded)
     live = _live_moves(texts)
@@ -216,10 +216,10 @@ def _joined(steps: list[Step]) -> list[Message]:
 def live_histories(
     *, min_messages: int = 1, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
 ) -> SearchStrategy[list[Message]]:
-    """Histories that a strict append accepts: results only for open calls, every id unique.
+    """Generate histories that a strict append accepts: results only for open calls, every id unique.
 
-    The first message is the user's. Calls may stay unanswered, in the middle and at the end.
-    Sizes as for ``turns``.
+    The first message is the user's. Calls may stay unanswered, in the middle and at the end. Sizes are
+    as in ``turns``.
     """
     return turns(
         min_messages=min_messages, max_messages=max_messages, max_text=max_text, huge=huge
@@ -229,12 +229,12 @@ def live_histories(
 def recorded_histories(
     *, min_messages: int = 1, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
 ) -> SearchStrategy[list[Message]]:
-    """Histories as transcripts hold them: all of the live ones, and what breaks their promises.
+    """Generate histories as in real transcripts: live ones, and ones that break the rules of the API.
 
-    Results of unknown calls, given twice or too late; ids repeated or of odd characters; system
-    messages anywhere; lone surrogates; the assistant first; thinking last or without a signature;
-    server calls without a result; an answer spread over several messages; empty user messages.
-    Sizes as for ``turns``.
+    They may have results of unknown calls, repeated or too late; repeated ids or ids with odd
+    characters; system messages anywhere; lone surrogates; the assistant first; thinking last or without
+    a signature; server calls without a result; an answer spread over several messages; empty user
+    messages. Sizes are as in ``turns``.
     """
     return turns(
         recorded=True,
@@ -257,18 +257,18 @@ def histories(
     max_text: int = 300,
     huge: int = 2_000,
 ) -> SearchStrategy[list[Message]]:
-    """Conversations as lists of messages of the Messages API, with all that real ones hold.
+    """Generate conversations as lists of messages of the Messages API, with all kinds of blocks.
 
-    Legal ones are taken by ``conversation.append``. Damaged ones hold what recordings do besides, such
-    as results of unknown calls and ids given twice: ``conversation.append(history, recorded=True)``.
+    ``conversation.append`` accepts legal ones. Damaged ones have oddities of recordings, such as results
+    of unknown calls and repeated ids: ``conversation.append(history, recorded=True)`` accepts them.
 
     Args:
-        damaged: whether what breaks the rules of the API may be in it.
-        multilingual: whether texts are in several scripts, with emoji; else ASCII behind the marker
-            ``⟦m3⟧`` of their message.
+        damaged: whether the conversation may break the rules of the API.
+        multilingual: whether texts are in several scripts with emoji. Otherwise they are ASCII after
+            the marker ``⟦m3⟧`` of their message.
         tools: whether tools are called.
-        thinking: whether answers think.
-        images: whether messages and results have pictures.
+        thinking: whether answers contain thinking.
+        images: whether messages and results contain images.
         min_messages, max_messages: how many messages, at least 1.
         max_text, huge: the longest text, and the length of a huge tool result, in characters.
 
@@ -287,5 +287,5 @@ def histories(
 
 
 def _appendable(messages: list[Message]) -> list[Message]:
-    """What is empty altogether is refused when it is appended; white space is the nearest to it."""
+    """Replace empty content, which an append rejects, with white space."""
     return [{**message, "content": message["content"] or " "} for message in messages]

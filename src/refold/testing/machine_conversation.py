@@ -1,4 +1,4 @@
-"""A conversation under test: what was said and done is known apart from the store, and compared with it."""
+"""A conversation under test. Its messages and actions are recorded separately and compared with the store."""
 
 import json
 import warnings
@@ -22,21 +22,21 @@ COMPACTED = ("performed", "shortened")
 
 
 class Broken(AssertionError):
-    """An invariant does not hold; the message says which, what was expected and what was seen."""
+    """An invariant does not hold. The message names it, with the expected and the seen value."""
 
 
 def holds(condition: bool, invariant: str, seen: object) -> None:
     """Assert an invariant.
 
     Raises:
-        Broken: it does not hold.
+        Broken: the invariant does not hold.
     """
     if not condition:
         raise Broken(f"{invariant}\n  seen: {shown(seen, quoted=not isinstance(seen, str))}")
 
 
 class MachineConversation:
-    """Drives one conversation, and knows what must be true of it."""
+    """A driver of one conversation that knows its expected content."""
 
     def __init__(self, opening: Callable[[], Memory], thread_id: str) -> None:
         self._opening = opening
@@ -46,11 +46,11 @@ class MachineConversation:
         self.erased: set[int] = set()
         self.pins: dict[str, str] = {}
         self.sent: dict[int, str] = {}
-        """What was sent at each version."""
+        """Rendered text of each version that was sent."""
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation in the memory that is open now."""
+        """Conversation in the memory that is open now."""
         return self.memory.conversation(self._thread_id)
 
     def restart(self) -> None:
@@ -60,7 +60,7 @@ class MachineConversation:
         self.memory = self._opening()
 
     def append(self, messages: Sequence[Message], key: str | None = None) -> None:
-        """Append, and remember what was acknowledged as new."""
+        """Append messages, and record those that were acknowledged as new."""
         messages = [{**one, "content": one["content"] or " "} for one in messages]
         keys = None if key is None else [key, *[None] * (len(messages) - 1)]
         with warnings.catch_warnings():
@@ -88,7 +88,7 @@ class MachineConversation:
         self.said.append(message)
 
     def compact(self, focus: str | None, *, all: bool) -> None:
-        """Compact; what it says must be what happened."""
+        """Compact, and check that the result matches what happened."""
         before = self._bytes(self.shown())
         result = self.conversation.compact(focus=focus, all=all, keep_last=2)
         after = self._bytes(self.shown())
@@ -100,7 +100,7 @@ class MachineConversation:
             holds(before != after, "a compaction that is performed changes the request", result)
 
     def ask(self) -> None:
-        """Get the next request twice: it fits, and the second one is the same."""
+        """Build the next request twice. It must fit, and both must be equal."""
         if not self.said:
             return
         try:
@@ -119,20 +119,20 @@ class MachineConversation:
         self.pins[self.conversation.pin(text)] = text
 
     def unpin(self) -> None:
-        """Take the oldest pin back."""
+        """Remove the oldest pin."""
         pin = next(iter(self.pins))
         holds(self.conversation.unpin(pin), "a pin that is there can be taken back", pin)
         del self.pins[pin]
 
     def erase(self, number: int) -> None:
-        """Erase one message for good."""
+        """Erase one message permanently."""
         position = number % len(self.said)
         self.conversation.erase(position)
         self.erased.add(position)
         self.sent.clear()  # Contexts of the past lose the message as well: that is its purpose.
 
     def shown(self, at: int | None = None) -> Context:
-        """Return the context at a version; nothing is decided by that."""
+        """Return the context at a version without a decision."""
         return self.conversation.context(at=self.conversation.version if at is None else at)
 
     def _forget_newest(self) -> None:
@@ -141,7 +141,7 @@ class MachineConversation:
         self.sent = {version: sent for version, sent in self.sent.items() if version < newest}
 
     def judge(self) -> None:
-        """Check everything that must hold at any time."""
+        """Check all invariants."""
         self._nothing_is_lost()
         if not self.said:
             return

@@ -1,4 +1,4 @@
-"""Numbers drawn histories through, so that several of them make one conversation."""
+"""Renumber generated histories, so that several of them form one conversation."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ _SEALS = frozenset({"signature", "data"})
 
 
 def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
-    """The steps as the ``part``-th part of a conversation whose next message has index ``first``.
+    """Return the steps as part ``part`` of a conversation whose next message has index ``first``.
 
-    Markers name the index in the whole conversation; call ids and signatures of different parts
+    Markers contain the index in the whole conversation. Call ids and signatures of different parts
     differ. Blank ids and signatures stay blank.
     """
     return [[_renumbered(message, first, part) for message in step] for step in steps]

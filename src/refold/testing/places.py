@@ -1,4 +1,4 @@
-"""Places where a log is: a path, later a URL, or a callable that opens a memory on it."""
+"""Places of a log: a path, or a callable that opens a memory on it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,20 +9,20 @@ import refold
 from refold.application.api.memory import Memory
 
 Opening = Callable[[], Memory]
-"""Opens a memory on a log: every call as another process would, on what is stored by then."""
+"""A function that opens a memory on a log, as another process would."""
 Place = str | Path | Opening
-"""Where a log is: ``Path("agent.db")``, a folder for a new one, or an ``Opening``."""
+"""Place of a log: ``Path("agent.db")``, a folder for a new log, or an ``Opening``."""
 
 IN_MEMORY = ":memory:"
 
 
 def opening_of(place: Place, open: Callable[..., Memory] | None = None, **options: Any) -> Opening:
-    """Return what opens the log at a place, with these options where it is a path.
+    """Return a function that opens the log at a place. A path is opened with these options.
 
-    ``open``: called with the place alone, in place of ``refold.open``.
+    ``open`` is called with only the place, instead of ``refold.open``.
 
     Raises:
-        ValueError: the place is a log in memory, which no second opening can see.
+        ValueError: the place is a log in memory, which cannot be opened a second time.
 
     >>> memory = opening_of(Path("agent.db"), window=8_000)()
     """
@@ -38,7 +38,7 @@ def opening_of(place: Place, open: Callable[..., Memory] | None = None, **option
 
 
 def file_at(place: str | Path) -> str | Path:
-    """Return the path of the log, or the URL as it is; in a folder the log is ``check.db``."""
+    """Return the path of the log, or the URL unchanged. In a folder, the log is ``check.db``."""
     if isinstance(place, str) and "://" in place:
         return place
     return Path(place) / "check.db" if Path(place).is_dir() else place

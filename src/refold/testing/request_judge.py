@@ -1,7 +1,7 @@
-"""An independent judge of Messages API requests: says what the provider would refuse, and where.
+"""An independent judge of Messages API requests. It reports what the provider would reject.
 
-A finding reads ``rule: place: what is wrong``, so that a test can pick findings by rule.
-It knows nothing of refold's code, so that it can judge it.
+A finding has the form ``rule: place: what is wrong``, so that tests can select findings by rule. The
+judge uses no code of refold, so that it can test that code.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,13 +51,13 @@ def violations(
     model: str = "claude-opus-5-5",
     allow_pending_at_end: bool = False,
 ) -> list[str]:
-    """Everything in a request that the provider, or a portable request, forbids.
+    """Return a finding for everything in a request that the provider or portability forbids.
 
     Args:
         request: ``messages``, and optionally ``model``, ``system``, ``tools``, ``thinking``.
-        model: whose rules hold when the request names no model. An unknown one is judged strictly.
-        allow_pending_at_end: the calls of the last assistant turn may lack results, as long as
-            nothing but results follows it: a context shown while tools still run.
+        model: the model whose rules apply if the request names none. Unknown models are judged strictly.
+        allow_pending_at_end: whether calls of the last assistant turn may lack results, if nothing but
+            results follows. Use it for a context that is built while tools still run.
     """
     model = str(request.get("model") or model)
     found = [finding for rule in _RULES for finding in rule(request)]

@@ -1,4 +1,4 @@
-"""Conversations that checks ask about: each with values that occur in no other, and places no text may copy."""
+"""Conversations for checks. Each has values that occur in no other, and content that no summary may copy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 from refold.domain.messages import Block, Message, Role
 
 THINKING = "unspoken-doubt-4417"
-"""Stands in thinking alone: a summary that holds it copies what no one said."""
+"""Text that occurs only in thinking. A summary that contains it copies what no one said."""
 SEALED = "c2lnbmVkLXRoaW5raW5nLW5vLW9uZS1yZWFkcw"
-"""Signatures and redacted thinking."""
+"""Data of signatures and redacted thinking."""
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4"
     "2mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""A picture of one pixel."""
+"""An image of one pixel."""
 SEARCHED = "a3f1c2d4e5b60718293a4b5c6d7e8f90" * 8
-"""Stands in encrypted content of a search."""
+"""Encrypted content of a search."""
 SECRET = "Vx9-kLq2-tR7w-paZZ"
 """A password that a tool printed."""
 UNREADABLE: Mapping[str, str] = {
@@ -24,11 +24,11 @@ UNREADABLE: Mapping[str, str] = {
     "the data of a picture": PIXEL[:40],
     "encrypted content": SEARCHED[:40],
 }
-"""What is in messages and is no text for a reader."""
+"""Content of messages that is not readable text, by description."""
 
 
 class Topic(NamedTuple):
-    """One exchange: what is asked, the command that is run, its output, and the answer."""
+    """One exchange: question, command, its output and the answer."""
 
     asked: str
     command: str
@@ -37,17 +37,17 @@ class Topic(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """A conversation, and what a text about it says."""
+    """A conversation, and the values for the check of its summary."""
 
     messages: tuple[Message, ...]
     values: tuple[str, ...]
-    """What is worth keeping: a good text has one of them at least."""
+    """Values worth keeping. A good summary has at least one of them."""
     marks: tuple[str, ...]
-    """Of these, what is in no other conversation."""
+    """Those of the values that occur in no other conversation."""
 
 
 def message(role: Role, *blocks: Block | str) -> Message:
-    """Return a message; a text is a text block."""
+    """Return a message. A string becomes a text block."""
     made = (block if isinstance(block, dict) else _text(block) for block in blocks)
     return Message(role=role, content=tuple(made))
 
@@ -81,7 +81,7 @@ def thought(text: str = THINKING) -> Block:
 
 
 def picture() -> Block:
-    """Return a picture."""
+    """Return an image block."""
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     return {"type": "image", "source": source}
 
@@ -225,7 +225,7 @@ _DEEDS = [
 
 
 def _log_lines(number: str) -> Iterator[str]:
-    """Log lines that nobody needs in a summary: no two are alike, in any conversation."""
+    """Yield log lines that a summary does not need. They are all distinct, in every conversation."""
     start = sum(map(ord, number))
     for n in range(24):
         area, deed = _AREAS[(n + start) % 10], _DEEDS[(3 * n + start) % 10]
@@ -233,7 +233,7 @@ def _log_lines(number: str) -> Iterator[str]:
 
 
 def odd_messages() -> tuple[Message, ...]:
-    """Return messages as real logs hold them: blank, without content, of unknown kinds, broken."""
+    """Return messages as in real logs: blank, without content, of unknown kinds, broken."""
     search: Block = {
         "type": "server_tool_use",
         "id": "srvtoolu_1",
@@ -262,7 +262,7 @@ def odd_messages() -> tuple[Message, ...]:
 
 
 def ignoring_messages() -> tuple[Message, ...]:
-    """Return messages whose texts give orders: they are data for whoever summarises them."""
+    """Return messages whose texts contain instructions, which a summariser must treat as data."""
     return (
         message("user", "Summarise the release notes in notes/release-31.md for the team."),
         message("assistant", called("orders", "cat notes/release-31.md")),
@@ -279,7 +279,7 @@ def ignoring_messages() -> tuple[Message, ...]:
 
 
 def long_talk(exchanges: int) -> tuple[Message, ...]:
-    """Return a long conversation in which no two messages are alike."""
+    """Return a long conversation of distinct messages."""
     made: list[Message] = []
     for n in range(exchanges):
         words = " ".join(f"{_AREAS[(n + k) % 10]}{n * 7 + k}" for k in range(40))
@@ -298,4 +298,4 @@ The user asked to move the search index to the cluster in Marseille.
 - tools/reindex.py was changed; it copies 18,204 documents in batches of 500.
 - The user forbade restarting node KX-77 during the day.
 Open: who pays for the second rack is still to be answered by the finance team."""
-"""A summary before this one."""
+"""An earlier summary."""

@@ -1,4 +1,4 @@
-"""``check_store``: appends to a store, reads it back in other memories, and finds what it loses."""
+"""``check_store``: append to a store, read it in other memories, and find what it loses."""
 
 import uuid
 from collections.abc import Callable, Collection, Sequence
@@ -43,24 +43,24 @@ def check_store(
     only: Collection[str] | None = None,
     timeout: float = 60.0,
 ) -> Report:
-    """Check that a store keeps what refold promises about appends.
+    """Check that a store keeps the guarantees of refold about appends.
 
-    It writes conversations whose ids begin with ``refold-check-``: give a place that is empty, or a
-    copy. Nothing that is there already is changed.
+    The check writes conversations whose ids begin with ``refold-check-``, so pass an empty place or a
+    copy. Existing conversations are not changed.
 
     Args:
-        place: where the log is: a path, a folder in which a log is made, or a callable without
-            arguments that opens a memory. Each call of it stands for another process.
-        open: called with ``place`` instead of ``refold.open``, for a store of your own.
-        only: the names of the probes to run, as ``Report.probes`` lists them; None: all of them.
-        timeout: seconds in which each of the probes has to end.
+        place: the place of the log: a path, a folder for a new log, or a callable without arguments
+            that opens a memory. Each call represents another process.
+        open: a function that is called with ``place`` instead of ``refold.open``, for a custom store.
+        only: the names of the probes to run, as in ``Report.probes``, or None for all.
+        timeout: seconds within which each probe must end.
 
     Returns:
-        What was tried.
+        The report with the names of the probes.
 
     Raises:
-        CheckFailed: rules are broken; the message says of each what was expected, what was seen and
-            what to do.
+        CheckFailed: rules are broken; the message has the expected and the seen result of each, and
+            advice.
         ValueError: ``place`` is ``:memory:``, which ends with its memory.
 
     >>> check_store(tmp_path / "agent.db")

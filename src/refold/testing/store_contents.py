@@ -1,4 +1,4 @@
-"""Probes of a store on contents: what was appended is read back, to the last character, and stays."""
+"""Probes of a store on contents: everything that was appended is read back completely and unchanged."""
 
 from copy import deepcopy
 
@@ -8,7 +8,7 @@ from refold.testing.findings import shown
 from refold.testing.sample_talks import PIXEL, called, result, thought
 
 LARGE = 400_000
-"""Characters of a large text."""
+"""Number of characters of a large text."""
 _WHOLE = (
     "Store texts without a limit of length, as UTF-8 that keeps lone surrogates (surrogatepass)."
 )
@@ -38,7 +38,7 @@ INPUT: Fields = {
 
 
 def texts_are_read_back(store: CheckedStore) -> None:
-    """Texts of every script, white space and signs, here and in another opening."""
+    """Check texts of every script, white space and signs, in this and another memory."""
     expected = [said(text, ("user", "assistant")[n % 2]) for n, text in enumerate(TEXTS)]
     conversation = store.conversation("texts")
     for message in expected:
@@ -48,7 +48,7 @@ def texts_are_read_back(store: CheckedStore) -> None:
 
 
 def blocks_are_read_back(store: CheckedStore) -> None:
-    """Tool calls, results, thinking and pictures: every field, in its order."""
+    """Check every field of tool calls, results, thinking and images, and the order of fields."""
     call: Fields = {**called("1", "make"), "input": INPUT}
     picture = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     blocks = [{"type": "text", "text": "412 passed"}, {"type": "image", "source": picture}]
@@ -68,7 +68,7 @@ def blocks_are_read_back(store: CheckedStore) -> None:
 
 
 def large_texts_are_whole(store: CheckedStore) -> None:
-    """A text of 400,000 characters, and one of as many bytes as four hundred thousand ideographs."""
+    """Check a text of 400,000 ASCII characters and one of 400,000 ideographs."""
     expected = [said("x" * LARGE + "end"), said("请" * (LARGE // 2) + "完", "assistant")]
     store.conversation("large").append(deepcopy(expected))
     reader = store.conversation("large")
@@ -76,7 +76,7 @@ def large_texts_are_whole(store: CheckedStore) -> None:
 
 
 def extras_are_kept(store: CheckedStore) -> None:
-    """The author and the metadata of a message."""
+    """Check the author and the metadata of a message."""
     conversation = store.conversation("extras")
     extra = {"name": "Ana", "metadata": {"ticket": [1, "zwei"]}}
     conversation.append({**said("Please fix it."), **extra}, author="person")
@@ -91,7 +91,7 @@ def extras_are_kept(store: CheckedStore) -> None:
 
 
 def positions_lead_to_messages(store: CheckedStore) -> None:
-    """Each message by its position and its id, with the position that the append answered."""
+    """Check that position and id of each message, as returned by the append, find the message."""
     expected = talk(12, "place")
     conversation = store.conversation("places")
     places = [one for message in expected for one in conversation.append(message).messages]
@@ -109,7 +109,7 @@ def positions_lead_to_messages(store: CheckedStore) -> None:
 
 
 def nothing_changes_behind(store: CheckedStore) -> None:
-    """The caller changes what it appended, and what it was given."""
+    """Check that later changes to appended and returned objects do not affect the store."""
     message: Fields = {"role": "user", "content": [{"type": "text", "text": "as it was"}]}
     expected = [deepcopy(message)]
     conversation = store.conversation("behind")
@@ -122,7 +122,7 @@ def nothing_changes_behind(store: CheckedStore) -> None:
 
 
 def conversations_are_apart(store: CheckedStore) -> None:
-    """Conversations with ids that are nearly the same hold what was said in each of them."""
+    """Check that conversations with nearly equal ids stay separate."""
     names = ("apart", "Apart", "apart ", "apart-1", "apart%", "apart_", "apart/1", "a", "ápart")
     memory = store.open()
     expected = {name: talk(4, f"in {name!r}") for name in names}

@@ -1,4 +1,4 @@
-"""Probes of a store on appends: durable, once, all or nothing, in conflict with nobody unnoticed."""
+"""Probes of a store on appends: durable, idempotent, atomic, with every conflict detected."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ os._exit(9)
 
 
 def appends_are_seen_at_once(store: CheckedStore) -> None:
-    """Whoever reads after an append sees it: here, in another memory, and in one opened later."""
+    """Check that an append is visible at once: here, in another memory and in one opened later."""
     expected = talk(8, "seen")
     writer, reader = store.conversation("seen"), store.conversation("seen")
     for n, message in enumerate(expected, 1):
@@ -59,7 +59,7 @@ def appends_are_seen_at_once(store: CheckedStore) -> None:
 
 
 def nothing_is_lost_without_closing(store: CheckedStore) -> None:
-    """A memory that appended is dropped without being closed, and another one is opened."""
+    """Append in a memory that is not closed, and check the content in another one."""
     expected = talk(10, "kept")
     dropped = store.open()
     store.conversation("kept", dropped).append(expected[:9])
@@ -69,7 +69,7 @@ def nothing_is_lost_without_closing(store: CheckedStore) -> None:
 
 
 def a_killed_process_lost_nothing(place: str | Path, store: CheckedStore) -> None:
-    """A process appends and ends at once, without a word to anybody."""
+    """Append in a process that ends at once without closing, and check the content."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(place), store.thread_id("killed")],
@@ -89,7 +89,7 @@ def a_killed_process_lost_nothing(place: str | Path, store: CheckedStore) -> Non
 
 
 def keys_are_stored_once(store: CheckedStore) -> None:
-    """The same key again: here, in another memory, in a list; and in another conversation."""
+    """Append the same key again: here, in another memory, in a list and in another conversation."""
     first, other = said("Pay invoice INV-1."), said("Noted.", "assistant")
     conversation = store.conversation("keys")
     at = conversation.append(first, key="delivery-1").positions
@@ -121,7 +121,7 @@ def keys_are_stored_once(store: CheckedStore) -> None:
 
 
 def a_key_stands_for_one_message(store: CheckedStore) -> None:
-    """The same key with another message is refused."""
+    """Check that the same key with another message is rejected."""
     conversation = store.conversation("reused")
     conversation.append(said("first"), key="k")
     error = raised(lambda: conversation.append(said("second"), key="k"))
@@ -131,7 +131,7 @@ def a_key_stands_for_one_message(store: CheckedStore) -> None:
 
 
 def conflicts_are_refused(store: CheckedStore) -> None:
-    """An append that expects an older version is refused and stores nothing."""
+    """Check that an append with an outdated expected version is rejected and stores nothing."""
     conversation, other = store.conversation("conflict"), store.conversation("conflict")
     seen = conversation.append(said("first")).version
     other.append(said("second", "assistant"))
@@ -145,7 +145,7 @@ def conflicts_are_refused(store: CheckedStore) -> None:
 
 
 def several_are_stored_all_or_none(store: CheckedStore) -> None:
-    """A list of messages, one of which is refused."""
+    """Check that a list with one rejected message is not stored at all."""
     conversation = store.conversation("atomic")
     expected = [said("first")]
     conversation.append(expected)
@@ -175,7 +175,7 @@ def _refused(
 
 
 def writers_lose_nothing(store: CheckedStore) -> None:
-    """Several memories append to one conversation at the same time."""
+    """Append to one conversation through several memories at the same time."""
 
     def write(writer: int) -> None:
         conversation = store.conversation("writers")
@@ -207,7 +207,7 @@ def writers_lose_nothing(store: CheckedStore) -> None:
 
 
 def one_of_several_wins(store: CheckedStore) -> None:
-    """Several memories append at once: with the version that all have seen, and with one key."""
+    """Append through several memories at once, with the same expected version and with the same key."""
     seen = store.conversation("race").append(said("first")).version
     conversations = [store.conversation("race") for _ in range(WRITERS)]
     works = [

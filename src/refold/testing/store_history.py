@@ -1,4 +1,4 @@
-"""Probes of a store on what happened: contexts of the past, compactions, forks, pins, erasures, lists."""
+"""Probes of a store on history: past contexts, compactions, forks, pins, erasures and lists."""
 
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
@@ -30,7 +30,7 @@ def _shown(conversation: Conversation, at: int) -> str:
 
 
 def the_past_stays(store: CheckedStore) -> None:
-    """The context of every version is the same bytes later, and in another memory."""
+    """Check that the context of every version has the same bytes later and in another memory."""
     conversation, seen = store.conversation("past"), dict[int, str]()
     for message in talk(6, "past"):
         version = conversation.append(message).version
@@ -48,7 +48,7 @@ def the_past_stays(store: CheckedStore) -> None:
 
 
 def compactions_last(store: CheckedStore) -> None:
-    """A compaction is there after a restart: one summary, the same context, every original."""
+    """Check a compaction after a restart: one summary, the same context, every original."""
     conversation, expected = _spoken(store, "compacted")
     outcome = conversation.compact(all=True, keep_last=2)
     before = _shown(conversation, conversation.version)
@@ -74,7 +74,7 @@ def compactions_last(store: CheckedStore) -> None:
 
 
 def decisions_last(store: CheckedStore) -> None:
-    """Pins, labels and forks are there after a restart, and a fork goes on by itself."""
+    """Check pins, labels and forks after a restart, and that a fork continues independently."""
     conversation = store.conversation("decided")
     expected = talk(6, "decided")
     conversation.append(expected)
@@ -97,7 +97,7 @@ def decisions_last(store: CheckedStore) -> None:
 
 
 def erased_is_gone(store: CheckedStore) -> None:
-    """An erased message is read nowhere, and the others are as they were."""
+    """Check that an erased message is gone everywhere, and that all others are unchanged."""
     conversation = store.conversation("erased")
     secret = "the code word is Vx9-kLq2"
     expected = [said("first"), said("noted", "assistant"), said(secret), said("yes", "assistant")]
@@ -123,7 +123,7 @@ def erased_is_gone(store: CheckedStore) -> None:
 
 
 def lists_are_complete(store: CheckedStore) -> None:
-    """The list of conversations has each one, with the number of its messages."""
+    """Check that the list of conversations is complete, with the number of messages of each."""
     memory = store.open()
     wanted = {f"listed-{n}": n + 1 for n in range(4)}
     for name, count in wanted.items():
@@ -141,7 +141,7 @@ def lists_are_complete(store: CheckedStore) -> None:
 
 
 def the_log_is_verified(store: CheckedStore) -> None:
-    """Everything that this check stored passes the check of the log itself."""
+    """Check that everything stored in this run passes the verification of the log."""
     verified = store.open().verify()
     store.findings.require(
         verified.ok,

@@ -1,4 +1,4 @@
-"""``check_summariser``: asks a summariser as compactions do, and finds what would go wrong in use."""
+"""``check_summariser``: call a summariser like compactions do, and find problems."""
 
 import asyncio
 import inspect
@@ -33,13 +33,13 @@ from refold.testing.summary_requests import (
 from refold.testing.watched_loop import Watched, WatchedLoop, cancelled, watched
 
 LONGEST_BLOCK = 0.15
-"""Seconds in which a summariser may keep everything else in the loop from running."""
+"""Maximum seconds for which a summariser may block the event loop."""
 PATIENCE = 2.0
-"""Seconds until a call that is cancelled has ended."""
+"""Seconds within which a cancelled call must end."""
 
 
 text_counter: Callable[[str], int] = EstimatingTokenCounter().count_text
-"""The built-in estimate of tokens, which measures the answers: ``text_counter("one two")``."""
+"""Built-in estimate of tokens, which measures the answers: ``text_counter("one two")``."""
 
 
 def check_summariser(
@@ -50,21 +50,21 @@ def check_summariser(
 ) -> Report:
     """Check a summariser against everything that a compaction relies on.
 
-    It is asked some twenty times, about conversations that the kit brings: plain ones, with a summary
-    before them, with a small limit, in several languages, with odd blocks, long, in parallel. Each
-    answer is judged, and so is what the call does to the loop, to its request and to later calls.
+    It is called about twenty times with sample conversations: plain ones, with an earlier summary, with
+    a small limit, in several languages, with odd blocks, long, and in parallel. The check judges each
+    answer, and the effects of the call on the event loop, its request and later calls.
 
     Args:
-        summariser: yours, as ``refold.open(summariser=…)`` takes it.
-        timeout: seconds in which a call has to answer.
-        token_counter: measures the answers; else the built-in estimator.
+        summariser: your summariser, as for ``refold.open(summariser=…)``.
+        timeout: seconds within which a call must return.
+        token_counter: a counter that measures the answers. The default is the built-in estimator.
 
     Returns:
-        What was tried.
+        The report with the names of the probes.
 
     Raises:
-        CheckFailed: rules are broken; the message says of each what was expected, what was seen and
-            what to do.
+        CheckFailed: rules are broken; the message has the expected and the seen result of each, and
+            advice.
 
     >>> class Counting:
     ...     name = "counting"
@@ -102,7 +102,7 @@ class _Check:
         self._drafts: dict[str, tuple[Asked, SummaryDraft]] = {}
 
     def shape(self) -> bool:
-        """Check what it looks like; return whether it can be asked at all."""
+        """Check its attributes, and return whether it can be called at all."""
         with self._findings.probe("name", advice="Make `name` a plain attribute."):
             name: object = getattr(self._summariser, "name", None)
             self._findings.require(
@@ -121,7 +121,7 @@ class _Check:
         )
 
     def everything(self) -> None:
-        """Ask for all of it; a call that never ends is the last one."""
+        """Run all requests. Stop after a call that never returns."""
         try:
             for asked in asked_in_order():
                 self._ask(asked)
@@ -162,7 +162,7 @@ class _Check:
                 self._judge.judge(asked, draft)
 
     def _called(self, asked: Asked) -> Watched | None:
-        """Call once, look at what happens meanwhile, and at the request afterwards."""
+        """Call the summariser once, watch the event loop, and check that the request is unchanged."""
         given = deepcopy(asked.request)
         done = self._loop.run(self._watched(given), self._timeout)
         if self._findings.has("async"):
@@ -213,7 +213,7 @@ class _Check:
         )
 
     def _blocks(self, asked: Asked, seconds: float) -> None:
-        """Ask twice more before it is said: a busy machine holds a loop up as well."""
+        """Call twice more before reporting, because a busy machine blocks the event loop as well."""
         for _ in range(2):
             again = self._loop.run(self._watched(deepcopy(asked.request)), self._timeout)
             seconds = min(seconds, again.longest_block)
@@ -271,7 +271,7 @@ class _Check:
                 )
 
     def _bounds(self) -> None:
-        """Check `window` and `measure`, where it has them."""
+        """Check `window` and `measure`, if it has them."""
         has = [name for name in ("window", "measure") if hasattr(self._summariser, name)]
         if not has or not isinstance(self._summariser, BoundedSummariser):
             self._findings.require(

@@ -1,4 +1,4 @@
-"""What an answer of a summariser must be: judged one by one, and compared with each other."""
+"""Checks of a summariser's answers, one by one and compared with each other."""
 
 import re
 from collections import Counter
@@ -23,11 +23,11 @@ CUT_SHORT = frozenset(
         "pause_turn",
     }
 )
-"""Stop reasons of providers that say that an answer is not finished."""
+"""Stop reasons of providers that mark an answer as incomplete."""
 LEAST_REPEATED = 20
-"""Characters of a sentence whose repetition counts."""
+"""Minimum characters of a sentence whose repetition counts."""
 MOST_REPEATED = 0.3
-"""Share of a text that may be sentences that stand in it already."""
+"""Maximum share of a text that repeats earlier sentences."""
 
 _SENTENCE = re.compile(r"[^!?。！？\n]+?(?:\.(?=\s)|[!?。！？\n]|\Z)")
 _UNFINISHED = re.compile(r"(?:[,;:(\[{、，：；（]|\b(?:and|or|the|a|an|of|to|with|but|that))\Z")
@@ -43,7 +43,7 @@ _SAID_AS = {
 
 
 class AnswerJudge:
-    """Judges the answers of one summariser."""
+    """A judge of the answers of one summariser."""
 
     def __init__(self, findings: Findings, counter: TokenCounter, *, by_code: bool) -> None:
         self._findings = findings
@@ -52,7 +52,7 @@ class AnswerJudge:
         self._by_code = by_code
 
     def draft(self, asked: Asked, value: object) -> SummaryDraft | None:
-        """Return the answer if it is a draft whose fields have the right types."""
+        """Return the answer if it is a draft whose fields have the right types, or None."""
         if not isinstance(value, SummaryDraft):
             self._findings.add(
                 "type",
@@ -236,7 +236,7 @@ class AnswerJudge:
         )
 
     def compare(self, drafts: Sequence[tuple[Asked, SummaryDraft]]) -> None:
-        """Judge answers by each other: different requests have different ones."""
+        """Compare answers with each other. Different requests must have different answers."""
         for (first, one), (second, other) in pairwise(drafts):
             shorter, longer = sorted((one.text, other.text), key=len)
             self._findings.require(
@@ -268,14 +268,14 @@ class AnswerJudge:
 
 
 def source_text(request: SummaryRequest) -> str:
-    """Return everything that a summary of a request could be made of, for a look at its words."""
+    """Return all text that a summary of a request can be based on."""
     parts = [request.previous or "", request.ledger, request.focus or ""]
     parts += [str(block) for source in request.messages for block in source.message.blocks()]
     return "\n".join(parts)
 
 
 def repeated(text: str) -> tuple[float, str]:
-    """Return the share of a text that is repetition, and a sentence that is repeated."""
+    """Return the share of a text that is repetition, and a repeated sentence."""
     found = (" ".join(sentence.split()).casefold() for sentence in _SENTENCE.findall(text))
     sentences = [sentence for sentence in found if len(sentence) >= LEAST_REPEATED]
     counted = Counter(sentences)
@@ -290,7 +290,7 @@ def _unclosed(text: str) -> bool:
 
 
 def _ends_in_a_word(text: str, source: str) -> bool:
-    """Return whether the last line is cut inside of a word, and it alone: some cut every line."""
+    """Return whether only the last line is cut inside a word. Some summarisers cut every line."""
     *lines, last = text.splitlines()
     return _is_cut(last, source) and not any(_is_cut(line, source) for line in lines)
 

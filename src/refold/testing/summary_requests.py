@@ -1,4 +1,4 @@
-"""The requests that a summariser is checked with: each as a compaction makes it, from plain to odd."""
+"""Requests for the checks of summarisers, as compactions make them, from plain to odd."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,23 +9,23 @@ from refold.domain.messages import Message
 from refold.testing import sample_talks as talks
 
 FIRST = 37
-"""The position of the first message: a conversation goes on where another summary ended."""
+"""Position of the first message, which continues after an earlier summary."""
 
 
 class Asked(NamedTuple):
-    """A request, and what is expected of the answer."""
+    """A request, and expectations of its answer."""
 
     name: str
-    """How findings call it."""
+    """Name in findings."""
     request: SummaryRequest
     values: tuple[str, ...] = ()
-    """At least one of these stands in the answer."""
+    """Values of which the answer must contain at least one."""
     carried: tuple[str, ...] = ()
-    """At least one of these, which stand in the summary before, stands in the answer."""
+    """Values of the earlier summary of which the answer must contain at least one."""
     foreign: tuple[str, ...] = ()
-    """None of these does."""
+    """Values that the answer must not contain."""
     is_odd: bool = False
-    """Whether it may be refused with a ``SummariserError``."""
+    """Whether the summariser may reject the request with a ``SummariserError``."""
 
 
 def request_of(messages: Sequence[Message], **fields: Any) -> SummaryRequest:
@@ -35,13 +35,13 @@ def request_of(messages: Sequence[Message], **fields: Any) -> SummaryRequest:
 
 
 def ordinary(**fields: Any) -> SummaryRequest:
-    """Return the request that most checks begin with: six exchanges, room for 1,200 tokens."""
+    """Return the request of most checks: six exchanges, room for 1,200 tokens."""
     sizes = {"target_tokens": 1_000, "limit_tokens": 1_200, **fields}
     return request_of(talks.LEDGER_TALK.messages, **sizes)
 
 
 def another() -> SummaryRequest:
-    """Return a request about another conversation: no value of it is in ``ordinary``."""
+    """Return a request about another conversation. It shares no value with ``ordinary``."""
     return request_of(talks.GARDEN_TALK.messages, target_tokens=800, limit_tokens=960)
 
 
@@ -54,7 +54,7 @@ CARRIED = "a history with a summary before it"
 
 
 def asked_in_order() -> tuple[Asked, ...]:
-    """Return all requests, in the order in which they are asked."""
+    """Return all requests, in the order of the calls."""
     ledger, garden, chinese = talks.LEDGER_TALK, talks.GARDEN_TALK, talks.CHINESE_TALK
     known, other, before = ledger.values, garden.marks, ("KX-77", "18,204")
     return (

@@ -1,4 +1,4 @@
-"""``check_token_counter``: measures what is known, and finds what would let a request not fit."""
+"""``check_token_counter``: measure known texts, and find errors that would let a request not fit."""
 
 import inspect
 
@@ -9,21 +9,21 @@ from refold.testing.findings import Findings, Report, name_of, shown
 
 
 def check_token_counter(counter: TokenCounter) -> Report:
-    """Check a token counter: whole numbers, the same ones every time, never lower for more content.
+    """Check that a token counter returns integers that are repeatable and grow with the content.
 
     Counts may be estimates. They are compared with the built-in estimate in seven scripts and kinds
-    of text, and have to lie between 0.4 and 3 times of it.
+    of text, and must be between 0.4 and 3 times that estimate.
 
     Args:
-        counter: yours, as ``refold.open(counter=…)`` takes it. Nothing is asked over the network:
-            ``count_request`` is only looked at.
+        counter: your counter, as for ``refold.open(counter=…)``. The check does not call
+            ``count_request`` and uses no network.
 
     Returns:
-        What was tried.
+        The report with the names of the probes.
 
     Raises:
-        CheckFailed: rules are broken; the message says of each what was expected, what was seen and
-            what to do.
+        CheckFailed: rules are broken; the message has the expected and the seen result of each, and
+            advice.
 
     >>> class Quarters:
     ...     def count_text(self, text): return len(text) / 4
@@ -42,7 +42,7 @@ def check_token_counter(counter: TokenCounter) -> Report:
 
 
 def _has_shape(counter: TokenCounter, findings: Findings) -> bool:
-    """Check that it has its three methods."""
+    """Check that the counter has its three methods."""
     methods = ("count_text", "count_message", "count_tools")
     missing = [m for m in methods if not callable(getattr(counter, m, None))]
     findings.require(

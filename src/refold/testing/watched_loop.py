@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, which is watched: whether a call blocks it, or never ends."""
+"""A watched event loop in a separate thread. It detects calls that block or never return."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ from refold.testing.findings import NeverEnded
 
 T = TypeVar("T")
 BEAT = 0.002
-"""Seconds between two looks at whether the loop is free."""
+"""Seconds between two checks of the event loop."""
 ENDING = 1.0
 """Seconds that tasks and threads get to end with the loop."""
 
@@ -23,16 +23,16 @@ class Watched(NamedTuple):
     """The outcome of a call."""
 
     value: object
-    """What it returned; None where it raised."""
+    """Returned value, or None if the call raised."""
     error: Exception | None
     longest_block: float
-    """The longest time in seconds in which nothing else could run in the loop."""
+    """Longest time in seconds for which nothing else could run in the loop."""
 
 
 class WatchedLoop:
-    """Runs coroutines one after the other in one loop, as a memory does.
+    """An event loop that runs one coroutine at a time, as a memory does.
 
-    The thread is a daemon: code that never ends holds up no test run.
+    The thread is a daemon, so that code that never ends does not block a test run.
     """
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class WatchedLoop:
             self._loop.close()
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Run to the end.
+        """Run a coroutine to its end.
 
         Raises:
-            NeverEnded: it takes longer than that.
+            NeverEnded: it takes longer than ``seconds``.
         """
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -73,7 +73,7 @@ class WatchedLoop:
             raise NeverEnded(seconds, blocks=not free.wait(0.5)) from None
 
     def _end(self, until: float) -> None:
-        """Cancel what still runs, and stop when nothing does, or when it is time."""
+        """Cancel running tasks, and stop when all have ended or the time is up."""
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
@@ -84,7 +84,7 @@ class WatchedLoop:
 
 
 async def watched(call: Coroutine[Any, Any, object]) -> Watched:
-    """Await a call while a second task looks at how long the loop is held up."""
+    """Await a call while a second task measures how long the loop is blocked."""
     loop = asyncio.get_running_loop()
     longest, last = 0.0, loop.time()
 
@@ -114,17 +114,17 @@ async def watched(call: Coroutine[Any, Any, object]) -> Watched:
 
 
 class Cancelled(NamedTuple):
-    """What became of a call that was cancelled."""
+    """The outcome of a cancelled call."""
 
     was_running: bool
-    """Whether it had not ended by itself before."""
+    """Whether the call was still running when it was cancelled."""
     has_ended: bool
     was_swallowed: bool
-    """Whether it went on to an answer as if nothing had been said."""
+    """Whether the call ignored the cancellation and returned an answer."""
 
 
 async def cancelled(call: Coroutine[Any, Any, object], after: float, patience: float) -> Cancelled:
-    """Cancel a call after some seconds; 0: where it waits for the first time."""
+    """Cancel a call after some seconds, or at its first wait if ``after`` is 0."""
 
     async def contained() -> object:
         with Contained():

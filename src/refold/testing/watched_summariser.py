@@ -1,4 +1,4 @@
-"""A summariser of the user's own in a conversation under test: asked as it is, and watched."""
+"""A wrapper that watches the user's own summariser in a conversation under test."""
 
 import asyncio
 import inspect
@@ -14,7 +14,7 @@ from refold.testing.findings import Finding, described, shown
 
 
 class Watch:
-    """What a summariser did wrong; ``summariser`` is asked in its place."""
+    """A record of the errors of a summariser. ``summariser`` is the watched wrapper to use instead."""
 
     def __init__(self, behind: Summariser) -> None:
         self.found: list[Finding] = []
@@ -43,7 +43,7 @@ class Watch:
 
     def _judge(self, draft: SummaryDraft, *, by_code: bool) -> None:
         if not draft.complete:
-            return  # It says itself that this is no summary.
+            return  # Its own text says that this is not a summary.
         try:
             judge_text(draft.text, complete=True, required=draft.required, by_code=by_code)
         except SummaryRefused as refusal:

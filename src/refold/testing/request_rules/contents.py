@@ -1,4 +1,4 @@
-"""Rules about what may stand in a message or in the system prompt."""
+"""Rules about the content of messages and the system prompt."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -13,7 +13,7 @@ from refold.testing.request_rules.request import (
 
 
 def shapes(request: Json) -> Iterator[str]:
-    """Something that is no message or no block at all."""
+    """Report values that are not messages or blocks."""
     messages: object = request.get("messages")
     if not isinstance(messages, list | tuple):
         yield "shape: messages: not a list"
@@ -36,9 +36,9 @@ def _block_shapes(where: str, blocks: Sequence[object]) -> Iterator[str]:
 
 
 def blank_texts(request: Json) -> Iterator[str]:
-    """A text block that is empty or white space only, in messages, results or the system prompt.
+    """Report empty or blank text blocks in messages, results or the system prompt.
 
-    An empty message text is left to ``empty_contents``, so that one fault is named once.
+    An empty message text is left to ``empty_contents``, so that one error is reported once.
     """
     optional = _empty_strings(request)
     for placed in all_blocks(request):
@@ -55,7 +55,7 @@ def _empty_strings(request: Json) -> set[str]:
 
 
 def errors_without_content(request: Json) -> Iterator[str]:
-    """An error result that says nothing."""
+    """Report error results without content."""
     for placed in message_blocks(request):
         block = placed.block
         if (
@@ -67,7 +67,7 @@ def errors_without_content(request: Json) -> Iterator[str]:
 
 
 def empty_contents(request: Json) -> Iterator[str]:
-    """A message without content; only a final assistant message may be empty."""
+    """Report messages without content. Only a final assistant message may be empty."""
     messages = messages_of(request)
     for m, message in enumerate(messages):
         final = m == len(messages) - 1 and role_of(message) == "assistant"
@@ -76,13 +76,13 @@ def empty_contents(request: Json) -> Iterator[str]:
 
 
 def no_messages(request: Json) -> Iterator[str]:
-    """A request without a message."""
+    """Report a request without messages."""
     if not messages_of(request):
         yield "no-messages: messages: at least one message is required"
 
 
 def empty_system(request: Json) -> Iterator[str]:
-    """A system prompt that is an empty list."""
+    """Report a system prompt that is an empty list."""
     system: object = request.get("system")
     if isinstance(system, list | tuple) and not system:
         yield "empty-system: system: leave it out instead of sending an empty list"

@@ -1,4 +1,4 @@
-"""Rules about a request as a whole: cache marks, encoding, size."""
+"""Rules about a request as a whole: cache marks, encoding and size."""
 
 import json
 import math
@@ -23,7 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def too_many_cache_marks(request: Json) -> Iterator[str]:
-    """More than four cache marks, wherever they stand."""
+    """Report more than four cache marks in total."""
     holders: list[Json] = [request, *mappings(request.get("tools"))]
     holders += [placed.block for placed in all_blocks(request)]
     count = sum(1 for holder in holders if holder.get("cache_control") is not None)
@@ -32,7 +32,7 @@ def too_many_cache_marks(request: Json) -> Iterator[str]:
 
 
 def misplaced_cache_marks(request: Json) -> Iterator[str]:
-    """A cache mark on a blank text, or on thinking, which takes none."""
+    """Report cache marks on blank text or thinking, which cannot have one."""
     for placed in all_blocks(request):
         block = placed.block
         if block.get("cache_control") is None:
@@ -44,7 +44,7 @@ def misplaced_cache_marks(request: Json) -> Iterator[str]:
 
 
 def encoding(request: Json) -> Iterator[str]:
-    """Lone surrogates, numbers that JSON lacks, and values that are no JSON at all."""
+    """Report lone surrogates, numbers that JSON lacks, and values that are not JSON."""
     waiting: list[tuple[str, object]] = [("request", sent(request))]
     while waiting:
         where, value = waiting.pop()
@@ -71,13 +71,13 @@ def _fault(value: object) -> str:
 
 
 def too_many_messages(request: Json) -> Iterator[str]:
-    """More messages than the API takes."""
+    """Report more messages than the API accepts."""
     if (count := len(messages_of(request))) > MAX_MESSAGES:
         yield f"message-count: messages: {count:,} messages, at most {MAX_MESSAGES:,}"
 
 
 def too_large(request: Json) -> Iterator[str]:
-    """A request body above 32 MB."""
+    """Report a request body above 32 MB."""
     size = len(_body(sent(request)))
     if size > MAX_BYTES:
         yield f"size: request: {size:,} bytes, at most {MAX_BYTES:,}"

@@ -1,4 +1,4 @@
-"""What the judge knows of models; an id it does not know gets the strictest rule."""
+"""Properties of models for the judge. Unknown models get the strictest rules."""
 
 import re
 
@@ -10,7 +10,7 @@ _OTHERS_SIGN_THE_PREFIX = (5, 5)
 
 
 def generation(model: str) -> tuple[str, tuple[int, int]] | None:
-    """Family and generation of a model id: ``("opus", (4, 5))``; None for an unknown one."""
+    """Return family and generation of a model id: ``("opus", (4, 5))``, or None if it is unknown."""
     if (new := _NEW.search(model)) and new[1] in _FAMILIES:
         return new[1], (int(new[2]), int(new[3] or 0))
     if old := _OLD.search(model):
@@ -19,19 +19,19 @@ def generation(model: str) -> tuple[str, tuple[int, int]] | None:
 
 
 def accepts_prefill(model: str) -> bool:
-    """Whether the last message may be the assistant's: below generation 4.6 only."""
+    """Return whether the last message may be the assistant's: only before generation 4.6."""
     known = generation(model)
     return known is not None and known[1] < (4, 6)
 
 
 def accepts_system_messages(model: str) -> bool:
-    """Whether a message may have the role system: from generation 4.8 on."""
+    """Return whether a message may have the role system: from generation 4.8 on."""
     known = generation(model)
     return known is not None and known[1] >= (4, 8)
 
 
 def signs_the_prefix(model: str) -> bool:
-    """Whether a thinking block holds only behind the very content it was written behind."""
+    """Return whether a thinking block is valid only after the exact content it was written after."""
     known = generation(model)
     if known is None:
         return True

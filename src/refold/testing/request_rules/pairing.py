@@ -24,7 +24,7 @@ _SERVER_CALL_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 
 
 def unanswered_calls(request: Json, *, allow_pending_at_end: bool = False) -> Iterator[str]:
-    """A ``tool_use`` without its result among those that lead the next user turn."""
+    """Report ``tool_use`` blocks without a result among the first blocks of the next user turn."""
     turns = turns_of(request)
     for index, turn in enumerate(turns):
         following = turns[index + 1] if index + 1 < len(turns) else None
@@ -38,7 +38,7 @@ def unanswered_calls(request: Json, *, allow_pending_at_end: bool = False) -> It
 
 
 def _may_wait(later: list[Turn]) -> bool:
-    # Pending at the very end: nothing follows, or only results of the same round so far.
+    # Pending at the end: nothing follows, or only results of the same round so far.
     return not later or (len(later) == 1 and all(is_result(p) for p in later[0].blocks))
 
 
@@ -56,7 +56,7 @@ def _place(turn: Turn, call: str) -> str:
 
 
 def late_results(request: Json) -> Iterator[str]:
-    """A result behind other content of its user turn."""
+    """Report results after other content of their user turn."""
     for turn in turns_of(request):
         for placed in turn.blocks[len(_leading_results(turn)) :]:
             if is_result(placed):
@@ -64,7 +64,7 @@ def late_results(request: Json) -> Iterator[str]:
 
 
 def orphan_results(request: Json) -> Iterator[str]:
-    """A result whose call is not in the assistant turn just before."""
+    """Report results whose call is not in the assistant turn just before."""
     calls: set[str] = set()
     for turn in turns_of(request):
         for placed in turn.blocks:
@@ -74,7 +74,7 @@ def orphan_results(request: Json) -> Iterator[str]:
 
 
 def duplicate_results(request: Json) -> Iterator[str]:
-    """Two results for one call."""
+    """Report two results of one call."""
     for turn in turns_of(request):
         seen: set[str] = set()
         for placed in filter(is_result, turn.blocks):
@@ -84,7 +84,7 @@ def duplicate_results(request: Json) -> Iterator[str]:
 
 
 def repeated_call_ids(request: Json) -> Iterator[str]:
-    """The id of a call used twice in one conversation."""
+    """Report call ids that are used twice in one conversation."""
     seen: set[str] = set()
     for placed in message_blocks(request):
         if placed.block.get("type") in CALLS:
@@ -95,7 +95,7 @@ def repeated_call_ids(request: Json) -> Iterator[str]:
 
 
 def call_id_patterns(request: Json) -> Iterator[str]:
-    """The id of a call with characters that the API refuses."""
+    """Report call ids with characters that the API rejects."""
     patterns = {"tool_use": _CALL_ID, "server_tool_use": _SERVER_CALL_ID}
     for placed in message_blocks(request):
         pattern = patterns.get(str(placed.block.get("type")))
@@ -105,7 +105,7 @@ def call_id_patterns(request: Json) -> Iterator[str]:
 
 
 def call_names(request: Json) -> Iterator[str]:
-    """The name of a call that no tool can have."""
+    """Report calls with a name that no tool can have."""
     for placed in message_blocks(request):
         name: object = placed.block.get("name")
         if placed.block.get("type") == "tool_use" and not (
@@ -115,7 +115,7 @@ def call_names(request: Json) -> Iterator[str]:
 
 
 def server_results(request: Json) -> Iterator[str]:
-    """What a server tool returned, without its call before it."""
+    """Report results of server tools without their call before them."""
     calls: set[str] = set()
     for placed in message_blocks(request):
         if placed.block.get("type") in SERVER_CALLS:
@@ -125,9 +125,9 @@ def server_results(request: Json) -> Iterator[str]:
 
 
 def server_calls(request: Json) -> Iterator[str]:
-    """A server tool's call that never gets its result, though the conversation went on.
+    """Report calls of server tools that never get a result although the conversation continued.
 
-    A paused turn may stand last without it, and a program that waits for tools of ours too.
+    A paused turn may be last without the result, also while a program waits for client tools.
     """
     turns = turns_of(request)
     blocks = message_blocks(request)

@@ -1,4 +1,4 @@
-"""How the rules walk a request: its messages, blocks, nested blocks and turns."""
+"""Access to a request for the rules: its messages, blocks, nested blocks and turns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 Json = Mapping[str, Any]
 
 NEVER_SENT = frozenset({"summary_id", "decision", "revision", "answer"})
-"""Keys of a request that tests add for the judge; they are no part of what is sent."""
+"""Keys that tests add to a request for the judge. They are not sent."""
 
 ASSISTANT_ONLY = frozenset(
     {"tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}
@@ -17,7 +17,7 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 class Placed(NamedTuple):
-    """A block and where it stands, so that a finding can be found."""
+    """A block and its place, for use in findings."""
 
     where: str
     role: str
@@ -25,49 +25,49 @@ class Placed(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A run of messages with one role, which the API reads as one message."""
+    """Consecutive messages with one role, which the API reads as one message."""
 
     role: str
     blocks: list[Placed]
 
 
 def mappings(value: object) -> list[Json]:
-    """The mappings in a list; anything else is left to the rule about shapes."""
+    """Return the mappings in a list. The rule about shapes reports other values."""
     if not isinstance(value, list | tuple):
         return []
     return [cast(Json, v) for v in cast("Sequence[object]", value) if isinstance(v, Mapping)]
 
 
 def sent(request: Json) -> dict[str, Any]:
-    """The request without the marks that only tests read."""
+    """Return the request without the keys for tests."""
     return {key: value for key, value in request.items() if key not in NEVER_SENT}
 
 
 def messages_of(request: Json) -> list[Json]:
-    """The messages of a request, in order."""
+    """Return the messages of a request, in order."""
     return mappings(request.get("messages"))
 
 
 def role_of(message: Json) -> str:
-    """The role as text, whatever was put there."""
+    """Return the role as text, even if it is not a string."""
     return str(message.get("role"))
 
 
 def blocks_of(content: object) -> list[Json]:
-    """Content as blocks: a string is one text block."""
+    """Return content as blocks. A string is one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return mappings(content)
 
 
 def system_blocks(request: Json) -> list[Placed]:
-    """The blocks of the system prompt."""
+    """Return the blocks of the system prompt."""
     blocks = blocks_of(request.get("system"))
     return [Placed(f"system[{i}]", "system", block) for i, block in enumerate(blocks)]
 
 
 def message_blocks(request: Json) -> list[Placed]:
-    """The blocks of all messages, in order, without what is nested in them."""
+    """Return the blocks of all messages, in order, without nested blocks."""
     return [
         Placed(f"messages[{m}].content[{b}]", role_of(message), block)
         for m, message in enumerate(messages_of(request))
@@ -76,7 +76,7 @@ def message_blocks(request: Json) -> list[Placed]:
 
 
 def all_blocks(request: Json) -> Iterator[Placed]:
-    """Every block of system and messages, those inside results and documents included."""
+    """Yield every block of system and messages, including those inside results and documents."""
     for placed in (*system_blocks(request), *message_blocks(request)):
         yield placed
         for i, block in enumerate(_nested(placed.block)):
@@ -84,7 +84,7 @@ def all_blocks(request: Json) -> Iterator[Placed]:
 
 
 def _nested(block: Json) -> list[Json]:
-    # What a server tool returned is not ours to judge, and the input of a call is data.
+    # Results of server tools are not checked, and the input of a call is data.
     match block.get("type"):
         case "tool_result" | "search_result":
             return mappings(block.get("content"))
@@ -97,7 +97,7 @@ def _nested(block: Json) -> list[Json]:
 
 
 def turns_of(request: Json) -> list[Turn]:
-    """The turns: runs of one role. System messages stand between turns and belong to none."""
+    """Return the turns: runs of one role. System messages are between turns and belong to none."""
     turns: list[Turn] = []
     for m, message in enumerate(messages_of(request)):
         role = role_of(message)
@@ -111,20 +111,20 @@ def turns_of(request: Json) -> list[Turn]:
 
 
 def is_result(placed: Placed) -> bool:
-    """Whether a block answers a call of ours (not of the server)."""
+    """Return whether a block is the result of a client tool."""
     return placed.block.get("type") == "tool_result"
 
 
 def is_server_result(placed: Placed) -> bool:
-    """Whether a block is what a server tool returned: ``web_search_tool_result`` and the like."""
+    """Return whether a block is the result of a server tool, such as ``web_search_tool_result``."""
     return str(placed.block.get("type")).endswith("_tool_result")
 
 
 def call_ids(blocks: Sequence[Placed]) -> list[str]:
-    """The ids of the tool calls among blocks, in order."""
+    """Return the ids of the tool calls among blocks, in order."""
     return [str(p.block.get("id")) for p in blocks if p.block.get("type") == "tool_use"]
 
 
 def result_id(placed: Placed) -> str:
-    """The id of the call that a result answers."""
+    """Return the id of the call that a result answers."""
     return str(placed.block.get("tool_use_id"))

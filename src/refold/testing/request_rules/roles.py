@@ -1,4 +1,4 @@
-"""Rules about who speaks when, and which block may stand in whose message."""
+"""Rules about the order of roles, and the blocks that a role may send."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,14 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 
 def role_names(request: Json) -> Iterator[str]:
-    """A role that does not exist."""
+    """Report roles that do not exist."""
     for m, message in enumerate(messages_of(request)):
         if message.get("role") not in _ROLES:
             yield f"role-name: messages[{m}]: unknown role {message.get('role')!r}"
 
 
 def first_role(request: Json) -> Iterator[str]:
-    """A first message that is not the user's (older models, Bedrock, Vertex).
+    """Report a first message that is not the user's (older models, Bedrock, Vertex).
 
     A compaction block must be the first block of all, in a message of either role.
     """
@@ -38,7 +38,7 @@ def first_role(request: Json) -> Iterator[str]:
 
 
 def alternation(request: Json) -> Iterator[str]:
-    """Two messages of one role in a row (portability); system messages are not counted."""
+    """Report two consecutive messages of one role (portability). System messages are not counted."""
     previous = ""
     for m, message in enumerate(messages_of(request)):
         role = role_of(message)
@@ -50,7 +50,7 @@ def alternation(request: Json) -> Iterator[str]:
 
 
 def system_messages(request: Json, *, model: str) -> Iterator[str]:
-    """A system message where the model knows none, or not between user and assistant."""
+    """Report system messages that the model does not support, or not between user and assistant."""
     messages = messages_of(request)
     for m, message in enumerate(messages):
         if role_of(message) != "system":
@@ -64,7 +64,7 @@ def system_messages(request: Json, *, model: str) -> Iterator[str]:
 
 
 def block_roles(request: Json) -> Iterator[str]:
-    """A block in the message of a speaker who cannot say it."""
+    """Report blocks that the role of their message cannot send."""
     for placed in message_blocks(request):
         kind = str(placed.block.get("type"))
         if kind == "tool_result" and placed.role != "user":
@@ -76,9 +76,9 @@ def block_roles(request: Json) -> Iterator[str]:
 
 
 def prefill(request: Json, *, model: str, allow_pending_at_end: bool = False) -> Iterator[str]:
-    """A final assistant message on models from generation 4.6 on.
+    """Report a final assistant message for models from generation 4.6 on.
 
-    While calls wait at the end the request is not sent yet: that is no prefill.
+    While calls wait for results, the request is not sent yet, so this is not a prefill.
     """
     messages = messages_of(request)
     if not messages or role_of(messages[-1]) != "assistant" or accepts_prefill(model):
@@ -89,7 +89,7 @@ def prefill(request: Json, *, model: str, allow_pending_at_end: bool = False) ->
 
 
 def trailing_space(request: Json) -> Iterator[str]:
-    """A final assistant text that ends in white space."""
+    """Report a final assistant text that ends in white space."""
     messages = messages_of(request)
     if not messages or role_of(messages[-1]) != "assistant":
         return

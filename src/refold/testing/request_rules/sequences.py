@@ -1,4 +1,4 @@
-"""Rules about several requests of one conversation: stable prefixes, thinking that stays valid."""
+"""Rules about several requests of one conversation: stable prefixes and valid thinking."""
 
 import hashlib
 import json
@@ -20,12 +20,12 @@ _DECISION = ("summary_id", "decision", "revision")
 
 
 def _text(value: object) -> str:
-    # The order of keys is kept: it is part of the bytes that are sent.
+    # The order of keys is kept, because it is part of the bytes that are sent.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
 
 
 def without_cache_marks(value: object) -> object:
-    """A copy of JSON data without any ``cache_control``."""
+    """Return a copy of JSON data without any ``cache_control``."""
     match value:
         case Mapping():
             items = cast(Json, value).items()
@@ -39,11 +39,11 @@ def without_cache_marks(value: object) -> object:
 def prefix_violations(
     requests: Sequence[dict[str, Any]], *, cache_marks_may_move: bool = False
 ) -> list[str]:
-    """Where a request does not begin with the bytes of the one before, without a decision between.
+    """Report requests that do not begin with the bytes of the previous one, without a decision between.
 
-    Requests are compared when ``summary_id``, ``decision`` and ``revision`` are the same. Each
-    message of the earlier one must stand at the same index, byte for byte; its last message may
-    have further blocks at its end. ``system`` and ``tools`` must be the same bytes.
+    Requests are compared if ``summary_id``, ``decision`` and ``revision`` are equal. Each message of
+    the earlier request must be at the same index, byte for byte, but the last one may have further
+    blocks at its end. ``system`` and ``tools`` must be identical.
     """
     found: list[str] = []
     for n, (earlier, later) in enumerate(pairwise(requests), start=1):
@@ -80,7 +80,7 @@ def _extends(old: Json, new: Json) -> bool:
 
 
 class _Signed(NamedTuple):
-    """A signed block, with the digest of all before it and the signed blocks before it."""
+    """A signed block, with a digest of all content before it and the signed blocks before it."""
 
     key: str
     where: str
@@ -91,14 +91,14 @@ class _Signed(NamedTuple):
 def preserved_thinking_violations(
     requests: Sequence[dict[str, Any]], *, model: str = "claude-opus-5-5"
 ) -> list[str]:
-    """Where the newest models would refuse a signed block, over the requests of one conversation.
+    """Report signed blocks that the newest models would reject, over the requests of one conversation.
 
-    A block is valid only behind what it stood behind when it was first seen: ``system``, ``tools``
-    and all earlier content, cache marks aside. Earlier thinking may have been dropped since, the
-    oldest first; it may not be missing from the middle nor come back. A signature may not stand
-    on another text. A block is first seen in the request that sends it back, or, better, in the
-    ``answer`` (content blocks) that a test gives with the request that was answered: then a
-    compaction between answer and next request is noticed too.
+    A block is valid only after the content it was first seen after: ``system``, ``tools`` and all
+    earlier content, except cache marks. Earlier thinking may be dropped, oldest first, but not from the
+    middle, and it must not return. A signature must not be on another text. A block is first seen in
+    the request that sends it back. It is better to give the ``answer`` (content blocks) with the
+    request that was answered, because then a compaction between answer and next request is detected
+    too.
     """
     known: dict[str, _Signed] = {}
     texts: dict[str, str] = {}

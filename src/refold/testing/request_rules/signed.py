@@ -17,7 +17,7 @@ from refold.testing.request_rules.request import (
 
 
 def thinking_last(request: Json) -> Iterator[str]:
-    """An assistant message that ends in thinking."""
+    """Report assistant messages that end in thinking."""
     for m, message in enumerate(messages_of(request)):
         blocks = blocks_of(message.get("content"))
         if role_of(message) == "assistant" and blocks and blocks[-1].get("type") in THINKING:
@@ -25,7 +25,7 @@ def thinking_last(request: Json) -> Iterator[str]:
 
 
 def unsigned_thinking(request: Json) -> Iterator[str]:
-    """Thinking without its signature, redacted thinking without its data."""
+    """Report thinking without its signature, and redacted thinking without its data."""
     seals = {"thinking": "signature", "redacted_thinking": "data"}
     for placed in message_blocks(request):
         seal = seals.get(str(placed.block.get("type")))
@@ -34,7 +34,7 @@ def unsigned_thinking(request: Json) -> Iterator[str]:
 
 
 def thinking_leads_the_loop(request: Json) -> Iterator[str]:
-    """With manual thinking on, an assistant turn of the running tool loop that starts otherwise."""
+    """Report an assistant turn of the running tool loop that does not start with thinking in manual mode."""
     config: object = request.get("thinking")
     if not isinstance(config, Mapping) or cast(Json, config).get("type") != "enabled":
         return
@@ -44,7 +44,7 @@ def thinking_leads_the_loop(request: Json) -> Iterator[str]:
 
 
 def _running_loop(turns: list[Turn]) -> list[Turn]:
-    # The loop runs while the newest turn leads with results; it began at the last real user turn.
+    # The loop runs while the newest turn starts with results. It began at the last real user turn.
     loop: list[Turn] = []
     if not turns or not turns[-1].blocks or not is_result(turns[-1].blocks[0]):
         return loop
@@ -58,7 +58,7 @@ def _running_loop(turns: list[Turn]) -> list[Turn]:
 
 
 def compaction_blocks(request: Json) -> Iterator[str]:
-    """A compaction block that is empty, the second with content, or not the very first block."""
+    """Report compaction blocks that are empty, not the very first block, or a second one with content."""
     found = [p for p in message_blocks(request) if p.block.get("type") == "compaction"]
     first = "messages[0].content[0]"
     filled = [p for p in found if p.block.get("content") is not None]
