@@ -193,8 +193,8 @@ class Conversation(Value, frozen=True):
     @property
     def tokens(self) -> int:
         """Tokens of the rendered conversation: summary, pinned and quoted texts, and live messages."""
-        beside = sum(pin.tokens for pin in self.pins) + self.memories_tokens
-        return self.live_tokens + beside + (self.summary.tokens if self.summary else 0)
+        extra = sum(pin.tokens for pin in self.pins) + self.memories_tokens
+        return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
 
     @property
     def pinned_positions(self) -> frozenset[int]:

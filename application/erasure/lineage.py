@@ -23,7 +23,7 @@ from refold.domain.events import (
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
 from refold.domain.notes import MemoriesChosen, NotesFlushed
-from refold.domain.quoted_text import IsQuoted, is_quoting, quoted_from, quoting_attempts
+from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoting_attempts
 
 AT_ONCE = 1_000
 """Events read in one go."""
@@ -60,7 +60,7 @@ class Lineage(NamedTuple):
 
     def is_quoted(self, positions: frozenset[int]) -> IsQuoted:
         """Tells of a text beside the messages at these positions whether it goes with them."""
-        return _every_text if self.takes_all else quoted_from(self.said(positions))
+        return _every_text if self.takes_all else quote_checker(self.said(positions))
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """The events with text of messages at these positions, or quoting it, themselves included."""

@@ -51,7 +51,7 @@ def request_compaction(
     Raises:
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.
     """
-    settled = _settled(state, at, policy, owner_gone=owner_gone)
+    settled = _abandon_expired(state, at, policy, owner_gone=owner_gone)
     requested = CompactionRequested(
         attempt_id=attempt_id,
         requested_at=at,
@@ -70,7 +70,7 @@ def request_compaction(
     return *settled, requested
 
 
-def _settled(
+def _abandon_expired(
     state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
 ) -> tuple[CompactionFailed, ...]:
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
@@ -99,7 +99,7 @@ def perform_compaction(
     if any(map(requested.coverage.covers, pinned)):
         raise SummaryRefused("overtaken", "a covered message was pinned in the meantime")
     judge_summary(summary, plan)
-    performed = _performed(state, requested, plan, summary)
+    performed = _performed_event(state, requested, plan, summary)
     is_again = state.summary is not None and state.summary.coverage == requested.coverage
     if not is_again and evolve(state, performed).tokens >= state.tokens:
         raise SummaryRefused(
@@ -110,10 +110,10 @@ def perform_compaction(
     return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
 
 
-def _performed(
+def _performed_event(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
-    generation, covered = _replaces(state, requested, plan)
+    generation, covered = _replaced_size(state, requested, plan)
     return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
@@ -150,7 +150,7 @@ def _performed(
     )
 
 
-def _replaces(
+def _replaced_size(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan
 ) -> tuple[int, int]:
     """Return the generation of a new summary, and the number of tokens that it replaces."""
