@@ -140,7 +140,7 @@ class Conversation(Value, frozen=True):
     """Number of messages ever appended, which is also the position of the next one."""
     live: tuple[LiveMessage, ...] = ()
     preamble: int = 0
-    """Number of system messages before the first other message; they are never covered."""
+    """Number of system messages at the beginning; they are never covered."""
     first_message_id: str = ""
     """Id of the first message after the preamble."""
     older_live: int = 0

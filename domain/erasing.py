@@ -46,7 +46,7 @@ class ErasedMessage(NamedTuple):
 
 
 class Withdrawn(NamedTuple):
-    """Texts by people that quoted an erased message and are withdrawn."""
+    """Texts written by people that are removed because they quote an erased message."""
 
     attempts: frozenset[str] = frozenset()
     """Ids of attempts whose summariser input is withdrawn."""

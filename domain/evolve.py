@@ -40,7 +40,7 @@ from .value import replace
 REMEMBERED = 4_096
 
 
-def _positions_to_forget(
+def _choose_old(
     live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]
 ) -> frozenset[int]:
     """Return the positions to forget, often none. Pinned messages and running requests stay remembered."""
@@ -179,7 +179,7 @@ def _revert_summary(state: Conversation, event: CompactionReverted, version: int
 
 
 def _forget_old(state: Conversation) -> Conversation:
-    gone = _positions_to_forget(state.live, state.preamble, state.pinned_positions)
+    gone = _choose_old(state.live, state.preamble, state.pinned_positions)
     return replace(
         state,
         live=tuple(m for m in state.live if m.position not in gone),
@@ -278,9 +278,7 @@ def _append(state: Conversation, events: Iterable[Event]) -> Conversation:
         elif preamble == length:
             first_id = event.message_id
         length = event.position + 1
-        if len(live) > REMEMBERED and (
-            gone := _positions_to_forget(live, preamble, state.pinned_positions)
-        ):
+        if len(live) > REMEMBERED and (gone := _choose_old(live, preamble, state.pinned_positions)):
             # Checked inside the loop, so that a run gives the same state as single appends.
             older, older_tokens = older + len(gone), older_tokens + _total_tokens(live, gone)
             live = [m for m in live if m.position not in gone]

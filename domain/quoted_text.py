@@ -141,7 +141,10 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozenset[str]:
-    """Return the ids of attempts whose focus quotes, or that extend a summary made with such a focus."""
+    """Return the ids of compaction attempts whose focus quotes a message.
+
+    Attempts that extend a summary made with such a focus are included.
+    """
     attempts, summaries = set[str](), set[str]()
     for event in decisions:
         match event:
@@ -159,7 +162,10 @@ def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozens
 
 
 def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> bool:
-    """Return whether an event contains a quoting text. ``attempts`` come from ``quoting_attempts``."""
+    """Return whether an event contains text for which ``is_quoted`` is true.
+
+    ``attempts`` are the result of ``quoting_attempts``.
+    """
     match event:
         case ConversationLabelled():
             return is_quoted(event.label)
@@ -174,7 +180,10 @@ def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> b
 
 
 def remove_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
-    """Return the event with quoting texts replaced by ``marker``, and a quoting label withdrawn."""
+    """Return the event without quotations.
+
+    ``marker`` replaces a quoting focus or line of a request frame. A quoting label is replaced as well.
+    """
     match event:
         case ConversationLabelled() if is_quoted(event.label):
             return replace(event, label=WITHDRAWN_LABEL)
@@ -200,8 +209,7 @@ def _replace_in_part(part: FramePart, is_quoted: IsQuoted, marker: str) -> Frame
 
 
 def _replace_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
-    """Return the value with ``marker`` for each quoting line, or for a whole text if the quotation spans
-    lines."""
+    """Replace each quoting line by ``marker``, or the whole text if the quotation spans lines."""
     if isinstance(value, str):
         text = "\n".join(marker if is_quoted(line) else line for line in value.split("\n"))
         return marker if is_quoted(text) else text

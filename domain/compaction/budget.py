@@ -196,10 +196,10 @@ def reserve_room(
 def kept_target(
     budget: Budget, policy: CompactionPolicy, expected: ExpectedLength | None = None
 ) -> int:
-    """Return the tokens of messages and pinned texts that may stay so that the request meets the target.
+    """Return the maximum tokens of messages and pinned texts that may stay.
 
-    This is the target minus the expected summary, its heading and the ledger. The tiers of condensed and
-    whole messages limit it as well.
+    This is the target minus the expected summary, its heading and the ledger, and at most the sum of the
+    tiers for condensed and whole messages.
     """
     aside = reserve_room(budget, policy, expected)
     left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.ledger

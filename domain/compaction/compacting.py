@@ -45,8 +45,7 @@ def request_compaction(
 ) -> tuple[Event, ...]:
     """Start a compaction, after recording an older attempt that never ended as abandoned.
 
-    ``owner`` is the process that runs the compaction. ``owner_gone`` states that the process of the
-    previous attempt has ended.
+    ``owner`` is the process of this attempt. ``owner_gone``: that of the previous attempt has ended.
 
     Raises:
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.
@@ -209,7 +208,7 @@ def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> boo
 
 
 def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:
-    """End the running attempt, if there is one, because its process will not finish it."""
+    """End the running attempt, if any, because its process will not finish it."""
     if state.attempt is None:
         return ()
     return fail_compaction(state, state.attempt.attempt_id, ABANDONED, why)

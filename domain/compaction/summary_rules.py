@@ -72,7 +72,7 @@ def says_nothing(text: str, headings: Iterable[str] = ()) -> bool:
 
 
 class SummaryRefused(RefoldError):
-    """A summary is not acceptable for the messages it should cover. ``reason`` is a short constant."""
+    """The summary is not acceptable. ``reason`` is a short constant."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

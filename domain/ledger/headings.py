@@ -1,4 +1,4 @@
-"""Headings: find the headings above each line of a text, and whether they forbid, rule or ask."""
+"""Find the headings above each line of a text, and whether they forbid, set rules or ask."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,7 +108,10 @@ def forbids_list(line: str) -> bool:
 
 
 def sense_of(leads: Sequence[str]) -> Sense | None:
-    """Return how headings change the meaning of the lines under them. The nearest one with a sense decides."""
+    """Return how headings change the meaning of the lines under them.
+
+    The nearest heading with a known meaning decides.
+    """
     return next((found for lead in reversed(leads) if (found := sense(lead))), None)
 
 
@@ -163,10 +166,10 @@ class _Lead(NamedTuple):
 
 
 def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
-    """Yield the line at each place with the places of its headings. ``places`` must be in order.
+    """Yield the line at each place, with the places of its headings.
 
-    A list item is under its heading and under the line with a colon, or the item, before its list. A
-    paragraph is under its headings, and under such a line right before it.
+    ``places`` must be in order. A list item belongs to its heading, and to the line with a colon or the
+    item before its list. A paragraph belongs to its headings, and to such a line right before it.
     """
     leads: list[_Lead] = []
     before: Line | None = None
@@ -206,9 +209,7 @@ def _line(
     begin = marks.end() if marks else start
     tag = _TAGGED.fullmatch(text, start, stop)
     lead = (
-        _tag_name(tag)
-        if tag
-        else _find_announcement(text, begin, stop, is_title=is_title or bool(title))
+        _tag_name(tag) if tag else _find_lead(text, begin, stop, is_title=is_title or bool(title))
     )
     if lead is None and not (item or tag) and _is_list(text, stop, following):
         lead = _find_prohibition(text, start, stop)
@@ -241,7 +242,7 @@ def _tag_name(tag: re.Match[str]) -> Place | None:
     return None if tag[1] else tag.span(2)
 
 
-def _find_announcement(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
+def _find_lead(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
     """Return the place of an announcement: a title, a bold line, or the sentence before a colon.
 
     None if the line announces nothing.
@@ -305,7 +306,7 @@ def _indent(gap: str) -> int:
 
 
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
-    """Return the headings worth repeating: the nearest one, and the one that decides the sense.
+    """Return the headings worth repeating: the nearest one, and the one that decides the meaning.
 
     Only the end of a long heading is returned, after an ellipsis.
     """

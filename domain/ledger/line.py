@@ -44,7 +44,7 @@ class LedgerLine(Value, frozen=True):
 
     kind: Kind
     text: str
-    """Copied text, without line breaks and control characters so that it cannot leave its line."""
+    """Copied text. It has no line breaks or control characters, so it stays on one line."""
     position: int
     """Position of the newest message that contains the text."""
     count: int = 1

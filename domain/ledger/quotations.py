@@ -48,7 +48,7 @@ _REFERS = re.compile(
 
 
 def is_person_again(passage: str) -> bool:
-    """Return whether a passage after program output is by the person again."""
+    """Return whether the person speaks again in a passage after program output."""
     speaks = _RETURNS.match(passage) or cues.ORDER.match(passage)
     return speaks is not None or passage.rstrip().endswith(("?", "？"))
 
@@ -353,7 +353,7 @@ def quotes_in(text: str) -> tuple[Quote, ...]:
 
 
 def own_words(text: str, quotes: Iterable[Quote]) -> str:
-    """Return the text with all quotations replaced by blanks, so that positions do not change."""
+    """Return the text with all quotations replaced by newlines, so that positions do not change."""
     quotes = tuple(quotes)
     leads = (
         Quote(quote.lead[0], quote.start, quote.sort)
@@ -374,7 +374,7 @@ def split_quotations(text: str) -> tuple[str, str]:
 
 
 def mask_quotations(text: str) -> str:
-    """Return the text with quotations masked, because quoted text is mentioned and not said."""
+    """Return the text with quotations masked, because quoted words are not statements of the writer."""
 
     def mask(found: re.Match[str]) -> str:
         return found[0][0] + _MASK * (len(found[0]) - 2) + found[0][-1]

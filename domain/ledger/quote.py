@@ -204,7 +204,7 @@ _HEAD = 300
 
 
 class Quote(NamedTuple):
-    """A passage by someone other than the person, and the place of the words that announce it, if any."""
+    """A passage that another person or a program wrote, and the place of the words that announce it."""
 
     start: int
     stop: int

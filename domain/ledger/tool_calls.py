@@ -318,5 +318,5 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def is_lookup(title: str) -> bool:
-    """Return whether an action line is of a call that only looks something up, by its tool's name."""
+    """Return whether an action line names a tool that only looks something up."""
     return _LOOKS.search(title.partition("(")[0]) is not None
