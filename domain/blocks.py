@@ -106,10 +106,10 @@ def source_problem(block: Block) -> SourceProblem | None:
     media = _MEDIA.get((kind, how))
     if media is not None and source.get("media_type") not in media:
         return SourceProblem("source.media_type", _one_of(media))
-    return _of_data(how, source)
+    return _data_problem(how, source)
 
 
-def _of_data(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
+def _data_problem(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
     match how:
         case "base64" if not _is_base64(source.get("data")):
             return SourceProblem("source.data", "the bytes of the file in base64")
@@ -120,12 +120,12 @@ def _of_data(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
         case "file" if not (isinstance(source.get("file_id"), str) and source["file_id"]):
             return SourceProblem("source.file_id", "the id of an uploaded file")
         case "content":
-            return _of_parts(source.get("content"))
+            return _parts_problem(source.get("content"))
         case _:
             return None
 
 
-def _of_parts(content: object) -> SourceProblem | None:
+def _parts_problem(content: object) -> SourceProblem | None:
     if isinstance(content, str):
         return None
     if not is_list(content) or not all(map(is_object, content)):

@@ -58,10 +58,10 @@ def withdraw_memories(
 
 
 def is_before_first_request(state: Conversation) -> bool:
-    """Return whether the prefix can still change freely.
+    """Return whether quotations can be chosen without changing a prefix that was sent.
 
-    A user has spoken, but no request is recorded and nothing is quoted. Answers do not matter here: an
-    assistant may greet first, and a history may be imported.
+    This is so if a user has spoken, but no request is recorded and nothing is quoted. Answers do not
+    count: an assistant may greet first, and a history may be imported.
     """
     if state.erased or state.memories_at or state.compactions or state.frame is not None:
         return False

@@ -140,7 +140,7 @@ class Conversation(Value, frozen=True):
     """Number of messages ever appended, which is also the position of the next one."""
     live: tuple[LiveMessage, ...] = ()
     preamble: int = 0
-    """Number of system messages before the first other message; they are never covered."""
+    """Number of system messages at the beginning; they are never covered."""
     first_message_id: str = ""
     """Id of the first message after the preamble."""
     older_live: int = 0
@@ -193,8 +193,8 @@ class Conversation(Value, frozen=True):
     @property
     def tokens(self) -> int:
         """Tokens of the rendered conversation: summary, pinned and quoted texts, and live messages."""
-        beside = sum(pin.tokens for pin in self.pins) + self.memories_tokens
-        return self.live_tokens + beside + (self.summary.tokens if self.summary else 0)
+        extra = sum(pin.tokens for pin in self.pins) + self.memories_tokens
+        return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
 
     @property
     def pinned_positions(self) -> frozenset[int]:

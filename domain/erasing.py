@@ -46,7 +46,7 @@ class ErasedMessage(NamedTuple):
 
 
 class Withdrawn(NamedTuple):
-    """Texts by people that quoted an erased message and are withdrawn."""
+    """Texts written by people that are removed because they quote an erased message."""
 
     attempts: frozenset[str] = frozenset()
     """Ids of attempts whose summariser input is withdrawn."""
@@ -60,7 +60,7 @@ class Withdrawn(NamedTuple):
 NOTHING_WITHDRAWN = Withdrawn()
 
 
-def stub_of(message: Message, marker: str) -> Message:
+def make_stub(message: Message, marker: str) -> Message:
     """Return the stub of an erased message: its role, its part in tool rounds, and ``marker`` as its text.
 
     Providers reject a call without its result and a message without content, so both stay.
@@ -81,19 +81,19 @@ def _stub(block: Block, role: str, marker: str) -> Block | None:
     if kind == "text":
         return marked if str(block.get("text") or "").strip() else None
     if kind == "tool_use" and role == "assistant":
-        return {**_kept(block, "type", "id", "name"), "input": {}}
+        return {**_select_fields(block, "type", "id", "name"), "input": {}}
     if kind == "tool_result" and role == "user":
-        kept = _kept(block, "type", "tool_use_id")
+        kept = _select_fields(block, "type", "tool_use_id")
         failed = {"is_error": True} if block.get("is_error") is True else {}
         return {**kept, "content": marker, **failed}
     return marked if kind in SHOWN and role == "user" else None
 
 
-def _kept(block: Block, *names: str) -> Block:
+def _select_fields(block: Block, *names: str) -> Block:
     return {name: block[name] for name in names if name in block}
 
 
-def remains_of(event: Event, marker: str) -> Event:
+def strip_event(event: Event, marker: str) -> Event:
     """Return the event without text from messages. Facts that decisions depend on stay.
 
     ``marker`` replaces the words of a message. Sizes do not change, so that the totals of the history stay
@@ -101,11 +101,11 @@ def remains_of(event: Event, marker: str) -> Event:
     """
     match event:
         case MessageAppended():
-            return replace(event, message=stub_of(event.message, marker))
+            return replace(event, message=make_stub(event.message, marker))
         case CompactionRequested():
             return replace(event, source_digest="")
         case CompactionPerformed():
-            return _withdrawn(event)
+            return _withdraw_summary(event)
         case CompactionFailed():
             return replace(event, detail="")
         case MessagePinned():
@@ -133,7 +133,7 @@ def remains_of(event: Event, marker: str) -> Event:
             assert_never(event)
 
 
-def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
+def _withdraw_summary(event: CompactionPerformed) -> CompactionPerformed:
     leaf = replace(event.leaf, text=WITHDRAWN) if event.leaf else None
     return replace(
         event,
@@ -210,7 +210,7 @@ def erase_messages(
         return ()
     positions = frozenset(message.position for message in messages)
     return (
-        *_given_up(state, positions, withdrawn.attempts),
+        *_end_attempt(state, positions, withdrawn.attempts),
         *(
             MessageUnpinned(pin_id=pin.pin_id)
             for pin in state.pins
@@ -233,7 +233,7 @@ def erase_messages(
     )
 
 
-def _given_up(
+def _end_attempt(
     state: Conversation, positions: frozenset[int], attempts: frozenset[str]
 ) -> tuple[CompactionFailed, ...]:
     attempt = state.attempt

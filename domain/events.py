@@ -14,7 +14,7 @@ from .value import Rewritten, Value
 
 
 class LeafSummary(Value, frozen=True):
-    """An extractive summary, made by code, of the messages that one compaction was the first to cover."""
+    """A summary by code of the messages that one compaction newly covered."""
 
     start: int
     stop: int

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import assert_never
 
-from refold.domain.compaction.summary_rules import with_length
+from refold.domain.compaction.summary_rules import add_length
 
 from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
 from .erasing import ERASED
@@ -32,7 +32,7 @@ from .events import (
 from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .notes import MemoriesChosen, NotesFlushed
-from .turns import behind_new_prefix, with_companions, without_thinking
+from .turns import add_companions, change_prefix, drop_thinking
 from .value import replace
 
 # Maximum number of remembered messages, so that folding an append costs the same at any length.
@@ -40,26 +40,24 @@ from .value import replace
 REMEMBERED = 4_096
 
 
-def fading(live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]) -> frozenset[int]:
-    """Return the positions of the messages to forget, which is often the empty set.
-
-    Forgotten messages are only counted. Pinned messages and the requests of the running turn stay
-    remembered, because cuts leave them out.
-    """
+def _choose_old(
+    live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]
+) -> frozenset[int]:
+    """Return the positions to forget, often none. Pinned messages and running requests stay remembered."""
     # Forget many at once, so that most appends do not pay for it.
     some = REMEMBERED // 4
     first = sum(1 for m in live[:preamble] if m.position < preamble)
-    fixed = with_companions(live, pinned)
+    fixed = add_companions(live, pinned)
     rest = [m for m in live[first:] if m.position not in fixed]
     excess = max(0, first + len(rest) - REMEMBERED)
     if not excess:
         return frozenset()
-    asked = with_companions(live, _asked(live))
+    asked = add_companions(live, _request_positions(live))
     older = [m.position for m in rest if m.position not in asked]
     return frozenset(older[: some * -(-excess // some)])
 
 
-def _asked(live: Sequence[LiveMessage]) -> frozenset[int]:
+def _request_positions(live: Sequence[LiveMessage]) -> frozenset[int]:
     """Return the positions of the first and the newest request since the model last ended a turn."""
     said: list[int] = []
     for message in reversed(live):
@@ -70,7 +68,7 @@ def _asked(live: Sequence[LiveMessage]) -> frozenset[int]:
     return frozenset((said[0], said[-1]) if said else ())
 
 
-def requested(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
+def _start_attempt(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
     """Fold in the start of a compaction."""
     attempt = Attempt(
         attempt_id=event.attempt_id,
@@ -82,10 +80,10 @@ def requested(state: Conversation, event: CompactionRequested, version: int) -> 
     return replace(state, version=version, attempt=attempt)
 
 
-def compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
+def _apply_summary(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     """Fold in a new summary."""
     left = [m for m in state.live if not event.coverage.covers(m.position)]
-    state = behind_new_prefix(replace(state, older_live=0, older_tokens=0), left)
+    state = change_prefix(replace(state, older_live=0, older_tokens=0), left)
     live_tokens = state.live_tokens
     after = [m.version for m in left if m.position >= event.coverage.stop]
     return replace(
@@ -109,17 +107,17 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
         ),
         attempt=None,
         setbacks=Setbacks(),
-        lengths=with_length(state.lengths, event),
+        lengths=add_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
 
 
-def remade(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
+def _replace_summary(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     """Fold in a summary that was rebuilt after an erasure."""
     # The coverage is unchanged: live messages stay live, and the next compaction is due at the same
     # size.
     before, tokens = state.summary, state.tokens
-    state = behind_new_prefix(state, state.live)
+    state = change_prefix(state, state.live)
     return replace(
         state,
         version=version,
@@ -139,7 +137,7 @@ def remade(state: Conversation, event: CompactionPerformed, version: int) -> Con
     )
 
 
-def failed(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
+def _fail_attempt(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
     """Fold in the failure of a compaction."""
     if event.reason == ERASED:  # An erasure stopped the attempt, so it does not count as a setback.
         return replace(state, version=version, attempt=None)
@@ -159,7 +157,7 @@ def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tu
     return (*before, version)
 
 
-def reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
+def _revert_summary(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
     """Fold in the reversal of the newest compaction."""
     back = (*event.messages, *state.live)
     state = replace(
@@ -170,27 +168,27 @@ def reverted(state: Conversation, event: CompactionReverted, version: int) -> Co
         live_from=event.live_from,
         summary=event.restored,
     )
-    state = behind_new_prefix(state, sorted(back, key=lambda m: m.position))
+    state = change_prefix(state, sorted(back, key=lambda m: m.position))
     # Without this setback the next compaction by size would start at once and make the same
     # summary.
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
     state = replace(state, setbacks=setbacks)
-    return _bounded(state) if len(state.live) > REMEMBERED else state
+    return _forget_old(state) if len(state.live) > REMEMBERED else state
 
 
-def _bounded(state: Conversation) -> Conversation:
-    gone = fading(state.live, state.preamble, state.pinned_positions)
+def _forget_old(state: Conversation) -> Conversation:
+    gone = _choose_old(state.live, state.preamble, state.pinned_positions)
     return replace(
         state,
         live=tuple(m for m in state.live if m.position not in gone),
         older_live=state.older_live + len(gone),
-        older_tokens=state.older_tokens + size(state.live, gone),
+        older_tokens=state.older_tokens + _total_tokens(state.live, gone),
     )
 
 
-def size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
+def _total_tokens(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
     """Return the total tokens of the messages at some positions."""
     return sum(message.tokens for message in live if message.position in positions)
 
@@ -204,37 +202,37 @@ def evolve(state: Conversation, event: Event) -> Conversation:
     version = state.version + 1
     match event:
         case MessageAppended():
-            return _appended(state, (event,))
+            return _append(state, (event,))
         case CompactionRequested():
-            return requested(state, event, version)
+            return _start_attempt(state, event, version)
         case CompactionPerformed(trigger="erasure"):
-            return remade(state, event, version)
+            return _replace_summary(state, event, version)
         case CompactionPerformed():
-            return compacted(state, event, version)
+            return _apply_summary(state, event, version)
         case CompactionFailed():
-            return failed(state, event, version)
+            return _fail_attempt(state, event, version)
         case CompactionReverted():
-            return reverted(state, event, version)
+            return _revert_summary(state, event, version)
         case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
-            return _shortened(state, event.parts, version)
+            return _shorten(state, event.parts, version)
         case MessagePinned():
-            return _pinned(state, event, version)
+            return _pin(state, event, version)
         case MessageUnpinned():
-            return _unpinned(state, event.pin_id, version)
+            return _unpin(state, event.pin_id, version)
         case NotesFlushed():
-            return _noted(state, event, version)
+            return _record_notes(state, event, version)
         case MemoriesChosen():
-            return _quoting(state, event, version)
+            return _quote_memories(state, event, version)
         case SummarySuperseded() | ConversationForked():
             return replace(state, version=version)
         case RequestFrameChanged():
-            return _framed(state, event, version)
+            return _change_frame(state, event, version)
         case MessageErased():
-            return _erased(state, event, version)
+            return _erase(state, event, version)
         case ConversationErased():
             return Conversation(version=version, erased=True)
         case EventLost():
-            return replace(state, version=version, length=_length(state, event))
+            return replace(state, version=version, length=_length_after_loss(state, event))
         case ConversationLabelled():
             return replace(state, version=version, label=event.label)
         case _:
@@ -247,7 +245,7 @@ def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversa
     for appends, run in groupby(events, _is_append):
         if appends:
             # Most of a history is messages; folding a run of them in one step gives the same state.
-            state = _appended(state, run)
+            state = _append(state, run)
             continue
         for event in run:
             state = evolve(state, event)
@@ -258,7 +256,7 @@ def _is_append(event: Event) -> bool:
     return isinstance(event, MessageAppended)
 
 
-def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
+def _append(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
@@ -266,12 +264,12 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
-        fact = _fact(event, version)
+        fact = _live_message(event, version)
         if event.stale_thinking:
             tokens -= sum(m.thinking for m in live)
-            live[:] = map(without_thinking, live)
+            live[:] = map(drop_thinking, live)
         if event.stale_thinking or (pending and fact.role == "assistant"):
-            fact, pending, thinking_from = without_thinking(fact), False, event.position + 1
+            fact, pending, thinking_from = drop_thinking(fact), False, event.position + 1
         live.append(fact)
         tokens += fact.tokens
         owner = owner or event.conversation_owner
@@ -280,9 +278,9 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         elif preamble == length:
             first_id = event.message_id
         length = event.position + 1
-        if len(live) > REMEMBERED and (gone := fading(live, preamble, state.pinned_positions)):
+        if len(live) > REMEMBERED and (gone := _choose_old(live, preamble, state.pinned_positions)):
             # Checked inside the loop, so that a run gives the same state as single appends.
-            older, older_tokens = older + len(gone), older_tokens + size(live, gone)
+            older, older_tokens = older + len(gone), older_tokens + _total_tokens(live, gone)
             live = [m for m in live if m.position not in gone]
     return replace(
         state,
@@ -300,7 +298,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     )
 
 
-def _fact(event: MessageAppended, version: int) -> LiveMessage:
+def _live_message(event: MessageAppended, version: int) -> LiveMessage:
     calls, results, speaks = gist(event.message)
     return LiveMessage(
         event.position,
@@ -316,7 +314,7 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
     )
 
 
-def _erased(state: Conversation, event: MessageErased, version: int) -> Conversation:
+def _erase(state: Conversation, event: MessageErased, version: int) -> Conversation:
     live = [
         m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
         if m.position == event.position
@@ -326,32 +324,33 @@ def _erased(state: Conversation, event: MessageErased, version: int) -> Conversa
     # A message that is only counted is not in ``live``.
     counted = event.tokens_freed and not any(m.position == event.position for m in live)
     older = state.older_tokens - (event.tokens_freed if counted else 0)
-    return behind_new_prefix(replace(state, version=version, older_tokens=older), live)
+    return change_prefix(replace(state, version=version, older_tokens=older), live)
 
 
-def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
+def _change_frame(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
     pending = state.answer_pending
     frame = known_frame(state.frame, event, version)
     state = replace(state, version=version, frame=frame)
     if not event.binds_thinking:
         return state
     # The answer that follows was requested with this frame.
-    return replace(behind_new_prefix(state, state.live), answer_pending=pending)
+    return replace(change_prefix(state, state.live), answer_pending=pending)
 
 
-def _shortened(
+def _shorten(
     state: Conversation, parts: Iterable[ShortenedPart | SaidPart], version: int
 ) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
     live = [
-        _previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live
+        _shorten_message(m, freed[m.position], version) if m.position in freed else m
+        for m in state.live
     ]
-    return behind_new_prefix(replace(state, version=version), live)
+    return change_prefix(replace(state, version=version), live)
 
 
-def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
+def _record_notes(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
     versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
     if event.replaces is not None:  # Replaced notes do not start a new cycle.
         return replace(state, version=version, notes_versions=versions)
@@ -364,33 +363,35 @@ def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversati
     )
 
 
-def _length(state: Conversation, lost: EventLost) -> int:
+def _length_after_loss(state: Conversation, lost: EventLost) -> int:
     return state.length if lost.position is None else lost.position + 1
 
 
-def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversation:
+def _pin(state: Conversation, event: MessagePinned, version: int) -> Conversation:
     pin = Pin(event.pin_id, version, event.position, event.tokens)
-    return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+    return _set_pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
 
 
-def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
+def _set_pins(
+    state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool
+) -> Conversation:
     if not shown:
         return replace(state, version=version, pins=pins)
     # Adding or removing a line of the ledger changes the prefix of every message.
-    return behind_new_prefix(replace(state, version=version, pins=pins), state.live)
+    return change_prefix(replace(state, version=version, pins=pins), state.live)
 
 
-def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
+def _quote_memories(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
     quoted_at = version if event.tokens else 0
     state = replace(state, version=version, memories_tokens=event.tokens, memories_at=quoted_at)
-    return behind_new_prefix(state, state.live)
+    return change_prefix(state, state.live)
 
 
-def _unpinned(state: Conversation, pin_id: str, version: int) -> Conversation:
+def _unpin(state: Conversation, pin_id: str, version: int) -> Conversation:
     left = tuple(pin for pin in state.pins if pin.pin_id != pin_id)
     shown = any(pin.tokens for pin in state.pins if pin.pin_id == pin_id)
-    return _pins(state, left, version, shown=shown)
+    return _set_pins(state, left, version, shown=shown)
 
 
-def _previewed(message: LiveMessage, freed: int, version: int) -> LiveMessage:
+def _shorten_message(message: LiveMessage, freed: int, version: int) -> LiveMessage:
     return message._replace(tokens=message.tokens - freed, offloads=(*message.offloads, version))

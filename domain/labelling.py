@@ -8,7 +8,7 @@ LONGEST_LABEL = 200
 WITHDRAWN_LABEL = "[Withdrawn: it quoted a message that was erased.]"
 
 
-def label_as_recorded(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
+def label_from_recording(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
     """Label the conversation as a recording does, unless its label was withdrawn.
 
     A blank label is ignored.

@@ -44,7 +44,7 @@ class Message(Value, frozen=True):
         return self.content
 
 
-def thinks(message: Message) -> bool:
+def has_thinking(message: Message) -> bool:
     """Return whether a message contains thinking, readable or redacted."""
     blocks = () if isinstance(message.content, str) else message.content
     return any(block.get("type") in THINKING for block in blocks)

@@ -18,7 +18,7 @@ from .lasting_facts import stated
 from .ledger import cues
 from .messages import Message, said
 from .notes import Note, NotesFlushed
-from .quoted_text import broken_up
+from .quoted_text import remove_headings
 from .value import replace
 
 LONGEST = 4_000
@@ -38,7 +38,7 @@ _LINE = re.compile(
 _PAUSES = frozenset(":：.。!！?？,，;；")
 
 
-def plain(text: str) -> str:
+def remove_lone_marks(text: str) -> str:
     """Return the text without emphasis marks that have no partner and without a leading heading mark.
 
     A text longer than ``LONGEST`` is returned unchanged.
@@ -49,7 +49,7 @@ def plain(text: str) -> str:
         text = text[heading.end() :]
     quoted = [found.span() for found in _CODE.finditer(text)]
     bold = [m for m in _BOLD.finditer(text) if not any(a <= m.start() < b for a, b in quoted)]
-    for mark in reversed(_without_partner(text, bold)):
+    for mark in reversed(_lone_marks(text, bold)):
         text = text[: mark.start()] + text[mark.end() :]
     for mark in reversed(list(_CLOSING.finditer(text))):
         if text.count(mark[0]) == 1:
@@ -57,17 +57,17 @@ def plain(text: str) -> str:
     return text.strip()
 
 
-def bare(text: str) -> str:
+def strip_marks(text: str) -> str:
     """Return the text without Markdown marks around it, for comparing headings."""
     return text.strip(" \t\n#*_")
 
 
 def headings(text: str) -> frozenset[str]:
     """Return the headings of a text without marks: marked headings, and lines with only bold words."""
-    return frozenset(bare(found[1]) for found in _LINE.finditer(text))
+    return frozenset(strip_marks(found[1]) for found in _LINE.finditer(text))
 
 
-def _without_partner(text: str, marks: list[re.Match[str]]) -> list[re.Match[str]]:
+def _lone_marks(text: str, marks: list[re.Match[str]]) -> list[re.Match[str]]:
     """Return the marks that neither close an earlier mark nor are closed by a later one."""
     lone: list[re.Match[str]] = []
     opened: re.Match[str] | None = None
@@ -130,11 +130,11 @@ def fitting_notes(
     ``sources`` are the positions that the notes were taken from. Other positions are dropped from the
     notes.
     """
-    seen = {_said(note.text) for note in known}
+    seen = {_comparable(note.text) for note in known}
     kept: list[Note] = []
     for note in notes:
-        text = squeeze(redact(plain(clean(broken_up(note.text)))), LONGEST_NOTE)
-        if not (said := _said(text)) or said in seen or _leads_in(text):
+        text = squeeze(redact(remove_lone_marks(clean(remove_headings(note.text)))), LONGEST_NOTE)
+        if not (said := _comparable(text)) or said in seen or _is_announcement(text):
             continue
         seen.add(said)
         positions = sorted(sources.intersection(note.positions))
@@ -142,29 +142,29 @@ def fitting_notes(
     return tuple(kept[:MOST_NOTES])
 
 
-def _said(text: str) -> str:
+def _comparable(text: str) -> str:
     """Return the letters and digits of a text, for comparing notes."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _leads_in(text: str) -> bool:
+def _is_announcement(text: str) -> bool:
     """Return whether a text ends with a colon, before the content that it announces."""
-    return plain(text).rstrip("*_ ").endswith((":", "："))
+    return remove_lone_marks(text).rstrip("*_ ").endswith((":", "："))
 
 
 def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     """Extract rules, decisions, open tasks and exact values of the user, oldest first."""
-    heard = [(position, _heard(message)) for position, message in messages]
+    heard = [(position, _speech_only(message)) for position, message in messages]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
         line for line in gather(heard).lines if line.author != "quoted" and _is_whole(line, titles)
     ]
-    own = {position: _own(message) for position, message in heard}
-    told = list(_told(own))
+    own = {position: _own_words(message) for position, message in heard}
+    statements = list(_lasting_statements(own))
     known = {line.text for line in gathered if line.kind != "request"}
-    texts = {line.text for line in told}
+    texts = {line.text for line in statements}
     lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
-    lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
+    lines += [line for line in statements if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
     # Typed text comes first, because a pasted page can contain many rules.
     typed = {position for position, message in heard if _is_typed(message)}
@@ -177,17 +177,17 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
         line
         for kind, most in _MOST.items()
         for number, line in enumerate(
-            _best([x for x in lines if x.kind == kind and _lasts(x, latest)], score)
+            _best([x for x in lines if x.kind == kind and _is_lasting(x, latest)], score)
         )
         if number < (_MOST_TYPED if kind in _STATED and line.position in typed else most)
     ]
     if len(chosen) > MOST_NOTES:
         chosen = list(_best(chosen, score))[:MOST_NOTES]
-    chosen = [_in_sentence(line, own[line.position]) for line in chosen]
+    chosen = [_expand_to_sentence(line, own[line.position]) for line in chosen]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
-def _own(message: Message) -> str:
+def _own_words(message: Message) -> str:
     """Return the beginning of a person's own words in a message, without quoted text."""
     if not _is_persons(message):
         return ""
@@ -195,7 +195,7 @@ def _own(message: Message) -> str:
     return own_words(words, quotes_in(words))
 
 
-def _told(own: Mapping[int, str]) -> Iterator[LedgerLine]:
+def _lasting_statements(own: Mapping[int, str]) -> Iterator[LedgerLine]:
     """Yield sentences with lasting orders, preferences, facts and decisions of a user.
 
     The ledger leaves them out in a conversation without tools.
@@ -208,7 +208,7 @@ def _told(own: Mapping[int, str]) -> Iterator[LedgerLine]:
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
 
 
-def _in_sentence(line: LedgerLine, own: str) -> LedgerLine:
+def _expand_to_sentence(line: LedgerLine, own: str) -> LedgerLine:
     """Return a value line with its whole sentence if that is short. A part of a sentence may mean the
     opposite."""
     if line.kind != "value" or not line.note:
@@ -238,16 +238,18 @@ def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
     """Return whether a line makes sense alone. A heading or an announcement does not."""
     about = line.note or line.text
-    if about.startswith("#") or (bare(line.text) in titles[line.position] and not _orders(line)):
+    if about.startswith("#") or (
+        strip_marks(line.text) in titles[line.position] and not _orders(line)
+    ):
         return False
-    return not _leads_in(line.text)
+    return not _is_announcement(line.text)
 
 
 def _orders(line: LedgerLine) -> bool:
-    return lasting.is_order(bare(line.text))
+    return lasting.is_order(strip_marks(line.text))
 
 
-def _heard(message: Message) -> Message:
+def _speech_only(message: Message) -> Message:
     if isinstance(message.content, str):
         return message
     kept = tuple(block for block in message.content if block.get("type") in _HEARD)
@@ -260,7 +262,7 @@ def _best(
     return sorted(lines, key=lambda line: -score(line))
 
 
-def _lasts(line: LedgerLine, latest: int) -> bool:
+def _is_lasting(line: LedgerLine, latest: int) -> bool:
     """Return whether a line stays true for longer than the moment."""
     match line.kind:
         case "request":

@@ -8,7 +8,7 @@ MOST_PINS = 256
 """Maximum number of pins, because pinned content costs tokens in every request."""
 
 
-def stands_in_context(state: Conversation, position: int) -> bool:
+def stays_in_context(state: Conversation, position: int) -> bool:
     """Return whether a pinned message stays in the context: it is live and shown whole.
 
     Raises:
@@ -36,7 +36,7 @@ def pin(
     if position is not None:
         if any(known.position == position for known in state.pins):
             return ()
-        if stands_in_context(state, position):
+        if stays_in_context(state, position):
             text, tokens = "", 0
         elif not text.strip():
             raise InvalidMessage(

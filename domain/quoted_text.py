@@ -62,17 +62,17 @@ _TAG = re.compile(rf"[<ï¼œ]({_UNSEEN}/?{_UNSEEN}(?:{_any_of(TAGS)}){_UNSEEN})[>ï
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 
 
-def broken_up(text: str) -> str:
+def remove_headings(text: str) -> str:
     """Return the text without headings and tags of refold, and without a code fence that never ends.
 
     ``[Conversation Ledger]`` becomes ``(Conversation Ledger)``, ``## Pinned`` becomes ``Pinned``.
     """
     text = _BLOCK.sub(r"(\1)", text)
     text = _LINE.sub(r"\1\2", text)
-    return _closed(_TAG.sub(r"(\1)", text))
+    return _close_fences(_TAG.sub(r"(\1)", text))
 
 
-def _closed(text: str) -> str:
+def _close_fences(text: str) -> str:
     """Replace code fences that are never closed, because all following text would become code."""
     done = 0
     while opened := _FENCE.search(text, done):
@@ -107,7 +107,7 @@ def _runs(text: str) -> Iterator[str]:
     return (text[i : i + SHORTEST_QUOTE] for i in range(len(text) - SHORTEST_QUOTE + 1))
 
 
-def quoted_from(messages: Iterable[Message]) -> IsQuoted:
+def quote_checker(messages: Iterable[Message]) -> IsQuoted:
     """Return a function that checks whether a text quotes one of these messages."""
     words = [text for message in messages for text in words_of(message)]
     known: dict[str, bool] = {}
@@ -141,16 +141,19 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozenset[str]:
-    """Return the ids of attempts whose focus quotes, or that extend a summary made with such a focus."""
+    """Return the ids of compaction attempts whose focus quotes a message.
+
+    Attempts that extend a summary made with such a focus are included.
+    """
     attempts, summaries = set[str](), set[str]()
     for event in decisions:
         match event:
             case CompactionRequested():
                 carried = event.supersedes in summaries and not event.rebuilds
-                if carried or _is(event.focus, is_quoted):
+                if carried or _quotes(event.focus, is_quoted):
                     attempts.add(event.attempt_id)
             case CompactionPerformed():
-                if event.attempt_id in attempts or _is(event.focus, is_quoted):
+                if event.attempt_id in attempts or _quotes(event.focus, is_quoted):
                     attempts.add(event.attempt_id)
                     summaries.add(event.summary_id)
             case _:
@@ -159,7 +162,10 @@ def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozens
 
 
 def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> bool:
-    """Return whether an event contains a quoting text. ``attempts`` come from ``quoting_attempts``."""
+    """Return whether an event contains text for which ``is_quoted`` is true.
+
+    ``attempts`` are the result of ``quoting_attempts``.
+    """
     match event:
         case ConversationLabelled():
             return is_quoted(event.label)
@@ -173,17 +179,20 @@ def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> b
             return False
 
 
-def without_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
-    """Return the event with quoting texts replaced by ``marker``, and a quoting label withdrawn."""
+def remove_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
+    """Return the event without quotations.
+
+    ``marker`` replaces a quoting focus or line of a request frame. A quoting label is replaced as well.
+    """
     match event:
         case ConversationLabelled() if is_quoted(event.label):
             return replace(event, label=WITHDRAWN_LABEL)
-        case CompactionRequested() if _is(event.focus, is_quoted):
+        case CompactionRequested() if _quotes(event.focus, is_quoted):
             return replace(event, focus=marker)
-        case CompactionPerformed() if _is(event.focus, is_quoted):
+        case CompactionPerformed() if _quotes(event.focus, is_quoted):
             return replace(event, focus=marker)
         case RequestFrameChanged():
-            parts = (_part_without(part, is_quoted, marker) for part in event.parts)
+            parts = (_replace_in_part(part, is_quoted, marker) for part in event.parts)
             return replace(event, parts=tuple(parts))
         case _:
             return event
@@ -193,24 +202,23 @@ def _part_quotes(part: FramePart, is_quoted: IsQuoted) -> bool:
     return any(map(is_quoted, _texts_in(part.value)))
 
 
-def _part_without(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePart:
+def _replace_in_part(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePart:
     if not _part_quotes(part, is_quoted):
         return part
-    return replace(part, value=_without_lines(part.value, is_quoted, marker))
+    return replace(part, value=_replace_lines(part.value, is_quoted, marker))
 
 
-def _without_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
-    """Return the value with ``marker`` for each quoting line, or for a whole text if the quotation spans
-    lines."""
+def _replace_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
+    """Replace each quoting line by ``marker``, or the whole text if the quotation spans lines."""
     if isinstance(value, str):
         text = "\n".join(marker if is_quoted(line) else line for line in value.split("\n"))
         return marker if is_quoted(text) else text
     if is_list(value):
-        return [_without_lines(part, is_quoted, marker) for part in value]
+        return [_replace_lines(part, is_quoted, marker) for part in value]
     if is_object(value):
-        return {key: _without_lines(part, is_quoted, marker) for key, part in value.items()}
+        return {key: _replace_lines(part, is_quoted, marker) for key, part in value.items()}
     return value
 
 
-def _is(text: str | None, is_quoted: IsQuoted) -> bool:
+def _quotes(text: str | None, is_quoted: IsQuoted) -> bool:
     return text is not None and is_quoted(text)

@@ -8,7 +8,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 
 from .conversation import Conversation, LiveMessage
 from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
-from .turns import open_calls, stays_from
+from .turns import open_calls, thinking_start
 
 Side = Literal["call", "result", "said"]
 """Side of a tool call, or ``said`` for user content. For the latter ``call_id`` is the index of the block."""
@@ -53,16 +53,16 @@ def shortenable(state: Conversation) -> Shortenable:
     return Shortenable(live - state.pinned_positions, frozenset(open_calls(state)))
 
 
-def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
+def whole_start(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
     """Return the position from which messages stay whole.
 
     These are the newest ten messages as far as they fit their tier. The model's last response and all
     later messages always stay whole, because the model has not read those messages yet.
     """
     room = int(budget.conversation * policy.whole_tier)
-    start, first = state.length, stays_from(state)
+    start, first = state.length, thinking_start(state)
     for message in state.live[: -policy.whole_last - 1 : -1]:
-        room -= shown_after_a_decision(message, first)
+        room -= tokens_after_decision(message, first)
         if room < 0:
             break
         start = message.position
@@ -75,7 +75,7 @@ def last_response(state: Conversation) -> int:
     return next(answers, 0)
 
 
-def unanswered_from(state: Conversation) -> int:
+def first_unread(state: Conversation) -> int:
     """Return the position of the first message that the model has not read."""
     last = next((m.position for m in reversed(state.live) if m.role == "assistant"), -1)
     return last + 1
@@ -83,16 +83,16 @@ def unanswered_from(state: Conversation) -> int:
 
 def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
     """Return whether the messages before the whole ones fit their tier."""
-    stop = whole_from(state, budget, policy)
+    stop = whole_start(state, budget, policy)
     older = (m for m in state.live if state.preamble <= m.position < stop)
-    first = stays_from(state)
-    tokens = state.older_tokens + sum(shown_after_a_decision(m, first) for m in older)
+    first = thinking_start(state)
+    tokens = state.older_tokens + sum(tokens_after_decision(m, first) for m in older)
     return tokens <= budget.conversation * policy.condensed_tier
 
 
 def thinking_tokens(state: Conversation) -> int:
     """Return the tokens of thinking that any decision drops by changing the prefix."""
-    first = stays_from(state)
+    first = thinking_start(state)
     return sum(m.thinking for m in state.live if m.position < first)
 
 
@@ -117,12 +117,12 @@ def _enough(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.enough_freed_tokens, int(policy.enough_freed_share * budget.window))
 
 
-def shown_after_a_decision(message: LiveMessage, thinking_from: int) -> int:
+def tokens_after_decision(message: LiveMessage, thinking_from: int) -> int:
     """Return the tokens of a message after a decision. Only thinking from ``thinking_from`` on stays."""
     return message.tokens - (message.thinking if message.position < thinking_from else 0)
 
 
-def much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
+def select_much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
     """Return the parts whose preview has less than half of their tokens, oldest first."""
     found = (part for part in parts if part.short_tokens * 2 < part.tokens)
     return tuple(sorted(found, key=_position))
@@ -141,14 +141,14 @@ def choose_offloads(
     enough, all large parts before the whole messages are offloaded at once, so that the prefix then stays
     unchanged for longer.
     """
-    candidates = much_smaller(parts)
+    candidates = select_much_smaller(parts)
     giant = budget.room * policy.giant_share
     giants = _giants(candidates, state, giant)
     thinking = thinking_tokens(state)
     for count in range(1, len(giants) + 1):
         if is_enough(size, size - thinking - _freed(giants[:count]), budget, policy):
             return giants[:count]
-    stop = whole_from(state, budget, policy)
+    stop = whole_start(state, budget, policy)
     older = tuple(
         p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
     )
@@ -163,14 +163,14 @@ def _giants(parts: Sequence[ToolPart], state: Conversation, giant: float) -> tup
 
     Unanswered parts without a preview, such as images, are left out, because the model must see them.
     """
-    fresh = unanswered_from(state)
+    fresh = first_unread(state)
     giants = [p for p in parts if p.tokens > giant]
     older = (p for p in giants if p.position < fresh)
     newer = (p for p in giants if p.position >= fresh and not p.blind)
     return (*older, *newer)
 
 
-def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:
+def choose_fewest(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:
     """Return as many parts, oldest first, as are needed to free ``excess`` tokens."""
     chosen: list[ToolPart] = []
     for part in sorted(parts, key=_position):
@@ -201,7 +201,7 @@ LEAST_SAVED = 20
 """Number of tokens. A result that would free less stays, because its marker has nearly the same size."""
 
 
-def worth_a_marker(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
+def select_worth_marking(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
     """Return the tool results that a marker makes smaller. Inputs are the model's own words and stay."""
     return tuple(p for p in parts if p.side == "result" and p.freed >= LEAST_SAVED)
 
@@ -213,8 +213,8 @@ def choose_condensed(
 
     None means that the gain is too small. An empty tuple means that dropping thinking gains enough.
     """
-    stop = whole_from(state, budget, policy)
-    chosen = tuple(part for part in worth_a_marker(parts) if part.position < stop)
+    stop = whole_start(state, budget, policy)
+    chosen = tuple(part for part in select_worth_marking(parts) if part.position < stop)
     freed = sum(part.freed for part in chosen) + thinking_tokens(state)
     return chosen if is_worth_it(freed, budget, policy) else None
 

@@ -7,7 +7,7 @@ from .conversation import Conversation, LiveMessage
 from .value import replace
 
 
-def without_thinking(message: LiveMessage) -> LiveMessage:
+def drop_thinking(message: LiveMessage) -> LiveMessage:
     """Return the message without thinking, as it is shown after a changed prefix."""
     return message._replace(tokens=message.tokens - message.thinking, thinking=0)
 
@@ -20,13 +20,13 @@ def is_bound(state: Conversation) -> bool:
     return state.frame is None or state.frame.binds_thinking
 
 
-def follows_an_answer(state: Conversation) -> bool:
+def is_after_answer(state: Conversation) -> bool:
     """Return whether the next message would directly follow a complete answer."""
     last = state.live[-1] if state.live else None
     return last is not None and last.role == "assistant" and not last.paused
 
 
-def stays_from(state: Conversation, live: Iterable[LiveMessage] | None = None) -> int:
+def thinking_start(state: Conversation, live: Iterable[LiveMessage] | None = None) -> int:
     """Return the position from which thinking stays if the next decision changes the prefix.
 
     Most models reject thinking after a changed prefix, so all thinking is dropped. Other models accept it,
@@ -35,22 +35,24 @@ def stays_from(state: Conversation, live: Iterable[LiveMessage] | None = None) -
     if is_bound(state):
         return state.length
     some = state.live if live is None else live
-    ended = (m.position + 1 for m in reversed(tuple(some)) if m.role == "assistant" and _ends(m))
+    ended = (
+        m.position + 1 for m in reversed(tuple(some)) if m.role == "assistant" and _ends_response(m)
+    )
     return next(ended, 0)
 
 
-def _ends(message: LiveMessage) -> bool:
+def _ends_response(message: LiveMessage) -> bool:
     return not message.calls and not message.paused
 
 
-def behind_new_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
+def change_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
     """Return the state after a decision that changes the prefix of messages.
 
     ``live`` are the messages that remain live, as they were shown before the decision.
     """
     known = tuple(live)
-    first = max(state.thinking_from, stays_from(state, known))
-    shown = tuple(without_thinking(m) if m.position < first else m for m in known)
+    first = max(state.thinking_from, thinking_start(state, known))
+    shown = tuple(drop_thinking(m) if m.position < first else m for m in known)
     return replace(
         state,
         live=shown,
@@ -120,7 +122,7 @@ def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
         if message.role != "assistant":
             replies.append(message)
             continue
-        if replies or not _goes_on(response, message):
+        if replies or not _continues(response, message):
             found.append(Round(tuple(response), tuple(replies)))
             response, replies = [], []
         response.append(message)
@@ -134,7 +136,7 @@ def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessag
     return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
 
 
-def with_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
+def add_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
     """Return ``positions`` that exist in ``messages``, extended by their companions."""
     found: set[int] = set()
     for index in (
@@ -163,10 +165,10 @@ def _begins(messages: Sequence[LiveMessage], index: int) -> bool:
     before, message = messages[index - 1], messages[index]
     if message.role != "assistant":
         return False
-    return before.role != "assistant" or not _goes_on([before], message)
+    return before.role != "assistant" or not _continues([before], message)
 
 
-def _goes_on(response: list[LiveMessage], message: LiveMessage) -> bool:
+def _continues(response: list[LiveMessage], message: LiveMessage) -> bool:
     # Messages kept from an older part are not adjacent, even if no message is between them in the
     # list.
     last = response[-1] if response else None

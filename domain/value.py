@@ -93,8 +93,8 @@ def replace(value: Replaceable[P, V_co], /, *_: P.args, **changes: P.kwargs) -> 
     before = value.__dict__
     fields = {**before, **changes}
     if len(fields) != len(before):
-        raise _not_the_fields(type(value), changes.keys() - before.keys())
-    copy: V_co = _made(type(value), fields)
+        raise _field_error(type(value), changes.keys() - before.keys())
+    copy: V_co = _create(type(value), fields)
     return copy
 
 
@@ -106,10 +106,10 @@ def build_unvalidated(cls: Callable[P, V], /, *_: P.args, **fields: P.kwargs) ->
     known = _fields_of(cls)
     given: dict[str, Any] = fields
     if len(given) != len(known.names):
-        given = _completed(known, given)
+        given = _add_defaults(known, given)
         if given.keys() != known.names:
-            raise _not_the_fields(cls, given.keys() ^ known.names)
-    value: V = _made(cls, given)
+            raise _field_error(cls, given.keys() ^ known.names)
+    value: V = _create(cls, given)
     return value
 
 
@@ -119,7 +119,9 @@ def from_stored(cls: type[V], fields: dict[str, Any]) -> V:
     Only for codecs and table readers: type checkers cannot check the contents of the dict.
     """
     known = _fields_of(cls)
-    value: V = _made(cls, fields if len(fields) == len(known.names) else _completed(known, fields))
+    value: V = _create(
+        cls, fields if len(fields) == len(known.names) else _add_defaults(known, fields)
+    )
     return value
 
 
@@ -127,15 +129,15 @@ def replace_from(value: V, other: V, names: Collection[str]) -> V:
     """Return a copy of a value with the named fields taken from another value."""
     before = value.__dict__
     if unknown := names - before.keys():
-        raise _not_the_fields(type(value), unknown)
-    copy: V = _made(type(value), {**before, **{name: getattr(other, name) for name in names}})
+        raise _field_error(type(value), unknown)
+    copy: V = _create(type(value), {**before, **{name: getattr(other, name) for name in names}})
     return copy
 
 
 def narrow(value: V, cls: type[V]) -> V:
     """Return an instance of a base class of ``value`` with the fields of that base class."""
     fields = value.__dict__
-    narrowed: V = _made(cls, {name: fields[name] for name in cls.model_fields})
+    narrowed: V = _create(cls, {name: fields[name] for name in cls.model_fields})
     return narrowed
 
 
@@ -169,14 +171,14 @@ def _fields_of(cls: Any) -> _Fields:
     )
 
 
-def _completed(known: _Fields, given: dict[str, Any]) -> dict[str, Any]:
+def _add_defaults(known: _Fields, given: dict[str, Any]) -> dict[str, Any]:
     if not known.factories:
         return {**known.defaults, **given}
     made = {name: make() for name, make in known.factories.items() if name not in given}
     return {**known.defaults, **made, **given}
 
 
-def _made(cls: Any, fields: dict[str, Any]) -> Any:
+def _create(cls: Any, fields: dict[str, Any]) -> Any:
     value = _new(cls)
     _set_fields(value, fields)
     _set_given(value, _NOT_RECORDED)
@@ -185,5 +187,5 @@ def _made(cls: Any, fields: dict[str, Any]) -> Any:
     return value
 
 
-def _not_the_fields(cls: Any, names: Collection[str]) -> TypeError:
+def _field_error(cls: Any, names: Collection[str]) -> TypeError:
     return TypeError(f"not the fields of {cls.__name__}: {', '.join(sorted(names))}")

@@ -19,7 +19,7 @@ from refold.application.history.moments import At, one_moment
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.foreign_code import is_given_up
-from refold.domain.labelling import label_as_recorded, label_conversation
+from refold.domain.labelling import label_conversation, label_from_recording
 from refold.domain.messages import Author
 
 from .argument_checks import checked
@@ -278,7 +278,7 @@ class ConversationMemory(ConversationHistory):
         Raises:
             InvalidSetting: the label is blank.
         """
-        decide = label_as_recorded if recorded else label_conversation
+        decide = label_from_recording if recorded else label_conversation
         self._core.log.transact(
             self.thread_id,
             lambda loaded: decide(loaded.present().state, label),

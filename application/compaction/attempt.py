@@ -29,13 +29,18 @@ from refold.domain.compaction.compacting import (
     perform_compaction,
     request_compaction,
 )
-from refold.domain.compaction.summary_rules import Expected, Summary, SummaryRefused, expected
+from refold.domain.compaction.summary_rules import (
+    ExpectedLength,
+    Summary,
+    SummaryRefused,
+    expect_length,
+)
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import (
     NO_WISH,
     CompactionPlan,
+    CompactionWish,
     NothingToCompact,
-    Wish,
     plan_compaction,
 )
 from refold.domain.events import (
@@ -158,7 +163,7 @@ class CompactionAttempt:
         summariser: Summariser,
         focus: str | None = None,
         force: bool = False,
-        wish: Wish = NO_WISH,
+        wish: CompactionWish = NO_WISH,
         idle: Callable[[Conversation], NothingToCompact | None] = lambda _: None,
     ) -> None:
         self._core = core
@@ -174,7 +179,7 @@ class CompactionAttempt:
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
-        self._rehearsed: Expected | None = None
+        self._rehearsed: ExpectedLength | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
         self._end = AttemptEnd(core, thread_id)
@@ -244,7 +249,7 @@ class CompactionAttempt:
 
     def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
         policy = self._core.settings.policy
-        known = expected(state, self._summariser.name) or self._rehearsed
+        known = expect_length(state, self._summariser.name) or self._rehearsed
         plan = plan_compaction(
             state, self._budget, policy, self._trigger, wish=self._wish, expected=known
         )
@@ -282,7 +287,7 @@ class CompactionAttempt:
         length.
         """
         loaded = await to_the_end(self._core.log.load, self._thread_id)
-        if expected(loaded.state, self._summariser.name) is not None:
+        if expect_length(loaded.state, self._summariser.name) is not None:
             return None
         plan = await to_the_end(self._planned, loaded.state)
         if isinstance(plan, NothingToCompact):

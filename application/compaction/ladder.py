@@ -11,7 +11,7 @@ from refold.application.rendering.render import render
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_rules import expected
+from refold.domain.compaction.summary_rules import expect_length
 from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import NothingToCompact, plan_compaction
 from refold.domain.events import (
@@ -22,17 +22,17 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.shortening import (
-    as_few_as_needed,
     choose_condensed,
+    choose_fewest,
     choose_offloads,
     condense_parts,
     condensed_part_fits,
+    first_unread,
     is_enough,
-    much_smaller,
     offload_parts,
+    select_much_smaller,
+    select_worth_marking,
     thinking_tokens,
-    unanswered_from,
-    worth_a_marker,
 )
 from refold.domain.value import byte_size, replace
 
@@ -134,7 +134,7 @@ def _climbed(
     if not taken or all_of_it:
         return Decision(tuple(taken))
     shown = measured_as(core, now, budget)
-    known = expected(now.state, core.summariser.name)
+    known = expect_length(now.state, core.summariser.name)
     plan = plan_compaction(now.state, shown.budget, policy, "size", expected=known)
     if isinstance(plan, NothingToCompact):
         return Decision(tuple(taken))
@@ -228,12 +228,12 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
     now = measured_as(core, loaded, budget)
     excess = now.size - thinking_tokens(loaded.state) - budget.trigger
     found = tool_parts(core, loaded, preview)
-    parts = worth_a_marker(found) if preview is CLEARED else much_smaller(found)
+    parts = select_worth_marking(found) if preview is CLEARED else select_much_smaller(found)
     # Content that the model has not answered yet is shortened last.
-    fresh = unanswered_from(loaded.state)
-    older = as_few_as_needed([p for p in parts if p.position < fresh], excess)
+    fresh = first_unread(loaded.state)
+    older = choose_fewest([p for p in parts if p.position < fresh], excess)
     missing = now.size - thinking_tokens(loaded.state) - sum(p.freed for p in older) - budget.limit
-    newer = as_few_as_needed([p for p in parts if p.position >= fresh], missing)
+    newer = choose_fewest([p for p in parts if p.position >= fresh], missing)
     chosen = of_tools(decided(core, loaded, (*older, *newer), preview))
     if preview is CLEARED:
         return Decision(condense_parts(chosen, 0) if chosen else ())
@@ -270,12 +270,12 @@ def _lightened(core: Core, budget: Budget, loaded: LoadedConversation) -> Decisi
     preview = large_preview(core.settings.policy)
     found = tool_parts(core, loaded, preview, sides=TOOLS | SAID, size=byte_size)
     parts = [p for p in found if p.freed >= WORTH_IT and (p.side in TOOLS or p.blind)]
-    fresh = unanswered_from(loaded.state)
-    older = as_few_as_needed(
+    fresh = first_unread(loaded.state)
+    older = choose_fewest(
         [p for p in parts if p.position < fresh], now.bytes - budget.byte_limit // 2
     )
     missing = now.bytes - sum(p.freed for p in older) - budget.byte_limit
-    newer = as_few_as_needed([p for p in parts if p.position >= fresh], missing)
+    newer = choose_fewest([p for p in parts if p.position >= fresh], missing)
     chosen = (*older, *newer)
     tools = [p for p in chosen if p.side in TOOLS]
     events: list[Event] = []

@@ -10,7 +10,7 @@ from refold.application.projections.window import Preview
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import UserContentShortened
-from refold.domain.shortening import ToolPart, unanswered_from
+from refold.domain.shortening import ToolPart, first_unread
 
 from .ladder import Decide, Decision, Shortened, climb, make_fit, measured, measured_as, recorded
 from .overflow import is_out_of_reach, least_size
@@ -79,7 +79,7 @@ def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) ->
             yield from _by_its_ends(loaded, part, budget)
     if need.excess <= 0:
         return
-    fresh = max(need.since, unanswered_from(loaded.state))
+    fresh = max(need.since, first_unread(loaded.state))
     for positions in (range(need.since, fresh), range(fresh, end)):
         yield from _of_some(talk._replace(positions=positions), found, need.excess)
     yield from _without(talk, need.excess)
@@ -168,7 +168,7 @@ def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
         excess = least_size(loaded.state, budget) - budget.limit
         if excess <= 0:
             return Decision()
-        return _shortened(core, loaded, budget, Need(excess, unanswered_from(loaded.state)))
+        return _shortened(core, loaded, budget, Need(excess, first_unread(loaded.state)))
 
     return _all_shortened(core, thread_id, decide)
 

@@ -14,7 +14,7 @@ from refold.application.runtime.observers import Telling, tell_compaction
 from refold.application.summaries.leaves import chosen_stage
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.reverting import revert_compaction
-from refold.domain.cuts.planner import Wish
+from refold.domain.cuts.planner import CompactionWish
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import Event
 from refold.domain.value import replace
@@ -81,9 +81,9 @@ class Demand(NamedTuple):
     """Whether to cover everything that the keep rules allow, regardless of the target."""
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> CompactionWish:
         """Options in addition to the settings."""
-        return Wish(self.everything, self.target is not None, self.keep_last is not None)
+        return CompactionWish(self.everything, self.target is not None, self.keep_last is not None)
 
 
 async def compact_on_demand(

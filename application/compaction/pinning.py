@@ -12,7 +12,7 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage, UnknownMessage
 from refold.domain.events import Event
 from refold.domain.messages import Message, said, text_of
-from refold.domain.pinning import pin, stands_in_context, unpin
+from refold.domain.pinning import pin, stays_in_context, unpin
 from refold.domain.value import Value
 
 
@@ -53,7 +53,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
             return ()
         position = what if isinstance(what, int) else None
         words = text
-        if position is not None and not stands_in_context(loaded.state, position):
+        if position is not None and not stays_in_context(loaded.state, position):
             words = _words(core, thread_id, position)
         pinned = core.new_id()
         line = ledger_text((), (PinnedText(pinned, position, words, 0),))

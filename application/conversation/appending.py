@@ -14,8 +14,8 @@ from refold.application.runtime.core import Core
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Author, Message, gist, thinks
-from refold.domain.turns import follows_an_answer, is_bound
+from refold.domain.messages import Author, Message, gist, has_thinking
+from refold.domain.turns import is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
@@ -261,7 +261,7 @@ def _marked_stale(
         return fresh
     state = loaded.state
     answers = core.asked.is_answer(loaded.thread_id, state.length)
-    if not is_bound(state) or (answers and not follows_an_answer(state)):
+    if not is_bound(state) or (answers and not is_after_answer(state)):
         return fresh
     return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
 
@@ -332,7 +332,7 @@ def _measured(
     owner: str | None = None,
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
-    if not size.thinking and thinks(item.message):
+    if not size.thinking and has_thinking(item.message):
         # Thinking too short for a token counts as one: a message has thinking if that size is not
         # 0.
         size = TokenCount(total=size.total + 1, thinking=1)

@@ -18,8 +18,8 @@ from refold.domain.erasing import (
     ErasedMessage,
     Withdrawn,
     erase_messages,
-    remains_of,
-    stub_of,
+    make_stub,
+    strip_event,
 )
 from refold.domain.events import (
     CompactionPerformed,
@@ -34,7 +34,7 @@ from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.messages import Message
 from refold.domain.notes import MemoriesChosen, Note, NotesFlushed
 from refold.domain.noting import LEDGER, fitting_notes, notes_by_code
-from refold.domain.quoted_text import without_quotes
+from refold.domain.quoted_text import remove_quotes
 from refold.domain.value import Rewritten
 
 from .erasure_report import Place, RebuiltSummary, Removed
@@ -180,13 +180,13 @@ class ErasurePlan:
             is_quoted = self.known.is_quoted(position)
             for version, event in self.known.made_from(position):
                 before = lost.get(version, _Lost(event, event, message.position))
-                left = without_quotes(remains_of(before.left, marker), is_quoted, WITHDRAWN)
+                left = remove_quotes(strip_event(before.left, marker), is_quoted, WITHDRAWN)
                 # The message itself is marked as erased even if it contains only calls.
                 if left != before.left or isinstance(event, MessageAppended):
                     lost[version] = before._replace(left=left)
         for version, event in self.quoting.items():
             # Any erasure that is recorded here explains the change.
-            known = _Lost(event, remains_of(event, ""), self.messages[0].position)
+            known = _Lost(event, strip_event(event, ""), self.messages[0].position)
             lost.setdefault(version, known)
         return lost
 
@@ -218,7 +218,7 @@ def erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[Erased
         if position not in known.messages:
             continue  # Nothing is left of a lost message.
         _, event = known.messages[position]
-        stub = stub_of(event.message, marker_of(now.thread_id, position))
+        stub = make_stub(event.message, marker_of(now.thread_id, position))
         tokens = core.counter.count_message(stub).total
         messages.append(erased_message(now, position, event.message_id, tokens))
     return messages
@@ -373,7 +373,7 @@ class Quotations:
 
 def withdrawal(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
     """Remove these choices from a conversation that loses nothing else, and record that."""
-    remains = {version: remains_of(event, "") for version, event in choices.items()}
+    remains = {version: strip_event(event, "") for version, event in choices.items()}
 
     def happened(rewritten: Sequence[Rewritten]) -> Sequence[Event]:
         present = now.window.memories

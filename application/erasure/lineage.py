@@ -23,7 +23,7 @@ from refold.domain.events import (
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
 from refold.domain.notes import MemoriesChosen, NotesFlushed
-from refold.domain.quoted_text import IsQuoted, is_quoting, quoted_from, quoting_attempts
+from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoting_attempts
 
 AT_ONCE = 1_000
 """Number of events to read at a time."""
@@ -60,7 +60,7 @@ class Lineage(NamedTuple):
 
     def is_quoted(self, positions: frozenset[int]) -> IsQuoted:
         """Return a predicate for other texts that are erased with the messages at these positions."""
-        return _every_text if self.takes_all else quoted_from(self.said(positions))
+        return _every_text if self.takes_all else quote_checker(self.said(positions))
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """Yield the messages at these positions, and the events made or quoted from them."""

@@ -33,7 +33,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.messages import gist
-from refold.domain.quoted_text import broken_up
+from refold.domain.quoted_text import remove_headings
 from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
@@ -201,7 +201,7 @@ class _Remaking:
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._of_topics
         ledger = await asyncio.to_thread(gathering.kept, max(0, room))
-        text = broken_up(await self._text(leaves))
+        text = remove_headings(await self._text(leaves))
         return self._recorded(leaves, text, ledger, topics)
 
     @property

@@ -18,7 +18,7 @@ from refold.application.ports.summariser import (
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_rules import Expected, Summary, SummaryRefused
+from refold.domain.compaction.summary_rules import ExpectedLength, Summary, SummaryRefused
 from refold.domain.value import replace
 
 _ABOUT_THE_ANSWER = frozenset({"truncated", "empty", "bad_answer"})
@@ -111,7 +111,7 @@ class Rehearsal(NamedTuple):
 
 async def rehearsed(
     summariser: Summariser, rehearsal: Callable[[], Awaitable[Rehearsal | None]]
-) -> Expected | None:
+) -> ExpectedLength | None:
     """Return the length of a summary without a model, or None if it cannot be determined."""
     if not is_by_code(summariser):
         return None
@@ -123,7 +123,7 @@ async def rehearsed(
     except Exception as error:  # The actual attempt will report the error.
         logger.debug("no summary was rehearsed: %s", raised(error))
         return None
-    return Expected(summary.text_tokens, summary.tokens - summary.text_tokens)
+    return ExpectedLength(summary.text_tokens, summary.tokens - summary.text_tokens)
 
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]

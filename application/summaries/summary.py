@@ -27,7 +27,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessag
 from refold.domain.ledger.cues import OTHERS, PROMISES
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.line_choice import Costs, fit, merged
+from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
 from refold.domain.value import replace
 
 from .chunking import skimming
@@ -203,7 +203,9 @@ class Gathering:
             return
         try:
             sources = ((s.position, s.message) for s in covered)
-            self._lines = merged(self._lines, gather(sources, self._policy.failure_characters))
+            self._lines = merge_ledger(
+                self._lines, gather(sources, self._policy.failure_characters)
+            )
         except (
             Exception
         ) as error:  # A fault in the extraction must not stop the compaction or lose earlier lines.
@@ -220,7 +222,9 @@ class Gathering:
             lambda line: count(ledger_line(line) + "\n"), lambda line: count(heading_text(line))
         )
         room_of_lines = room - ledger_overhead(count)
-        fitted = fit(self._lines, room_of_lines, costs, failures=self._policy.failures_kept)
+        fitted = choose_lines(
+            self._lines, room_of_lines, costs, failures=self._policy.failures_kept
+        )
         shown = fitted.shown
         while shown:
             text = ledger_text(fitted.lines[:shown], ())

@@ -18,7 +18,7 @@ from refold.domain.compaction.summary_rules import judge_length, judge_text
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
 from refold.domain.messages import Block
-from refold.domain.quoted_text import broken_up
+from refold.domain.quoted_text import remove_headings
 from refold.domain.value import replace
 
 from .chunking import (
@@ -182,7 +182,7 @@ class Writer:
         """
         history, turn = self._task.divided.history, self._task.divided.turn
         if turn.is_empty:
-            text, prefix = broken_up(await self._part(history, self._room)), None
+            text, prefix = remove_headings(await self._part(history, self._room)), None
         else:
             first = ""
             for part in (history, turn):
@@ -190,9 +190,11 @@ class Writer:
             if not history.is_empty:
                 apart = max(0, self._room() - self._share(history, turn))
                 written = self._part(history, lambda: self._share(history, turn), apart=apart)
-                first = broken_up(await written)
+                first = remove_headings(await written)
             before = joined(first, " ")
-            prefix = broken_up(await self._part(turn, lambda: self._turn_room(turn, before), first))
+            prefix = remove_headings(
+                await self._part(turn, lambda: self._turn_room(turn, before), first)
+            )
             text = joined(first, prefix)
         return self._written(text, prefix)
 
@@ -205,7 +207,7 @@ class Writer:
             prefix=prefix or None,
             omitted=self._omitted,
             newest=newest,
-            required=tuple(broken_up(r) for draft in self._accepted for r in draft.required),
+            required=tuple(remove_headings(r) for draft in self._accepted for r in draft.required),
             block=newest.block if newest and newest.text == whole else None,
             topics=tuple(self._topics),
             given_in_part=tuple(self._given_in_part),

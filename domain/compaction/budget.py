@@ -6,7 +6,7 @@ from refold.domain.conversation import Conversation
 from refold.domain.value import Value, replace
 
 from .policy import CompactionPolicy
-from .summary_rules import Expected
+from .summary_rules import ExpectedLength
 
 
 def live_messages(state: Conversation) -> int:
@@ -168,7 +168,7 @@ def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.ledger_tokens, int(budget.conversation * policy.ledger_share))
 
 
-class SetAside(NamedTuple):
+class ReservedRoom(NamedTuple):
     """Tokens reserved for a summary and its ledger."""
 
     text: int
@@ -176,9 +176,9 @@ class SetAside(NamedTuple):
     """Tokens of the ledger and the rendered topics."""
 
 
-def set_aside(
-    budget: Budget, policy: CompactionPolicy, expected: Expected | None = None
-) -> SetAside:
+def reserve_room(
+    budget: Budget, policy: CompactionPolicy, expected: ExpectedLength | None = None
+) -> ReservedRoom:
     """Return the room to reserve for the expected summary, or for the longest one if ``expected`` is None.
 
     The text may be longer than expected by ``summary_slack``, and the ledger by half. A text always gets
@@ -187,19 +187,21 @@ def set_aside(
     aim = summary_target(budget, policy)
     longest, most = int(aim * policy.summary_slack), ledger_target(budget, policy)
     if expected is None:
-        return SetAside(longest, most)
+        return ReservedRoom(longest, most)
     text = max(aim // 2, SHORTEST_SUMMARY, int(expected.text * policy.summary_slack))
     ledger = max(0, expected.beside - budget.summary_overhead) * 3 // 2
-    return SetAside(min(longest, text), min(most, ledger))
+    return ReservedRoom(min(longest, text), min(most, ledger))
 
 
-def kept_target(budget: Budget, policy: CompactionPolicy, expected: Expected | None = None) -> int:
-    """Return the tokens of messages and pinned texts that may stay so that the request meets the target.
+def kept_target(
+    budget: Budget, policy: CompactionPolicy, expected: ExpectedLength | None = None
+) -> int:
+    """Return the maximum tokens of messages and pinned texts that may stay.
 
-    This is the target minus the expected summary, its heading and the ledger. The tiers of condensed and
-    whole messages limit it as well.
+    This is the target minus the expected summary, its heading and the ledger, and at most the sum of the
+    tiers for condensed and whole messages.
     """
-    aside = set_aside(budget, policy, expected)
+    aside = reserve_room(budget, policy, expected)
     left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.ledger
     tiers = budget.conversation * (policy.condensed_tier + policy.whole_tier)
     return max(0, min(left, int(tiers)))

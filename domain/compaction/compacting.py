@@ -45,13 +45,12 @@ def request_compaction(
 ) -> tuple[Event, ...]:
     """Start a compaction, after recording an older attempt that never ended as abandoned.
 
-    ``owner`` is the process that runs the compaction. ``owner_gone`` states that the process of the
-    previous attempt has ended.
+    ``owner`` is the process of this attempt. ``owner_gone``: that of the previous attempt has ended.
 
     Raises:
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.
     """
-    settled = _settled(state, at, policy, owner_gone=owner_gone)
+    settled = _abandon_expired(state, at, policy, owner_gone=owner_gone)
     requested = CompactionRequested(
         attempt_id=attempt_id,
         requested_at=at,
@@ -70,7 +69,7 @@ def request_compaction(
     return *settled, requested
 
 
-def _settled(
+def _abandon_expired(
     state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
 ) -> tuple[CompactionFailed, ...]:
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
@@ -99,7 +98,7 @@ def perform_compaction(
     if any(map(requested.coverage.covers, pinned)):
         raise SummaryRefused("overtaken", "a covered message was pinned in the meantime")
     judge_summary(summary, plan)
-    performed = _performed(state, requested, plan, summary)
+    performed = _performed_event(state, requested, plan, summary)
     is_again = state.summary is not None and state.summary.coverage == requested.coverage
     if not is_again and evolve(state, performed).tokens >= state.tokens:
         raise SummaryRefused(
@@ -110,10 +109,10 @@ def perform_compaction(
     return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
 
 
-def _performed(
+def _performed_event(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
-    generation, covered = _replaces(state, requested, plan)
+    generation, covered = _replaced_size(state, requested, plan)
     return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
@@ -150,7 +149,7 @@ def _performed(
     )
 
 
-def _replaces(
+def _replaced_size(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan
 ) -> tuple[int, int]:
     """Return the generation of a new summary, and the number of tokens that it replaces."""
@@ -209,7 +208,7 @@ def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> boo
 
 
 def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:
-    """End the running attempt, if there is one, because its process will not finish it."""
+    """End the running attempt, if any, because its process will not finish it."""
     if state.attempt is None:
         return ()
     return fail_compaction(state, state.attempt.attempt_id, ABANDONED, why)

@@ -26,13 +26,13 @@ class CompactionPolicy(Value, frozen=True):
                 return
             for name, value in fields.items():
                 if isinstance(value, bool):  # Python accepts True as 1.
-                    raise _refused(name, value, "a number")
+                    raise _invalid_setting(name, value, "a number")
             try:
                 super().__init__(**fields)
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 name = str(first["loc"][0])
-                raise _refused(name, first["input"], first["msg"]) from None
+                raise _invalid_setting(name, first["input"], first["msg"]) from None
             _refuse_tiers({name: getattr(self, name) for name in TIERS if name in fields})
 
         # Tells pydantic to validate stored policies without calling this method.
@@ -182,7 +182,7 @@ def _refuse_tiers(given: Mapping[str, float]) -> None:
         )
 
 
-def _refused(name: str, value: object, problem: str) -> InvalidSetting:
+def _invalid_setting(name: str, value: object, problem: str) -> InvalidSetting:
     known = CompactionPolicy.model_fields
     if name not in known:
         alike = difflib.get_close_matches(name, list(known), n=1)

@@ -72,7 +72,7 @@ def says_nothing(text: str, headings: Iterable[str] = ()) -> bool:
 
 
 class SummaryRefused(RefoldError):
-    """A summary is not acceptable for the messages it should cover. ``reason`` is a short constant."""
+    """The summary is not acceptable. ``reason`` is a short constant."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -191,7 +191,7 @@ LAST = 3
 """Number of the newest lengths of one model that are used."""
 
 
-class Expected(NamedTuple):
+class ExpectedLength(NamedTuple):
     """The expected size of the next summary, in tokens."""
 
     text: int
@@ -199,24 +199,24 @@ class Expected(NamedTuple):
     """Tokens rendered in addition to the text."""
 
 
-def with_length(
+def add_length(
     lengths: tuple[SummaryLength, ...], event: CompactionPerformed
 ) -> tuple[SummaryLength, ...]:
     """Return ``lengths`` extended by the length of a new summary."""
     if not event.text_tokens:  # Old versions of refold did not measure the text separately.
         return lengths
-    beside = max(0, event.tokens - event.text_tokens)
-    made = SummaryLength(event.summariser, event.model, event.text_tokens, beside)
-    return (*lengths, made)[-REMEMBERED:]
+    extra = max(0, event.tokens - event.text_tokens)
+    length = SummaryLength(event.summariser, event.model, event.text_tokens, extra)
+    return (*lengths, length)[-REMEMBERED:]
 
 
-def expected(state: Conversation, summariser: str) -> Expected | None:
+def expect_length(state: Conversation, summariser: str) -> ExpectedLength | None:
     """Return the length of the longest recent summary by the same model, or None if there is none."""
     own = [length for length in state.lengths if length.summariser == summariser]
     last = [length for length in own if length.model == own[-1].model][-LAST:]
     if not last:
         return None
-    return Expected(max(one.text for one in last), max(one.beside for one in last))
+    return ExpectedLength(max(one.text for one in last), max(one.beside for one in last))
 
 
 def must_rebuild(

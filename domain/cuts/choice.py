@@ -7,8 +7,8 @@ from refold.domain.compaction.budget import archiving_leaves, live_messages
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.split_turn import Turns, is_worthwhile, largest_kept
 from refold.domain.conversation import Conversation, LiveMessage
-from refold.domain.shortening import shown_after_a_decision
-from refold.domain.turns import stays_from, turn_beginnings
+from refold.domain.shortening import tokens_after_decision
+from refold.domain.turns import thinking_start, turn_beginnings
 
 from .rule import Cuts
 
@@ -38,15 +38,15 @@ def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Ca
     A later cut never keeps more. Kept messages are measured without the thinking that the cut would drop.
     """
     found: list[Candidate] = []
-    first = stays_from(state)
-    newest = sum(shown_after_a_decision(m, first) for m in state.live)
+    first = thinking_start(state)
+    newest = sum(tokens_after_decision(m, first) for m in state.live)
     stays = newest + sum(pin.tokens for pin in state.pins) + state.memories_tokens
     covered, count = state.older_tokens, state.older_live
     last: LiveMessage | None = None
     for message in state.live:
         if last is not None and message.position in cuts:
             found.append(Candidate(message.position, covered, count, newest, stays, last))
-        shown = shown_after_a_decision(message, first)
+        shown = tokens_after_decision(message, first)
         newest -= shown
         if message.position >= state.preamble and message.position not in kept:
             covered, count, last = covered + message.tokens, count + 1, message

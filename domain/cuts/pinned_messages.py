@@ -1,7 +1,7 @@
 """A pinned message stays in its position, word for word."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.turns import with_companions
+from refold.domain.turns import add_companions
 
 from .rule import StayRule
 
@@ -12,7 +12,7 @@ def kept(state: Conversation, allowance: int) -> frozenset[int]:
     Pinned messages stay at any size; ``allowance`` is ignored.
     """
     del allowance
-    return with_companions(state.live, state.pinned_positions)
+    return add_companions(state.live, state.pinned_positions)
 
 
 RULE = StayRule("pinned_messages", "all messages that could be covered are pinned", kept)

@@ -6,14 +6,14 @@ from typing import NamedTuple
 from refold.domain.compaction.budget import (
     SHORTEST_SUMMARY,
     Budget,
-    SetAside,
+    ReservedRoom,
     kept_target,
-    set_aside,
+    reserve_room,
     summary_target,
 )
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.split_turn import Turns
-from refold.domain.compaction.summary_rules import Expected
+from refold.domain.compaction.summary_rules import ExpectedLength
 from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import Trigger
 from refold.domain.value import Value, replace
@@ -61,7 +61,7 @@ class NothingToCompact(Value, frozen=True):
     """Position of the blocking message, or None."""
 
 
-class Wish(NamedTuple):
+class CompactionWish(NamedTuple):
     """Options of a compaction on demand that override settings."""
 
     everything: bool = False
@@ -77,7 +77,7 @@ class Wish(NamedTuple):
         return self.everything or (self.keep_last and not self.target)
 
 
-NO_WISH = Wish()
+NO_WISH = CompactionWish()
 
 
 def plan_compaction(
@@ -87,8 +87,8 @@ def plan_compaction(
     trigger: Trigger,
     rules: Sequence[CutRule] = RULES,
     *,
-    wish: Wish = NO_WISH,
-    expected: Expected | None = None,
+    wish: CompactionWish = NO_WISH,
+    expected: ExpectedLength | None = None,
 ) -> CompactionPlan | NothingToCompact:
     """Choose a cut that meets the target, if any cut is legal.
 
@@ -98,17 +98,17 @@ def plan_compaction(
 
     ``expected`` is the expected length of the summary, or None if unknown.
     """
-    idle = _idle(state, budget, policy, trigger, wish)
+    idle = _reason_to_skip(state, budget, policy, trigger, wish)
     if idle is not None:
         return idle
-    cuts = _legal(state, all_cuts(state), rules)
+    cuts = _legal_cuts(state, all_cuts(state), rules)
     if isinstance(cuts, CutRule):
-        return _named(state, cuts)
+        return _blocked_by(state, cuts)
     allowance = int(kept_target(budget, policy) * policy.request_share)
     kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
     found = candidates(state, cuts, kept)
     if not found:
-        return _all_kept(state, rules, max(cuts), allowance)
+        return _why_all_kept(state, rules, max(cuts), allowance)
     if trigger == "manual":
         found = [c for c in found if state.length - c.cut >= policy.keep_last]
         if not found:
@@ -119,16 +119,16 @@ def plan_compaction(
         policy = replace(
             policy, whole_turn_share=1
         )  # Keep no more messages, even to keep a turn whole.
-    return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
+    return _plan_cut(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
-def _chosen(
+def _plan_cut(
     state: Conversation,
     found: Sequence[Candidate],
     kept: frozenset[int],
     budget: Budget,
     policy: CompactionPolicy,
-    expected: Expected | None,
+    expected: ExpectedLength | None,
     *,
     cover_most: bool,
 ) -> CompactionPlan | NothingToCompact:
@@ -142,7 +142,7 @@ def _chosen(
             rule="too_little",
             because="the messages that could be covered are no larger than their summary",
         )
-    target = _length(state, chosen, budget, policy)
+    target = _target_length(state, chosen, budget, policy)
     plan = CompactionPlan(
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
@@ -150,20 +150,20 @@ def _chosen(
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
         split_at=turns.split_at(chosen.cut, budget.window, policy),
-        ledger_tokens=set_aside(budget, policy).ledger,
+        ledger_tokens=reserve_room(budget, policy).ledger,
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    plan = _fitted(plan, budget, policy, set_aside(budget, policy, expected))
-    return _accepting(plan, budget)
+    plan = _fit_lengths(plan, budget, policy, reserve_room(budget, policy, expected))
+    return _set_accepted_length(plan, budget)
 
 
-def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
+def _set_accepted_length(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
     """Return the plan with the maximum accepted length, which may be above the requested one."""
-    beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
-    return replace(plan, accepted_tokens=max(plan.limit_tokens, budget.room - beside))
+    extra = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
+    return replace(plan, accepted_tokens=max(plan.limit_tokens, budget.room - extra))
 
 
-def _length(
+def _target_length(
     state: Conversation, chosen: Candidate, budget: Budget, policy: CompactionPolicy
 ) -> int:
     """Return the target length of the summary.
@@ -193,16 +193,16 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     )
 
 
-def _fitted(
-    plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: SetAside
+def _fit_lengths(
+    plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: ReservedRoom
 ) -> CompactionPlan:
     """Return the plan with less room for summary and ledger if the kept content leaves too little.
 
     The ledger shrinks first, down to its expected size. A short summary is better than missing the target,
     and any length is better than a request that is too large.
     """
-    beside = plan.kept_tokens + budget.summary_overhead
-    left = min(plan.goal_tokens, budget.limit - budget.fixed) - beside
+    extra = plan.kept_tokens + budget.summary_overhead
+    left = min(plan.goal_tokens, budget.limit - budget.fixed) - extra
     if left >= plan.limit_tokens + plan.ledger_tokens:
         return plan
     ledger = min(plan.ledger_tokens, max(aside.ledger, left - plan.limit_tokens))
@@ -211,32 +211,32 @@ def _fitted(
         ledger = max(0, left - least) if left >= least else left // 3
     if left - ledger >= SHORTEST_SUMMARY:
         plan = replace(plan, ledger_tokens=ledger)
-        return _limited(plan, min(plan.limit_tokens, left - ledger), policy)
-    left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
+        return _limit_length(plan, min(plan.limit_tokens, left - ledger), policy)
+    left, wanted = budget.limit - budget.fixed - extra, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan
     ledger = max(0, plan.ledger_tokens * left // wanted)
     plan = replace(plan, ledger_tokens=ledger)
-    return _limited(plan, max(SHORTEST_SUMMARY, left - ledger), policy)
+    return _limit_length(plan, max(SHORTEST_SUMMARY, left - ledger), policy)
 
 
-def _limited(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> CompactionPlan:
+def _limit_length(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> CompactionPlan:
     target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
     return replace(plan, target_tokens=target, limit_tokens=limit)
 
 
-def _idle(
+def _reason_to_skip(
     state: Conversation,
     budget: Budget,
     policy: CompactionPolicy,
     trigger: Trigger,
-    wish: Wish,
+    wish: CompactionWish,
 ) -> NothingToCompact | None:
     if wish.target and not wish.everything and state.tokens + budget.fixed <= budget.target:
         return NothingToCompact(
             rule="within_target", because="the request already meets the target"
         )
-    if trigger != "manual" and _waits(state, budget, policy):
+    if trigger != "manual" and _must_wait(state, budget, policy):
         return NothingToCompact(
             rule="first_summary_after",
             because=f"no summary is made until there are more than {policy.first_summary_after} messages",
@@ -256,7 +256,7 @@ def _idle(
     return None
 
 
-def _waits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
+def _must_wait(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
     """Return whether a first summary must wait for more messages, and the request fits without one."""
     least = policy.first_summary_after
     if least is None or state.summary is not None or state.length > least:
@@ -273,7 +273,7 @@ def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:
     )
 
 
-def _legal(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cuts | CutRule:
+def _legal_cuts(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cuts | CutRule:
     """Return the cuts that all rules allow, or the first rule that leaves none."""
     for rule in rules:
         cuts &= rule.legal(state)
@@ -282,11 +282,11 @@ def _legal(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cuts | 
     return cuts
 
 
-def _named(state: Conversation, rule: CutRule) -> NothingToCompact:
+def _blocked_by(state: Conversation, rule: CutRule) -> NothingToCompact:
     return NothingToCompact(rule=rule.name, because=rule.because, since=rule.since(state))
 
 
-def _all_kept(
+def _why_all_kept(
     state: Conversation, rules: Sequence[CutRule], stop: int, allowance: int
 ) -> NothingToCompact:
     """Return the reason why no message before the last legal cut can be covered.
@@ -295,9 +295,9 @@ def _all_kept(
     that keeps the first of the messages.
     """
     start = min((m.position for m in uncovered(state)), default=state.length)
-    beyond = _legal(state, frozenset(p for p in all_cuts(state) if p > start), rules)
+    beyond = _legal_cuts(state, frozenset(p for p in all_cuts(state) if p > start), rules)
     if isinstance(beyond, CutRule):
-        return _named(state, beyond)
+        return _blocked_by(state, beyond)
     before = next(m.position for m in state.live if state.preamble <= m.position < stop)
     rule = next(rule for rule in KEPT if before in rule.kept(state, allowance))
     return NothingToCompact(rule=rule.name, because=rule.because, since=before)

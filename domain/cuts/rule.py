@@ -9,7 +9,7 @@ Cuts = frozenset[int]
 Since = Callable[[Conversation], int | None]
 
 
-def nothing(state: Conversation) -> int | None:
+def no_message(state: Conversation) -> int | None:
     """Return None, because no single message blocks the cut."""
     del state
     return None
@@ -21,7 +21,7 @@ class CutRule(NamedTuple):
     name: str
     because: str
     legal: Callable[[Conversation], Cuts]
-    since: Since = nothing
+    since: Since = no_message
     """Function that returns the position of the blocking message if the rule leaves no cut."""
 
 

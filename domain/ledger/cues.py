@@ -325,21 +325,21 @@ def weight(text: str) -> float:
     return min(score, 3.0) * (0.4 if text.rstrip().endswith(("?", "？")) else 1.0)
 
 
-def binding(text: str) -> bool:
+def is_binding(text: str) -> bool:
     """Return whether a text contains a prohibition, a preference or a decision."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text) or DECISION.search(text))
 
 
-def lasting(text: str) -> bool:
+def is_lasting(text: str) -> bool:
     """Return whether a text contains a prohibition or a preference, which stay valid."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text))
 
 
-def told_in_chat(text: str) -> bool:
+def has_chat_facts(text: str) -> bool:
     """Return whether a user's text in a chat contains facts or preferences of a person."""
     return bool(FACT.search(text) or PREFERENCE.search(text))
 
 
-def advised_in_chat(text: str) -> bool:
+def has_chat_advice(text: str) -> bool:
     """Return whether an assistant's text in a chat contains facts about itself or advice."""
     return bool(FACT.search(text) or ADVICE.search(text))

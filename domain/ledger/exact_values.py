@@ -56,7 +56,7 @@ def commands_in(text: str) -> Iterator[str]:
                 yield line.strip()
 
 
-def commands_hinted(text: str) -> Iterator[str]:
+def recommended_commands(text: str) -> Iterator[str]:
     """Yield commands in a tool's output: after a prompt, or recommended to run."""
     for found in _PROMPT.finditer(text):
         yield found[1].strip()
@@ -84,23 +84,23 @@ def _step(command: str) -> Iterator[str]:
         yield step
 
 
-def hides_failure(command: str) -> bool:
+def can_hide_failure(command: str) -> bool:
     """Return whether a shell line can succeed although a command in it failed or never ran."""
     return _HIDING.search(command) is not None and "pipefail" not in command
 
 
-def first_telling(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
+def first_real_line(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
     """Return the place of the first line of a script that is more than setup, or else of its first line."""
     telling = (at for at in places if not _PREPARES.fullmatch(command, *at))
     return next(telling, next(iter(places), (0, 0)))
 
 
-def branches(command: str) -> bool:
+def has_branches(command: str) -> bool:
     """Return whether a shell line can succeed without running all of its commands."""
     return _BRANCHING.search(command) is not None
 
 
-def without_trimming(command: str) -> str:
+def strip_trimming(command: str) -> str:
     """Return a command without the parts that only trim its output, for comparing commands."""
     trimmed = _TRIMMED.search(command)
     return (command[: trimmed.start()] if trimmed else command).strip() or command

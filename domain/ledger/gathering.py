@@ -12,22 +12,22 @@ from refold.domain.value import build_unvalidated
 
 from .cues import redact, squeeze
 from .exact_values import (
-    branches,
-    commands_hinted,
+    can_hide_failure,
     commands_in,
-    first_telling,
-    hides_failure,
+    first_real_line,
+    has_branches,
     is_trivial,
+    recommended_commands,
     says_nothing,
     steps_of,
     values_in,
 )
-from .line import LATER_OK, Kind, LedgerLine, Speaker, Writer, united
-from .quotations import parted
-from .speech import is_line, lines, said_by_program, user_words
-from .talk import Said, said_by_assistant, said_by_user
-from .tool_calls import Deed, deed_of, outcome_of, written_by
-from .tool_calls import Kind as DeedKind
+from .line import LATER_OK, Kind, LedgerLine, Speaker, Writer, merge_lines
+from .quotations import split_quotations
+from .speech import is_line, is_program_text, lines, user_words
+from .talk import Said, find_assistant_decisions, find_user_passages
+from .tool_calls import Action, find_written_files, outcome_of, parse_call
+from .tool_calls import Kind as ActionKind
 
 _SCANNED = 8_000
 _SCANNED_RESULT = 3_000
@@ -50,7 +50,7 @@ Source = tuple[int, Message]
 @dataclass(frozen=True, slots=True)
 class _Call:
     position: int
-    deed: Deed
+    action: Action
 
 
 @dataclass(slots=True)
@@ -79,40 +79,40 @@ class _Gathering:
         elif message.role == "user":
             self._typed(position, text, "person" if message.author == "person" else "unknown")
         elif message.role == "assistant":
-            for said in said_by_assistant(text, conversation=self.conversation):
+            for said in find_assistant_decisions(text, conversation=self.conversation):
                 self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
 
     def _typed(self, position: int, text: str, author: Writer) -> None:
-        if said_by_program(text):
+        if is_program_text(text):
             self._quoted(text, position, "tool")
             return
-        for said in said_by_user(text, conversation=self.conversation):
+        for said in find_user_passages(text, conversation=self.conversation):
             self._say(said, position, "user", "quoted" if said.is_quoted else author)
-        own, others = parted(user_words(text)[:_SCANNED])
+        own, others = split_quotations(user_words(text)[:_SCANNED])
         self._quoted(own, position, "user")
         self._quoted(others, position, "tool")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
-        deed = deed_of(block.get("name"), block.get("input"))
-        self._open[str(block.get("id"))] = _Call(position, deed)
-        if deed.kind is DeedKind.COMMAND:
-            self._values(deed.exact[0][:_SCANNED], position, "assistant")
+        action = parse_call(block.get("name"), block.get("input"))
+        self._open[str(block.get("id"))] = _Call(position, action)
+        if action.kind is ActionKind.COMMAND:
+            self._values(action.exact[0][:_SCANNED], position, "assistant")
 
     def _answered(self, position: int, block: Mapping[str, Any]) -> None:
         call = self._open.pop(str(block.get("tool_use_id")), None)
-        deed = call.deed if call else Deed(DeedKind.SILENT, "tool", ())
-        command = deed.subjects[0] if deed.kind is DeedKind.COMMAND else None
+        action = call.action if call else Action(ActionKind.SILENT, "tool", ())
+        command = action.subjects[0] if action.kind is ActionKind.COMMAND else None
         outcome = outcome_of(block, command)
         if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
-            self._failed(position, deed, outcome.telling())
+            self._failed(position, action, outcome.telling())
         # Calls that the user refused, or that were cancelled with another call, never ran.
         if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._done(call, failed=outcome.failed)
         if outcome.reply:
             self._typed(position, outcome.reply, "person")
         point = _point(outcome.text)
-        for hinted in commands_hinted(point):
+        for hinted in recommended_commands(point):
             self._mentioned(hinted, position, "tool")
         self._values(point, position, "tool")
         strong, self.found = self.found, []
@@ -120,26 +120,26 @@ class _Gathering:
         self.echoes += self.found
         self.found = strong
 
-    def _failed(self, position: int, deed: Deed, telling: str) -> None:
-        title = _title(deed)
-        told = [telling[a:b] for a, b in lines(telling)]
-        reason = next((t for t in told if not _NO_REASON.fullmatch(t)), "".join(told[:1]))
+    def _failed(self, position: int, action: Action, telling: str) -> None:
+        title = _title(action)
+        found = [telling[a:b] for a, b in lines(telling)]
+        reason = next((t for t in found if not _NO_REASON.fullmatch(t)), "".join(found[:1]))
         text = reason[: self.failure_characters - len(title) - len(LATER_OK)].rstrip()
         self._add("failure", text, position, "tool", title)
 
     def _done(self, call: _Call, *, failed: bool) -> None:
-        deed, at = call.deed, call.position
+        action, at = call.action, call.position
         if not failed:
-            self.succeeded[_title(deed)] = at
-        match deed.kind:
-            case DeedKind.MODIFY if not failed:
-                for path in deed.exact:
+            self.succeeded[_title(action)] = at
+        match action.kind:
+            case ActionKind.MODIFY if not failed:
+                for path in action.exact:
                     self._add("modified", path, at, "assistant")
-            case DeedKind.READ if not failed:
-                self._add("read", deed.exact[0], at, "assistant")
-            case DeedKind.COMMAND:
-                self._command(deed.exact[0], at, failed=failed)
-                for path in () if failed else written_by(deed.verb):
+            case ActionKind.READ if not failed:
+                self._add("read", action.exact[0], at, "assistant")
+            case ActionKind.COMMAND:
+                self._command(action.exact[0], at, failed=failed)
+                for path in () if failed else find_written_files(action.verb):
                     self._add("modified", path, at, "assistant")
             case _:
                 pass
@@ -149,16 +149,18 @@ class _Gathering:
 
         If the command failed or branches, it is unknown which steps ran. It then stays one line.
         """
-        begin, end = first_telling([at for at in lines(command) if command[at[0]] != "#"], command)
+        begin, end = first_real_line(
+            [at for at in lines(command) if command[at[0]] != "#"], command
+        )
         if end - begin > _SCANNED:
             return
         line = command[begin:end]
-        steps = [line] if failed or branches(line) else list(steps_of(line))
+        steps = [line] if failed or has_branches(line) else list(steps_of(line))
         for step in steps:
             if is_trivial(step) or "<<" in step:
                 continue
             is_last = step is steps[-1]
-            is_unclear = hides_failure(step) or (is_last and len(command.rstrip()) > end)
+            is_unclear = can_hide_failure(step) or (is_last and len(command.rstrip()) > end)
             note = "failed" if failed else "" if is_unclear else "ok"
             text = step if len(step) <= _LONGEST_COMMAND else _head(step, _LONGEST_COMMAND)
             behind = len(command.rstrip()) - end if is_last else 0
@@ -252,15 +254,15 @@ def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathere
     texts = {position: list(strings(m)) for position, m in sources}
 
     def verbatim(found: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
-        return united(x for x in found if any(x.text in text for text in texts[x.position]))
+        return merge_lines(x for x in found if any(x.text in text for text in texts[x.position]))
 
     return Gathered(
         verbatim(gathering.found), verbatim(gathering.echoes), dict(gathering.succeeded)
     )
 
 
-def _title(deed: Deed) -> str:
-    return redact(squeeze(deed.title, _TITLE))
+def _title(action: Action) -> str:
+    return redact(squeeze(action.title, _TITLE))
 
 
 def _head(text: str, limit: int) -> str:

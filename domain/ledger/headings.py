@@ -1,4 +1,4 @@
-"""Headings: find the headings above each line of a text, and whether they forbid, rule or ask."""
+"""Find the headings above each line of a text, and whether they forbid, set rules or ask."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -99,7 +99,7 @@ def sense(lead: str) -> Sense | None:
     return found
 
 
-def forbids_what_follows(line: str) -> bool:
+def forbids_list(line: str) -> bool:
     """Return whether a line without a colon forbids the items of the list right under it."""
     plain = _plain(line)
     if not plain:
@@ -108,7 +108,10 @@ def forbids_what_follows(line: str) -> bool:
 
 
 def sense_of(leads: Sequence[str]) -> Sense | None:
-    """Return how headings change the meaning of the lines under them. The nearest one with a sense decides."""
+    """Return how headings change the meaning of the lines under them.
+
+    The nearest heading with a known meaning decides.
+    """
     return next((found for lead in reversed(leads) if (found := sense(lead))), None)
 
 
@@ -163,10 +166,10 @@ class _Lead(NamedTuple):
 
 
 def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
-    """Yield the line at each place with the places of its headings. ``places`` must be in order.
+    """Yield the line at each place, with the places of its headings.
 
-    A list item is under its heading and under the line with a colon, or the item, before its list. A
-    paragraph is under its headings, and under such a line right before it.
+    ``places`` must be in order. A list item belongs to its heading, and to the line with a colon or the
+    item before its list. A paragraph belongs to its headings, and to such a line right before it.
     """
     leads: list[_Lead] = []
     before: Line | None = None
@@ -205,16 +208,18 @@ def _line(
     marks = title or item
     begin = marks.end() if marks else start
     tag = _TAGGED.fullmatch(text, start, stop)
-    lead = _tagged(tag) if tag else _announced(text, begin, stop, is_title=is_title or bool(title))
+    lead = (
+        _tag_name(tag) if tag else _find_lead(text, begin, stop, is_title=is_title or bool(title))
+    )
     if lead is None and not (item or tag) and _is_list(text, stop, following):
-        lead = _forbidding(text, start, stop)
+        lead = _find_prohibition(text, start, stop)
     if tag:
         depth = _TAG_DEPTH
     elif title or is_title:
         depth = len(title[1]) if title else _UNDERLINED_DEPTH
     elif item:
         depth = _LIST_DEPTH + 2 * _indent(gap) + (1 if item[1] else 0)
-    elif before and before.is_item and lead is None and _goes_on(text, before, start, gap):
+    elif before and before.is_item and lead is None and _continues_item(text, before, start, gap):
         return Line(begin, stop, before.under, is_item=True, is_lead=False)
     elif lead:
         depth = _depth_of_lead(text, start, stop, lead, before, leads)
@@ -232,12 +237,12 @@ def _line(
     return Line(begin, stop, under, is_item=bool(item), is_lead=lead is not None)
 
 
-def _tagged(tag: re.Match[str]) -> Place | None:
+def _tag_name(tag: re.Match[str]) -> Place | None:
     """Return the place of the name in an opening tag, or None for a closing tag."""
     return None if tag[1] else tag.span(2)
 
 
-def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
+def _find_lead(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
     """Return the place of an announcement: a title, a bold line, or the sentence before a colon.
 
     None if the line announces nothing.
@@ -265,12 +270,12 @@ def _is_list(text: str, stop: int, following: Place | None) -> bool:
     return _ITEM.match(text, *following) is not None
 
 
-def _forbidding(text: str, start: int, stop: int) -> Place | None:
+def _find_prohibition(text: str, start: int, stop: int) -> Place | None:
     """Return the place of a sentence without a colon that forbids the list under it, or None."""
     while start < stop:
         first = _SENTENCE.match(text, start, stop)
         end = first.end() if first else stop
-        if end - start <= _LONGEST and forbids_what_follows(text[start:end].strip()):
+        if end - start <= _LONGEST and forbids_list(text[start:end].strip()):
             return start, len(text[:end].rstrip())
         start = end
     return None
@@ -288,7 +293,7 @@ def _depth_of_lead(
     return _NESTED_DEPTH if announced or nested else _BOLD_DEPTH
 
 
-def _goes_on(text: str, before: Line, start: int, gap: str) -> bool:
+def _continues_item(text: str, before: Line, start: int, gap: str) -> bool:
     """Return whether a line continues the list item before it."""
     if gap.count("\n") > 1:
         return _indent(gap) > 1
@@ -301,7 +306,7 @@ def _indent(gap: str) -> int:
 
 
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
-    """Return the headings worth repeating: the nearest one, and the one that decides the sense.
+    """Return the headings worth repeating: the nearest one, and the one that decides the meaning.
 
     Only the end of a long heading is returned, after an ellipsis.
     """

@@ -6,7 +6,7 @@ from typing import Literal
 
 from refold.domain.value import Value, replace
 
-from .exact_values import without_trimming
+from .exact_values import strip_trimming
 
 Kind = Literal[
     "request",
@@ -44,7 +44,7 @@ class LedgerLine(Value, frozen=True):
 
     kind: Kind
     text: str
-    """Copied text, without line breaks and control characters so that it cannot leave its line."""
+    """Copied text. It has no line breaks or control characters, so it stays on one line."""
     position: int
     """Position of the newest message that contains the text."""
     count: int = 1
@@ -80,19 +80,19 @@ _SPEAKERS: tuple[Speaker, ...] = ("user", "assistant", "tool")
 _STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read": ("value",)}
 
 
-def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
+def merge_lines(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
     """Merge equal lines, in the order of their newest use. A modified file is not also listed as read."""
     kept: dict[Key, LedgerLine] = {}
     for line in lines:
         key = key_of(line)
         known = kept.pop(key, None)
-        kept[key] = together(known, line) if known else line
+        kept[key] = merge_pair(known, line) if known else line
     for kind, others in _STRONGER.items():
         for text in [key[1] for key in kept if key[0] == kind]:
             for other in others:
                 same = kept.pop((other, text, (), None), None)
                 if same is not None:
-                    kept[kind, text, (), None] = together(same, kept[kind, text, (), None])
+                    kept[kind, text, (), None] = merge_pair(same, kept[kind, text, (), None])
     return tuple(kept.values())
 
 
@@ -100,13 +100,13 @@ def key_of(line: LedgerLine) -> Key:
     """Return the key under which two lines are equal."""
     text = line.text
     if line.kind == "command":
-        text = without_trimming(text)
+        text = strip_trimming(text)
     elif line.kind == "failure":
         text = _PASSING.sub("…", text)
     return line.kind, text, line.under, line.author
 
 
-def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:
+def merge_pair(known: LedgerLine, line: LedgerLine) -> LedgerLine:
     """Merge two equal lines into one with the kind of ``line``. Two in one message count once."""
     count = known.count + line.count - (1 if line.position == known.position else 0)
     newer = line if line.position >= known.position else known

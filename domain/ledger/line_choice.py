@@ -12,25 +12,25 @@ from refold.domain.value import replace
 from . import cues
 from .exact_values import is_everyday
 from .gathering import Gathered
-from .line import LATER_OK, WORDS, Key, Kind, LedgerLine, key_of, together, united
+from .line import LATER_OK, WORDS, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
 
 _ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
 
 
-def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
+def merge_ledger(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
     """Merge new lines into an existing ledger, in the order of their newest use.
 
     Repeated lines are counted. A failure whose call has succeeded since is marked.
     """
     known = map(_with_author, before)
-    kept: dict[Key, LedgerLine] = {key_of(x): x for x in united((*known, *fresh.lines))}
+    kept: dict[Key, LedgerLine] = {key_of(x): x for x in merge_lines((*known, *fresh.lines))}
     for echo in fresh.echoes:
         for kind in _ECHOED:
             found = kept.get((kind, echo.text, (), None))
             if found is not None:
-                kept[kind, echo.text, (), None] = together(echo, found)
+                kept[kind, echo.text, (), None] = merge_pair(echo, found)
                 break
-    return tuple(_settled(line, fresh.succeeded) for line in kept.values())
+    return tuple(_mark_success(line, fresh.succeeded) for line in kept.values())
 
 
 def _with_author(line: LedgerLine) -> LedgerLine:
@@ -40,7 +40,7 @@ def _with_author(line: LedgerLine) -> LedgerLine:
     return replace(line, author="unknown")
 
 
-def _settled(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
+def _mark_success(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
     if line.kind != "failure" or succeeded.get(line.note, -1) < line.position:
         return line
     return replace(line, note=line.note + LATER_OK)
@@ -69,9 +69,9 @@ class Ranking:
             case "request":
                 return newness + used + self._open(line)
             case "rule" | "prohibition":
-                return 0.5 * newness + used + 2 * cues.weight(_whole(line))
+                return 0.5 * newness + used + 2 * cues.weight(_text_with_headings(line))
             case "decision":
-                return newness + used + cues.weight(_whole(line)) + _BY[line.said_by]
+                return newness + used + cues.weight(_text_with_headings(line)) + _BY[line.said_by]
             case "command":
                 return newness + 1.5 * used - (1.5 if is_everyday(line.text) else 0.0)
             case "failure":
@@ -92,7 +92,7 @@ class Ranking:
         return score + (2.0 if line.position in (self._first, self._latest) else 0.0)
 
 
-def _whole(line: LedgerLine) -> str:
+def _text_with_headings(line: LedgerLine) -> str:
     """Return the text with its headings in front, which can reverse its meaning."""
     return " ".join((*line.under, line.text))
 
@@ -146,11 +146,13 @@ class Costs:
     """Tokens of the heading before the first line of a kind and an author."""
 
 
-def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8) -> Fitted:
+def choose_lines(
+    lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8
+) -> Fitted:
     """Choose the lines to show within ``room`` tokens. ``lines`` must not contain duplicates."""
     ranking = Ranking(lines)
     ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
-    ranked = _limited(ranked, "failure", failures)
+    ranked = _limit_kind(ranked, "failure", failures)
     choice = _Choice(room, costs)
     for most in range(3):
         for kind, shares in _SHARES.items():
@@ -158,7 +160,7 @@ def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int =
             for line in ranked:
                 if line.kind == kind:
                     choice.take(line, allowed)
-    hidden = _hidden([line for line in ranked if line not in choice.taken])
+    hidden = _choose_hidden([line for line in ranked if line not in choice.taken])
     # Lines of one message keep their order.
     order = {line: number for number, line in enumerate(lines)}
     taken = sorted(choice.taken, key=lambda line: (line.position, order[line]))
@@ -198,7 +200,7 @@ class _Choice:
         return any(map(whole.search, near))
 
 
-def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
+def _limit_kind(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
     kept, left = list[LedgerLine](), most
     for line in lines:
         if line.kind == kind:
@@ -208,7 +210,7 @@ def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerL
     return kept
 
 
-def _hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+def _choose_hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
     kept: list[LedgerLine] = []
     for kind, most in MOST_HIDDEN.items():
         kept += [line for line in lines if line.kind == kind][:most]

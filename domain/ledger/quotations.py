@@ -15,11 +15,11 @@ from .quote import (
     Quote,
     Sort,
     advertisement_in,
-    announces,
-    blanked,
+    announced_sort,
+    asks_for_something,
+    blank_out,
     blocks_of,
     is_long,
-    orders,
     print_of,
 )
 from .speech import lines
@@ -47,13 +47,13 @@ _REFERS = re.compile(
 )
 
 
-def returns(passage: str) -> bool:
-    """Return whether a passage after program output is by the person again."""
+def is_person_again(passage: str) -> bool:
+    """Return whether the person speaks again in a passage after program output."""
     speaks = _RETURNS.match(passage) or cues.ORDER.match(passage)
     return speaks is not None or passage.rstrip().endswith(("?", "？"))
 
 
-def refers(passage: str) -> bool:
+def refers_back(passage: str) -> bool:
     """Return whether a passage refers to the quotation before it."""
     return _REFERS.match(passage) is not None or passage.rstrip().endswith(("?", "？"))
 
@@ -90,16 +90,16 @@ _PERSONAL = re.compile(
 _LEAST_OF_REVIEW = 100
 
 
-def closed(text: str) -> list[Quote]:
+def find_delimited(text: str) -> list[Quote]:
     """Return the passages between fences or tags, and pasted mails and dialogues."""
     return [
         *(Quote(*m.span(), "code") for m in _FENCES.finditer(text)),
-        *_tagged(text),
-        *_mails(text),
+        *_find_tagged(text),
+        *_find_mails(text),
     ]
 
 
-def _tagged(text: str) -> Iterator[Quote]:
+def _find_tagged(text: str) -> Iterator[Quote]:
     end, folded, unclosed = 0, text.lower(), set[str]()
     for opening in _TAGGED.finditer(text):
         closing = f"</{opening[1].lower()}>"
@@ -113,7 +113,7 @@ def _tagged(text: str) -> Iterator[Quote]:
             yield Quote(opening.start(), end, "words")
 
 
-def _mails(text: str) -> Iterator[Quote]:
+def _find_mails(text: str) -> Iterator[Quote]:
     """Yield pasted mails and dialogues, without a short last paragraph that refers to them."""
     speakers = list(_SPEAKER.finditer(text))
     is_talk = len(speakers) > 2 and len({one[1] for one in speakers}) > 1
@@ -122,17 +122,17 @@ def _mails(text: str) -> Iterator[Quote]:
             blocks = blocks_of(text[begins.start() :])
             start, stop = blocks[-1][0][0], blocks[-1][-1][1]
             passage = text[begins.start() + start : begins.start() + stop]
-            is_own = len(blocks) > 1 and len(passage) <= SHORT_END and refers(passage)
+            is_own = len(blocks) > 1 and len(passage) <= SHORT_END and refers_back(passage)
             yield Quote(begins.start(), begins.start() + start if is_own else len(text), "words")
 
 
-def printed(text: str) -> list[Quote]:
+def find_output(text: str) -> list[Quote]:
     """Return program output with the lines between, quoted lines, and advertisements."""
     found: list[Quote] = []
     are_printed: list[bool] = []
     blocks = blocks_of(text)
     for block in blocks:
-        marked = _printed_in(text, block)
+        marked = _output_lines(text, block)
         are_printed.append(2 * sum(marked) >= len(block))
         found += [
             Quote(*place, "output")
@@ -145,12 +145,12 @@ def printed(text: str) -> list[Quote]:
             if (at := advertisement_in(text[start:stop])) is not None
         ]
     for before, block, behind in zip(are_printed, blocks[1:], are_printed[2:], strict=False):
-        if before and behind and not returns(text[block[0][0] : block[-1][1]]):
+        if before and behind and not is_person_again(text[block[0][0] : block[-1][1]]):
             found.append(Quote(block[0][0], block[-1][1], "output"))
     return found
 
 
-def _printed_in(text: str, block: Sequence[Place]) -> list[bool]:
+def _output_lines(text: str, block: Sequence[Place]) -> list[bool]:
     said = [text[start:stop] for start, stop in block]
     prints = [print_of(line) for line in said]
     marked = [
@@ -165,21 +165,21 @@ def _printed_in(text: str, block: Sequence[Place]) -> list[bool]:
     prompt = next((n for n, mark in enumerate(prints) if mark is Print.PROMPT), None)
     if prompt is not None:
         last = len(block) - 1
-        while last > prompt and prints[last] is Print.NO and refers(said[last]):
+        while last > prompt and prints[last] is Print.NO and refers_back(said[last]):
             last -= 1
     if prompt is not None or 2 * len(hits) >= last - first + 1:
         return [mark or first <= n <= last for n, mark in enumerate(marked)]
     return marked
 
 
-def long_quotations(text: str) -> Iterator[Quote]:
+def find_long_quotations(text: str) -> Iterator[Quote]:
     """Yield long passages in quotation marks, unless the whole text is one."""
     for found in QUOTATION.finditer(text):
         if "\n\n" not in found[0] and found[0] != text.strip() and is_long(found[0]):
             yield Quote(*found.span(), "words")
 
 
-def reviews(text: str) -> Iterator[Quote]:
+def find_reviews(text: str) -> Iterator[Quote]:
     """Yield paragraphs in the style of a code review: impersonal text that asks to consider something."""
     first: int | None = None
     for block in blocks_of(text):
@@ -228,9 +228,9 @@ class _Pasted(NamedTuple):
         return [first, *found[1:]]
 
 
-def announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> Iterator[Quote]:
+def find_announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> Iterator[Quote]:
     """Yield quotations that follow words announcing them. ``text`` must not contain ``closed`` passages."""
-    own = blanked(text, printed)
+    own = blank_out(text, printed)
     last_printed = max((quote.stop for quote in printed), default=0)
     known = sorted(closed, key=lambda quote: quote.start)
     pasted = _Pasted(text, blocks_of(text), known, last_printed)
@@ -241,16 +241,16 @@ def announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> I
             signs += 1
             if signs > _MOST_SIGNS:
                 return
-            lead = _lead(own, start, sign.start())
-            sort = announces(own[slice(*lead)])
+            lead = _find_lead(own, start, sign.start())
+            sort = announced_sort(own[slice(*lead)])
             begin = sign.start() if len(sign[0]) > 1 else sign.end()
-            if sort and (quote := _behind(pasted, lead, begin, sort)):
+            if sort and (quote := _quote_after(pasted, lead, begin, sort)):
                 yield quote
                 end = quote.stop
                 break
 
 
-def _lead(text: str, start: int, stop: int) -> Place:
+def _find_lead(text: str, start: int, stop: int) -> Place:
     """Return the place of the sentence that ends before an announced passage, without list marks."""
     start = max(start, stop - 2 * LONGEST)
     for sentence in _SENTENCE.finditer(text, start, stop):
@@ -263,7 +263,7 @@ def _lead(text: str, start: int, stop: int) -> Place:
     return start, stop
 
 
-def _behind(pasted: _Pasted, lead: Place, begin: int, sort: Sort) -> Quote | None:
+def _quote_after(pasted: _Pasted, lead: Place, begin: int, sort: Sort) -> Quote | None:
     text = pasted.text
     while begin < len(text) and text[begin] in "*_ \t":
         begin += 1
@@ -295,7 +295,7 @@ def _end_inline(pasted: _Pasted, begin: int, sort: Sort) -> int:
 
     It ends with its block, or where the person speaks again.
     """
-    text, goes_on = pasted.text, returns if sort == "output" else refers
+    text, goes_on = pasted.text, is_person_again if sort == "output" else refers_back
     block = pasted.blocks_from(begin)[0]
     stop = block[-1][1]
     for start, end in block[1:]:
@@ -318,7 +318,7 @@ def _end_below(pasted: _Pasted, begin: int, sort: Sort) -> int:
         if is_marked and text[start] != ">":
             return start
         is_behind = sort == "output" and start >= last_printed > begin
-        if ARROW.match(text, start) or (is_behind and refers(text[start:end])):
+        if ARROW.match(text, start) or (is_behind and refers_back(text[start:end])):
             return start
     for block in blocks[1:]:
         start, end = block[0][0], block[-1][1]
@@ -332,9 +332,9 @@ def _is_own(pasted: _Pasted, passage: str, start: int, begin: int, sort: Sort) -
     """Return whether a block after an announced quotation is by the person again."""
     if sort == "output":
         behind_log = start >= pasted.last_printed > begin
-        return behind_log or (pasted.last_printed <= begin and returns(passage))
+        return behind_log or (pasted.last_printed <= begin and is_person_again(passage))
     is_last = start == pasted.blocks[-1][0][0]
-    return is_last and len(passage) <= SHORT_END and refers(passage)
+    return is_last and len(passage) <= SHORT_END and refers_back(passage)
 
 
 _MASK = "ǁ"
@@ -343,41 +343,38 @@ _MASK = "ǁ"
 
 def quotes_in(text: str) -> tuple[Quote, ...]:
     """Return all quotations of a text in order. A quotation inside another one is part of it."""
-    found = closed(text)
-    text = blanked(text, found)
-    lines = printed(text)
-    found += [*lines, *announced(text, found, lines)]
-    found += long_quotations(blanked(text, found))
-    found += reviews(blanked(text, found))
+    found = find_delimited(text)
+    text = blank_out(text, found)
+    lines = find_output(text)
+    found += [*lines, *find_announced(text, found, lines)]
+    found += find_long_quotations(blank_out(text, found))
+    found += find_reviews(blank_out(text, found))
     return tuple(_disjoint(found))
 
 
 def own_words(text: str, quotes: Iterable[Quote]) -> str:
-    """Return the text with all quotations replaced by blanks, so that positions do not change."""
+    """Return the text with all quotations replaced by newlines, so that positions do not change."""
     quotes = tuple(quotes)
     leads = (
         Quote(quote.lead[0], quote.start, quote.sort)
         for quote in quotes
-        if quote.lead and not orders(text[slice(*quote.lead)])
+        if quote.lead and not asks_for_something(text[slice(*quote.lead)])
     )
-    return blanked(text, (*quotes, *leads))
+    return blank_out(text, (*quotes, *leads))
 
 
-def parted(text: str) -> tuple[str, str]:
-    """Split a text into the person's own words and quotations of others.
-
-    Code without an announcement counts as the person's own.
-    """
+def split_quotations(text: str) -> tuple[str, str]:
+    """Split a text into the person's own words, with unannounced code, and quotations of others."""
     quotes = [quote for quote in quotes_in(text) if quote.sort != "code"]
     others, end = "", 0
     for quote in quotes:
         others += "\n" * (quote.start - end) + text[quote.start : quote.stop]
         end = quote.stop
-    return blanked(text, quotes), others
+    return blank_out(text, quotes), others
 
 
-def masked(text: str) -> str:
-    """Return the text with quotations masked, because quoted text is mentioned and not said."""
+def mask_quotations(text: str) -> str:
+    """Return the text with quotations masked, because quoted words are not statements of the writer."""
 
     def mask(found: re.Match[str]) -> str:
         return found[0][0] + _MASK * (len(found[0]) - 2) + found[0][-1]
@@ -387,7 +384,7 @@ def masked(text: str) -> str:
     return text if whole else QUOTATION.sub(mask, text)
 
 
-def says_itself(judged: str) -> bool:
+def has_own_words(judged: str) -> bool:
     """Return whether a masked sentence has words outside of quotation marks."""
     return sum(map(str.isalnum, judged.replace(_MASK, ""))) > 1
 

@@ -180,14 +180,14 @@ _ORDERS = re.compile(
 )
 
 
-def announces(lead: str) -> Sort | None:
+def announced_sort(lead: str) -> Sort | None:
     """Return the sort of quotation that these words announce, or None if the person's own words follow."""
     if len(lead) > LONGEST or _OWN.search(lead):
         return None
     return next((sort for sort, pattern in _LEADS.items() if pattern.fullmatch(lead)), None)
 
 
-def orders(lead: str) -> bool:
+def asks_for_something(lead: str) -> bool:
     """Return whether the announcing words also ask for something."""
     return _ORDERS.search(lead) is not None
 
@@ -204,7 +204,7 @@ _HEAD = 300
 
 
 class Quote(NamedTuple):
-    """A passage by someone other than the person, and the place of the words that announce it, if any."""
+    """A passage that another person or a program wrote, and the place of the words that announce it."""
 
     start: int
     stop: int
@@ -214,7 +214,7 @@ class Quote(NamedTuple):
     """Whether the passage is in the style of a code review."""
 
 
-def blanked(text: str, quotes: Iterable[Quote]) -> str:
+def blank_out(text: str, quotes: Iterable[Quote]) -> str:
     """Return the text with newlines in place of all quotations, so that positions do not change."""
     parts: list[str] = []
     end = 0

@@ -66,18 +66,18 @@ def user_words(text: str) -> str:
     return _NOISE.sub("", text).strip()
 
 
-def said_by_program(text: str) -> bool:
+def is_program_text(text: str) -> bool:
     """Return whether the program around the agent clearly wrote this text of the role ``user``."""
     words = user_words(text)
-    return not words or _SKILL.match(words) is not None or handed_over(words)
+    return not words or _SKILL.match(words) is not None or is_handover(words)
 
 
-def handed_over(words: str) -> bool:
+def is_handover(words: str) -> bool:
     """Return whether a user message is the summary of an earlier session."""
     return _HANDOVER.match(words) is not None
 
 
-def spoken(blocks: Iterator[dict[str, object]]) -> str:
+def join_words(blocks: Iterator[dict[str, object]]) -> str:
     """Return the words of a message's text blocks, with a mark for each picture or document."""
     parts: list[str] = []
     for block in blocks:

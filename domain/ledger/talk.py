@@ -10,7 +10,7 @@ from refold.domain import lasting_facts as lasting
 from . import cues
 from .headings import Place, sense_of, shown
 from .line import Kind
-from .quotations import masked, own_words, quotes_in, says_itself
+from .quotations import has_own_words, mask_quotations, own_words, quotes_in
 from .quote import Quote
 from .speech import Span, sentences, user_words, without_code
 
@@ -56,7 +56,7 @@ class Said(NamedTuple):
         return " ".join((*self.under, self.text))
 
 
-def said_by_user(text: str, *, conversation: bool) -> list[Said]:
+def find_user_passages(text: str, *, conversation: bool) -> list[Said]:
     """Return requests, prohibitions, preferences and decisions in a user's text.
 
     ``conversation`` means that no tools are used; "must" and "always" are then mostly small talk. Of
@@ -64,56 +64,58 @@ def said_by_user(text: str, *, conversation: bool) -> list[Said]:
     """
     words = _RAN.sub(_blank, user_words(text)[:_SCANNED])
     quotes = quotes_in(words)
-    found = _said_in(own_words(words, quotes), conversation=conversation)
-    said = [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
+    found = _find_passages(own_words(words, quotes), conversation=conversation)
+    said = [said for kind in _MOST for said in _select_strongest(found, kind, _MOST[kind])]
     read = [q for q in quotes if (q.lead or q.is_review) and q.sort != "output"]
     for quote in read[:_MOST_READ]:
-        said += _said_in_quote(words, quote, conversation=conversation)
+        said += _find_quoted_passages(words, quote, conversation=conversation)
     return said
 
 
-def _said_in(words: str, *, conversation: bool) -> list[Said]:
+def _find_passages(words: str, *, conversation: bool) -> list[Said]:
     """Return all passages of a text. Words in quotation marks do not decide the kind."""
     words = _STRUCK.sub(_blank, words)
-    judged = masked(words)
+    judged = mask_quotations(words)
     found: list[Said] = []
     asked: list[Span] = []
     for span in _spans(judged):
-        said, under = judged[span.start : span.stop], _under(words, span)
-        if not says_itself(said):
+        said, under = judged[span.start : span.stop], _headings_of(words, span)
+        if not has_own_words(said):
             continue
         kind = _kind(said, under, conversation=conversation)
         if kind != "request":
-            found.append(_said(kind, words, span))
+            found.append(_passage(kind, words, span))
         elif not conversation or _asks(" ".join((*under, said))):
             asked.append(span)
-    return found + [_said("request", words, run) for run in _worth(words, _runs(asked))]
+    return found + [_passage("request", words, run) for run in _select_runs(words, _runs(asked))]
 
 
-def _said_in_quote(words: str, quote: Quote, *, conversation: bool) -> list[Said]:
+def _find_quoted_passages(words: str, quote: Quote, *, conversation: bool) -> list[Said]:
     """Return the passages of a document, or the beginning of a review or mail."""
     quoted = words[quote.start : quote.stop]
     quoted = own_words(quoted, [q for q in quotes_in(quoted) if q.sort in ("code", "output")])
     if quote.sort == "document":
-        found = _said_in(quoted, conversation=conversation)
+        found = _find_passages(quoted, conversation=conversation)
         found = [
-            said for kind, most in _MOST_QUOTED.items() for said in _strongest(found, kind, most)
+            said
+            for kind, most in _MOST_QUOTED.items()
+            for said in _select_strongest(found, kind, most)
         ]
     else:
-        found = [_said("request", quoted, run) for run in _runs(_spans(quoted))[:1]]
+        found = [_passage("request", quoted, run) for run in _runs(_spans(quoted))[:1]]
     announced = (words[slice(*quote.lead)],) if quote.lead else ()
     return [said._replace(under=said.under or announced, is_quoted=True) for said in found]
 
 
-def said_by_assistant(text: str, *, conversation: bool) -> list[Said]:
+def find_assistant_decisions(text: str, *, conversation: bool) -> list[Said]:
     """Return the decisions in a text of the model."""
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
     for span in _spans(words):
         said = words[span.start : span.stop]
         if _decides(said, conversation=conversation):
-            found.append(_said("decision", words, span))
-    return _strongest(found, "decision", _MOST_OF_ASSISTANT)
+            found.append(_passage("decision", words, span))
+    return _select_strongest(found, "decision", _MOST_OF_ASSISTANT)
 
 
 def _spans(words: str) -> list[Span]:
@@ -135,7 +137,7 @@ def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
     return any(span.start <= start and stop <= span.stop for start, stop in leads)
 
 
-def _under(words: str, span: Span) -> tuple[str, ...]:
+def _headings_of(words: str, span: Span) -> tuple[str, ...]:
     """Return the headings of a sentence, or none if both the sentence and its heading forbid."""
     under = shown(words, span.under)
     said = words[span.start : span.stop]
@@ -148,10 +150,10 @@ def _decides(said: str, *, conversation: bool) -> bool:
         return False
     if conversation:
         return cues.CHAT_BINDING.search(said) is not None
-    return bool(cues.ASSISTANT_DECISION.search(said) or _decided(said))
+    return bool(cues.ASSISTANT_DECISION.search(said) or _has_decision(said))
 
 
-def _decided(said: str) -> bool:
+def _has_decision(said: str) -> bool:
     """Return whether a sentence of the model decides something.
 
     In the model's words "no longer" mostly describes behaviour, so it does not count.
@@ -214,11 +216,13 @@ def _runs(spans: Iterable[Span]) -> list[Span]:
     return runs
 
 
-def _worth(words: str, runs: list[Span]) -> list[Span]:
+def _select_runs(words: str, runs: list[Span]) -> list[Span]:
     """Return all passages of a short message, or those of a longer one that ask, come first or come last."""
     if len(words) <= _SHORT:
         return runs
-    asking = [r for r in runs if _asks(" ".join((*_under(words, r), words[r.start : r.stop])))]
+    asking = [
+        r for r in runs if _asks(" ".join((*_headings_of(words, r), words[r.start : r.stop])))
+    ]
     ends = [*runs[:1], *runs[-1:]] if len(words) < _TYPED else runs[:1]
     return [run for run in runs if run in ends or run in asking]
 
@@ -227,7 +231,7 @@ def _asks(said: str) -> bool:
     return bool(cues.ASKING.search(said) or cues.DEFERRED.search(said) or cues.ORDER.match(said))
 
 
-def _strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
+def _select_strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
     own = list(dict.fromkeys(said for said in found if said.kind == kind))
     best = sorted(own, key=lambda said: -cues.weight(said.whole))[:most]
     return [said for said in own if said in best]
@@ -241,9 +245,9 @@ def _says_something(said: str) -> bool:
     return sum(map(str.isalnum, head)) + sum(map(str.isspace, head)) >= 0.7 * len(head)
 
 
-def _said(kind: Kind, words: str, span: Span) -> Said:
+def _passage(kind: Kind, words: str, span: Span) -> Said:
     text = _to_boundary(words, span)
-    return Said(kind, text, _under(words, span), span.stop - span.start - len(text))
+    return Said(kind, text, _headings_of(words, span), span.stop - span.start - len(text))
 
 
 def _to_boundary(words: str, span: Span) -> str:

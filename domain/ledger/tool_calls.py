@@ -81,7 +81,7 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
         return Outcome(True, text, refused=True, reply=reply)
     # If a tool states its outcome, words in the output do not count: successful commands print
     # warnings too.
-    says = block.get("is_error") is None and not _goes_on(text, command)
+    says = block.get("is_error") is None and not _continues_normally(text, command)
     failed = error or (says and _SAYS_ERROR.match(text) is not None)
     if command is not None:
         exited = _EXITED.search(text[-400:]) or _EXITED.match(text)
@@ -91,12 +91,12 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
     return Outcome(failed, text)
 
 
-def _goes_on(text: str, command: str | None) -> bool:
+def _continues_normally(text: str, command: str | None) -> bool:
     """Return whether a command's output continues normally after its first complaint."""
-    told = text.strip().splitlines()
-    if command is None or len(told) <= _BRIEF or text.lstrip().startswith("Traceback"):
+    printed = text.strip().splitlines()
+    if command is None or len(printed) <= _BRIEF or text.lstrip().startswith("Traceback"):
         return False
-    return not any(_COMPLAINS.search(line) for line in told[-_BRIEF:])
+    return not any(_COMPLAINS.search(line) for line in printed[-_BRIEF:])
 
 
 def result_text(block: Mapping[str, Any], depth: int = 0) -> str:
@@ -189,7 +189,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """A parsed tool call: its purpose and its targets."""
 
     kind: Kind
@@ -212,78 +212,80 @@ class Deed:
                 return self.subjects[0] if self.subjects else self.tool
 
 
-def deed_of(name: object, given: object) -> Deed:
+def parse_call(name: object, given: object) -> Action:
     """Parse the name and input of a ``tool_use`` block. Unknown tools count as an action or a lookup."""
     tool = squeeze(clean(name), 60) if isinstance(name, str) and name.strip() else "tool"
     fields = given if is_object(given) else {"input": given}
     return (
-        _bookkeeping(tool, fields)
-        or _file_deed(tool, fields)
-        or _command(tool, fields)
-        or Deed(Kind.LOOK if _LOOKS.search(tool) else Kind.ACT, tool, (rendered(tool, fields),))
+        _parse_bookkeeping(tool, fields)
+        or _parse_file_action(tool, fields)
+        or _parse_command(tool, fields)
+        or Action(
+            Kind.LOOK if _LOOKS.search(tool) else Kind.ACT, tool, (render_call(tool, fields),)
+        )
     )
 
 
-def written_by(command: str) -> tuple[str, ...]:
+def find_written_files(command: str) -> tuple[str, ...]:
     """Return the files that a shell command clearly writes (here-documents, ``sed -i``)."""
     found = [m[1] or m[2] for m in _HEREDOC.finditer(command)]
     found += [m[1] for m in _SED.finditer(command)]
     return tuple(excerpt(path, 300) for path in found if not path.startswith(("/dev/", "$")))
 
 
-def _bookkeeping(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+def _parse_bookkeeping(tool: str, fields: Mapping[str, Any]) -> Action | None:
     folded = tool.casefold().replace("_", "")
     if _SILENT.match(tool):
-        return Deed(Kind.SILENT, tool, ())
+        return Action(Kind.SILENT, tool, ())
     if folded == "taskcreate" and isinstance(fields.get("subject"), str):
-        return Deed(Kind.NEW_TASK, tool, (excerpt(fields["subject"], 200),))
+        return Action(Kind.NEW_TASK, tool, (excerpt(fields["subject"], 200),))
     if folded == "taskupdate":
-        return Deed(Kind.TASK_CHANGE, tool, (), verb=str(fields.get("status", "")))
+        return Action(Kind.TASK_CHANGE, tool, (), verb=str(fields.get("status", "")))
     if _TODOS.search(tool):
-        return Deed(Kind.TODOS, tool, ())
+        return Action(Kind.TODOS, tool, ())
     if folded.startswith("ask") and _text(fields, ("question", "prompt", "message")):
         question = _text(fields, ("question", "prompt", "message"))
-        return Deed(Kind.ASK, tool, (excerpt(question, 300),))
+        return Action(Kind.ASK, tool, (excerpt(question, 300),))
     return None
 
 
-def _file_deed(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+def _parse_file_action(tool: str, fields: Mapping[str, Any]) -> Action | None:
     patch = _text(fields, ("patch", "input", "diff"))
     if patched := _PATCHED.findall(patch):
-        return _of_files(Kind.MODIFY, tool, patched, "edited")
+        return _file_action(Kind.MODIFY, tool, patched, "edited")
     path = _text(fields, _PATHS).strip()
     if not excerpt(path, 300):
         return None
     sub = fields.get("command")
     if isinstance(sub, str) and "editor" in tool.casefold():
         if sub == "view":
-            return _of_files(Kind.READ, tool, [path])
-        return _of_files(Kind.MODIFY, tool, [path], "created" if sub == "create" else "edited")
+            return _file_action(Kind.READ, tool, [path])
+        return _file_action(Kind.MODIFY, tool, [path], "created" if sub == "create" else "edited")
     if _WRITES.search(tool) or (_WRITTEN & fields.keys() and not _LOOKS.search(tool)):
         whole = (
             _text(fields, ("content", "file_text", "contents")) and "edit" not in tool.casefold()
         )
-        return _of_files(Kind.MODIFY, tool, [path], "written" if whole else "edited")
+        return _file_action(Kind.MODIFY, tool, [path], "written" if whole else "edited")
     if _READS.search(tool):
-        return _of_files(Kind.READ, tool, [path])
+        return _file_action(Kind.READ, tool, [path])
     return None
 
 
-def _of_files(kind: Kind, tool: str, paths: Sequence[str], verb: str = "") -> Deed:
-    return Deed(kind, tool, tuple(excerpt(p, 300) for p in paths), verb, tuple(paths))
+def _file_action(kind: Kind, tool: str, paths: Sequence[str], verb: str = "") -> Action:
+    return Action(kind, tool, tuple(excerpt(p, 300) for p in paths), verb, tuple(paths))
 
 
-def _command(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+def _parse_command(tool: str, fields: Mapping[str, Any]) -> Action | None:
     if not (_SHELL.search(tool) or "command" in fields or "cmd" in fields):
         return None
     words = fields.get("command", fields.get("cmd"))
     text = " ".join(map(str, words)) if is_list(words) else _text(fields, _COMMANDS)
     line = _CHDIR.sub("", text.strip())
     shown = excerpt(line, 240)
-    return Deed(Kind.COMMAND, tool, (shown,), text[:20_000], (line,)) if shown else None
+    return Action(Kind.COMMAND, tool, (shown,), text[:20_000], (line,)) if shown else None
 
 
-def rendered(tool: str, fields: Mapping[str, Any]) -> str:
+def render_call(tool: str, fields: Mapping[str, Any]) -> str:
     """Return ``tool(field=value, …)`` with short values, at most 240 characters."""
     parts: list[str] = []
     for key, value in list(fields.items())[:16]:
@@ -315,6 +317,6 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
-def looks_only(title: str) -> bool:
-    """Return whether an action line is of a call that only looks something up, by its tool's name."""
+def is_lookup(title: str) -> bool:
+    """Return whether an action line names a tool that only looks something up."""
     return _LOOKS.search(title.partition("(")[0]) is not None

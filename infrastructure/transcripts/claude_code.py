@@ -9,7 +9,7 @@ from refold.application.conversation.transcripts import (
     RecordedMessage,
     Skipped,
 )
-from refold.domain.ledger.speech import said_by_program
+from refold.domain.ledger.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, gist, said
 
 from .transcript_source import (
@@ -357,7 +357,7 @@ def _author(role: Role, value: dict[str, Any], content: Content) -> Author | Non
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
     if any(value.get(mark) is True for mark in marks):
         return "program"
-    return "program" if said_by_program(said(Message(role=role, content=content))) else "person"
+    return "program" if is_program_text(said(Message(role=role, content=content))) else "person"
 
 
 def _lookup(reasons: dict[str, str], kind: Any, otherwise: str) -> str:

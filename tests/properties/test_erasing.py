@@ -16,7 +16,7 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.erasing import stub_of
+from refold.domain.erasing import make_stub
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
 from refold.domain.messages import Message as OurMessage
 from refold.domain.messages import gist
@@ -178,8 +178,8 @@ def test_a_stub_has_the_same_part_in_tool_rounds_and_no_text(steps: Sequence[Ste
         whole = OurMessage(
             role=message["role"], content=content if isinstance(content, str) else tuple(content)
         )
-        stub = stub_of(whole, "[gone]")
+        stub = make_stub(whole, "[gone]")
         assert gist(stub)[:2] == gist(whole)[:2]
         assert "⟦" not in json.dumps(stub.content, ensure_ascii=False)
         assert stub.content
-        assert stub_of(stub, "[gone]") == stub
+        assert make_stub(stub, "[gone]") == stub

@@ -9,7 +9,7 @@ from refold.application.rendering.render import HEADINGS, heading_text, ledger_l
 from refold.domain.blocks import strings
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, fit, merged
+from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, choose_lines, merge_ledger
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, user
 
@@ -100,8 +100,10 @@ def test_every_line_stands_in_its_message_after_any_number_of_merges(
     for part in parts:
         start = len(said)
         said += part
-        fitted = fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
-        assert fitted == fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
+        fitted = choose_lines(merge_ledger(kept, gather(enumerate(part, start))), room, COSTS)
+        assert fitted == choose_lines(
+            merge_ledger(kept, gather(enumerate(part, start))), room, COSTS
+        )
         kept = fitted.lines
         shown = kept[: fitted.shown]
         for line in kept:
@@ -124,7 +126,7 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
         fresh = gather(enumerate(part, position))
         position += len(part)
         known |= {line.text for line in fresh.lines if line.kind != "failure"}
-        fitted = fit(merged(kept, fresh), 100_000, COSTS)
+        fitted = choose_lines(merge_ledger(kept, fresh), 100_000, COSTS)
         kept = fitted.lines
         shown = ledger_text(kept[: fitted.shown], ())
         assert all(text in shown for text in known)
@@ -132,7 +134,7 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
 
 @given(messages(), st.integers(0, 3_000))
 def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
-    fitted = fit(gather(enumerate(said)).lines, room, COSTS)
+    fitted = choose_lines(gather(enumerate(said)).lines, room, COSTS)
     structure = {
         "[Conversation Ledger]",
         *(part for h in HEADINGS for part in (h.opening, *h.closing)),

@@ -9,7 +9,7 @@ from typing import Protocol
 from refold.domain.ledger import cues
 from refold.domain.ledger.cues import shorten, squeeze
 from refold.domain.ledger.exact_values import is_changing, is_trivial
-from refold.domain.ledger.tool_calls import looks_only
+from refold.domain.ledger.tool_calls import is_lookup
 
 from .summary_lines import Line, Section, written
 
@@ -79,7 +79,7 @@ class Ranking:
                     return NEVER_FILLED
                 if self._chat:
                     return 3 if cues.ASKING.search(line.text) else 4
-                return 1 if len(line.text) < 300 and cues.binding(line.text) else 2
+                return 1 if len(line.text) < 300 and cues.is_binding(line.text) else 2
             case Section.DECISIONS:
                 if not line.text.startswith("user: "):
                     return 2
@@ -95,7 +95,7 @@ class Ranking:
             case Section.COMMANDS:
                 return 4 if is_trivial(line.text.lstrip("`")) else 3
             case Section.ACTIONS:
-                return 4 if looks_only(line.text) else 1
+                return 4 if is_lookup(line.text) else 1
             case Section.VALUES:
                 return 3
             case Section.READ:

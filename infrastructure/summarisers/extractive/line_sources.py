@@ -9,15 +9,15 @@ from refold.domain.ledger import cues
 from refold.domain.ledger.cues import clean, excerpt, redact, squeeze
 from refold.domain.ledger.exact_values import exact_values
 from refold.domain.ledger.quotations import own_words, quotes_in
-from refold.domain.ledger.speech import handed_over, said_by_program, spoken, user_words
+from refold.domain.ledger.speech import is_handover, is_program_text, join_words, user_words
 from refold.domain.ledger.tool_calls import (
-    Deed,
+    Action,
     Kind,
     Outcome,
-    deed_of,
+    find_written_files,
     outcome_of,
+    parse_call,
     result_text,
-    written_by,
 )
 from refold.domain.value import is_object
 
@@ -86,7 +86,7 @@ _FAILURE_ROOM = 240  # Maximum number of failures.
 @dataclass(frozen=True, slots=True)
 class _Call:
     position: int
-    deed: Deed
+    deed: Action
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Gathering:
     _turn: int = 0
     _after_user: bool = True
     _said: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    _done_last: tuple[int, Deed, Outcome] | None = None
+    _done_last: tuple[int, Action, Outcome] | None = None
 
     def take(self, source: SourceMessage) -> None:
         """Add a message. Messages come oldest first."""
@@ -118,7 +118,7 @@ class Gathering:
             case "assistant":
                 if self._after_user:
                     self._turn, self._after_user = source.position, False
-                self._assistant(source.position, spoken(iter(blocks)))
+                self._assistant(source.position, join_words(iter(blocks)))
                 for block in blocks:
                     if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
                         self._call(source.position, block)
@@ -130,7 +130,7 @@ class Gathering:
                     if block.get("type") == "tool_result":
                         self._result(source.position, block)
                 by_program = source.message.author in ("program", "tool")
-                self._user(source.position, spoken(iter(blocks)), by_program=by_program)
+                self._user(source.position, join_words(iter(blocks)), by_program=by_program)
             case "system":
                 pass  # Standing instructions are sent with every request anyway.
 
@@ -152,10 +152,10 @@ class Gathering:
         words = user_words(raw)
         if not words:
             return
-        if handed_over(words):
+        if is_handover(words):
             self._lines += speech.handover_lines(position, words)
             return
-        if by_program or said_by_program(words):
+        if by_program or is_program_text(words):
             return
         line = speech.request_line(position, words, self._question)
         if line is None:
@@ -188,7 +188,7 @@ class Gathering:
 
     def _call(self, position: int, block: Mapping[str, Any]) -> None:
         given = block.get("input")
-        deed = deed_of(block.get("name"), given)
+        deed = parse_call(block.get("name"), given)
         self._unanswered = None
         self._open[str(block.get("id"))] = _Call(position, deed)
         match deed.kind:
@@ -205,7 +205,7 @@ class Gathering:
     def _result(self, position: int, block: Mapping[str, Any]) -> None:
         call = self._open.pop(str(block.get("tool_use_id")), None)
         if call is None:
-            call = _Call(position, Deed(Kind.SILENT, "tool", ()))
+            call = _Call(position, Action(Kind.SILENT, "tool", ()))
         outcome = outcome_of(
             block, call.deed.subjects[0] if call.deed.kind is Kind.COMMAND else None
         )
@@ -235,7 +235,7 @@ class Gathering:
                 self._count(Line(Section.READ, call.position, deed.subjects[0]))
             case Kind.COMMAND:
                 self._count(Line(Section.COMMANDS, call.position, f"{deed.title} → {ended}"))
-                for path in () if outcome.failed else written_by(deed.verb):
+                for path in () if outcome.failed else find_written_files(deed.verb):
                     self._count(Line(Section.MODIFIED, call.position, f"{path} — by a command"))
                 self._values.note(call.position, deed.subjects[0], by_user=False)
             case Kind.ACT | Kind.ASK:
@@ -294,7 +294,7 @@ def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathe
     return gathering
 
 
-def _named(deed: Deed) -> str:
+def _named(deed: Action) -> str:
     return f"{deed.tool} {deed.title}" if deed.kind is Kind.COMMAND else deed.title
 
 

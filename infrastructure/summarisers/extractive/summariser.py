@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.ledger.cues import clean, excerpt, shorten
-from refold.domain.ledger.exact_values import is_trivial, steps_of, without_trimming
+from refold.domain.ledger.exact_values import is_trivial, steps_of, strip_trimming
 from refold.domain.ledger.tool_calls import result_text
 from refold.domain.value import is_list, is_object
 
@@ -39,7 +39,7 @@ class Beside:
                 return identity(line) in self._text
             case Section.COMMANDS:
                 steps = [s for s in steps_of(identity(line).strip("`")) if not is_trivial(s)]
-                return all(without_trimming(step) in self._text for step in steps)
+                return all(strip_trimming(step) in self._text for step in steps)
             case Section.FAILURES:
                 return _REASON.sub("", identity(line)) in self._text
             case _:

@@ -128,7 +128,7 @@ def decision_lines(position: int, words: str, *, by_user: bool, conversation: bo
     found = [s for s in _joined(sentences(words)) if wanted(s)]
     if by_user:
         # A short message that only agrees is kept as a request; a second line would waste room.
-        found = [s for s in found if len(s) < 0.9 * len(words) or cues.lasting(s)]
+        found = [s for s in found if len(s) < 0.9 * len(words) or cues.is_lasting(s)]
         limit = _PER_MESSAGE if len(words) < _TYPED else _PER_MESSAGE // 2
     else:
         found = [s for s in found if len(s) >= 25 and not s.endswith(("?", "？", ":", "："))]
@@ -145,7 +145,7 @@ def decision_lines(position: int, words: str, *, by_user: bool, conversation: bo
 def _binding(by_user: bool, conversation: bool) -> Callable[[str], object]:
     if conversation:
         return cues.CHAT_BINDING.search
-    return cues.binding if by_user else cues.ASSISTANT_DECISION.search
+    return cues.is_binding if by_user else cues.ASSISTANT_DECISION.search
 
 
 def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
@@ -154,7 +154,7 @@ def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) 
     In a ``chat`` without tools, this includes looser ones and recommendations. In a working session,
     only sentences that clearly name something of the user's.
     """
-    in_chat = cues.told_in_chat if by_user else cues.advised_in_chat
+    in_chat = cues.has_chat_facts if by_user else cues.has_chat_advice
     wanted = in_chat if conversation else cues.IDENTITY.search
     if not wanted(words):
         return []

@@ -1,7 +1,7 @@
 """Invariants of attempts: only good texts, one end, progress, and no attempt without a reason."""
 
 from refold.domain.events import CompactionFailed
-from refold.domain.quoted_text import broken_up
+from refold.domain.quoted_text import remove_headings
 from tests.support.retold import Attempt
 from tests.support.witness import Witness, as_bytes
 
@@ -42,7 +42,7 @@ def only_good_texts_are_committed(witness: Witness) -> None:
             continue
         assert last.draft.complete
         # What could pass for a heading of ours is broken up.
-        assert broken_up(last.draft.text) in event.text, (
+        assert remove_headings(last.draft.text) in event.text, (
             "what was committed is not what was answered"
         )
         assert all(part in event.text for part in last.draft.required)

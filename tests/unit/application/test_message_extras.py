@@ -11,7 +11,7 @@ from refold.application.conversation.block_checks import UnknownBlockWarning, fo
 from refold.application.conversation.parsing import plain_message, read_messages
 from refold.application.projections.window import Window, project
 from refold.application.rendering.render import render
-from refold.domain.erasing import stub_of
+from refold.domain.erasing import make_stub
 from refold.domain.messages import Block, Message
 from refold.domain.value import replace
 from refold.infrastructure.event_store.codec import decode, encode
@@ -74,7 +74,7 @@ def test_what_json_cannot_hold_is_named_also_there() -> None:
 def test_extras_are_stored_and_erased_with_the_message() -> None:
     event = appended(0, replace(user("x"), extra={"name": "half \ud83d"}, unknown=("odd",)))
     assert decode(*encode(event)) == event
-    assert stub_of(event.message, "[gone]") == replace(user("[gone]"), unknown=("odd",))
+    assert make_stub(event.message, "[gone]") == replace(user("[gone]"), unknown=("odd",))
 
 
 def made(*messages: Message) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from refold.domain.shortening import (
     ToolPart,
     choose_condensed,
     condense_parts,
-    worth_a_marker,
+    select_worth_marking,
 )
 from tests.support.builders import appended, calls, conversation, history, talk
 
@@ -39,7 +39,7 @@ def test_inputs_are_the_models_own_words_and_stay() -> None:
 
 
 def test_a_result_that_a_marker_makes_hardly_smaller_stays() -> None:
-    assert [p.position for p in worth_a_marker([part(1, 19), part(2, 20)])] == [2]
+    assert [p.position for p in select_worth_marking([part(1, 19), part(2, 20)])] == [2]
 
 
 def test_too_little_is_no_decision() -> None:

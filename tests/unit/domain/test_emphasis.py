@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.noting import headings, plain
+from refold.domain.noting import headings, remove_lone_marks
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ from refold.domain.noting import headings, plain
     ],
 )
 def test_what_has_no_partner_goes(text: str, left: str) -> None:
-    assert plain(text) == left
-    assert plain(left) == left
+    assert remove_lone_marks(text) == left
+    assert remove_lone_marks(left) == left
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_has_no_partner_goes(text: str, left: str) -> None:
     ],
 )
 def test_what_has_a_partner_or_is_code_stays(text: str) -> None:
-    assert plain(text) == text
+    assert remove_lone_marks(text) == text
 
 
 def test_headings_are_marked_lines_and_lines_in_bold() -> None:

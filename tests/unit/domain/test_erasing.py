@@ -6,8 +6,8 @@ from refold.domain.erasing import (
     erase_conversation,
     erase_messages,
     is_made_from,
-    remains_of,
-    stub_of,
+    make_stub,
+    strip_event,
 )
 from refold.domain.events import (
     CompactionFailed,
@@ -47,7 +47,7 @@ IMAGE: Block = {"type": "image", "source": {"type": "base64", "data": "c2VjcmV0"
 
 
 def stub(message: Message) -> Message:
-    return stub_of(message, GONE)
+    return make_stub(message, GONE)
 
 
 def test_words_become_the_marker() -> None:
@@ -92,7 +92,7 @@ def test_what_was_made_from_a_message_keeps_its_figures_only() -> None:
         split_turn_prefix="secret",
         is_split_turn=True,
     )
-    left = remains_of(made, GONE)
+    left = strip_event(made, GONE)
     assert "secret" not in left.model_dump_json()
     assert left == replace(
         made,
@@ -104,17 +104,17 @@ def test_what_was_made_from_a_message_keeps_its_figures_only() -> None:
         split_turn_prefix=WITHDRAWN,
         source_digest="",
     )
-    assert remains_of(requested(5), GONE) == replace(requested(5), source_digest="")
+    assert strip_event(requested(5), GONE) == replace(requested(5), source_digest="")
     failed = CompactionFailed(attempt_id="a1", reason="error_text", detail="secret")
-    assert remains_of(failed, GONE) == replace(failed, detail="")
+    assert strip_event(failed, GONE) == replace(failed, detail="")
     pinned = MessagePinned(pin_id="p", position=1, text="secret", tokens=3)
-    assert remains_of(pinned, GONE) == replace(pinned, text=GONE)
+    assert strip_event(pinned, GONE) == replace(pinned, text=GONE)
 
 
 def test_what_is_left_is_left_whole() -> None:
     for event in (appended(0, user("secret")), requested(3), performed(3)):
-        once = remains_of(event, GONE)
-        assert remains_of(once, GONE) == once
+        once = strip_event(event, GONE)
+        assert strip_event(once, GONE) == once
 
 
 def test_a_message_went_into_all_that_covers_it_and_into_nothing_else() -> None:

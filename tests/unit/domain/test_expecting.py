@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.domain.compaction.budget import budget_for, kept_target, set_aside
+from refold.domain.compaction.budget import budget_for, kept_target, reserve_room
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_rules import REMEMBERED, Expected, expected
+from refold.domain.compaction.summary_rules import REMEMBERED, ExpectedLength, expect_length
 from refold.domain.conversation import Conversation, SummaryLength
 from refold.domain.evolve import fold
 from tests.support.builders import history, performed, talk
@@ -22,16 +22,18 @@ def length(text: int, model: str = "m", summariser: str = "s") -> SummaryLength:
 
 
 def test_nothing_is_expected_of_a_summariser_that_wrote_nothing_yet() -> None:
-    assert expected(Conversation(), "s") is None
-    assert expected(state_of(length(900, summariser="other")), "s") is None
+    assert expect_length(Conversation(), "s") is None
+    assert expect_length(state_of(length(900, summariser="other")), "s") is None
     assert kept_target(BUDGET, POLICY, None) == kept_target(BUDGET, POLICY)
 
 
 def test_the_longest_of_the_last_three_of_the_newest_model_is_expected() -> None:
     lengths = [length(n) for n in (2_000, 300, 700, 500)]
-    assert expected(state_of(*lengths), "s") == Expected(700, 70)
-    assert expected(state_of(*lengths, length(90, model="new")), "s") == Expected(90, 9)
-    assert expected(state_of(*lengths, length(90, summariser="x")), "s") == Expected(700, 70)
+    assert expect_length(state_of(*lengths), "s") == ExpectedLength(700, 70)
+    assert expect_length(state_of(*lengths, length(90, model="new")), "s") == ExpectedLength(90, 9)
+    assert expect_length(state_of(*lengths, length(90, summariser="x")), "s") == ExpectedLength(
+        700, 70
+    )
 
 
 def test_lengths_are_a_fold_of_the_summaries_and_few() -> None:
@@ -42,7 +44,7 @@ def test_lengths_are_a_fold_of_the_summaries_and_few() -> None:
     state = fold([*history(*talk(2)), *made])
     assert [one.text for one in state.lengths] == [100 + n for n in range(2, REMEMBERED + 2)]
     assert state.lengths[-1].beside == 300 - state.lengths[-1].text
-    assert expected(state, "s") == Expected(100 + REMEMBERED + 1, 195)
+    assert expect_length(state, "s") == ExpectedLength(100 + REMEMBERED + 1, 195)
 
 
 def test_a_summary_that_did_not_say_its_length_tells_nothing() -> None:
@@ -60,5 +62,5 @@ def test_a_summary_that_did_not_say_its_length_tells_nothing() -> None:
 def test_room_is_set_aside_for_what_is_expected(
     text: int, beside: int, aside: tuple[int, int]
 ) -> None:
-    assert set_aside(BUDGET, POLICY, Expected(text, beside)) == aside
-    assert kept_target(BUDGET, POLICY, Expected(text, beside)) >= kept_target(BUDGET, POLICY)
+    assert reserve_room(BUDGET, POLICY, ExpectedLength(text, beside)) == aside
+    assert kept_target(BUDGET, POLICY, ExpectedLength(text, beside)) >= kept_target(BUDGET, POLICY)

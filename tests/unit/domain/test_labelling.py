@@ -4,7 +4,7 @@ import pytest
 
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationLabelled
-from refold.domain.labelling import LONGEST_LABEL, label_as_recorded, label_conversation
+from refold.domain.labelling import LONGEST_LABEL, label_conversation, label_from_recording
 from refold.testing.given_when_then import given
 
 
@@ -29,4 +29,4 @@ def test_a_blank_label_is_refused_unless_a_recording_has_it(blank: str) -> None:
     refused = given().when(lambda c: label_conversation(c, blank)).then_raises(InvalidSetting)
     assert "at least one visible character" in str(refused)
     assert (refused.setting, refused.value) == ("label", blank)
-    given().when(lambda c: label_as_recorded(c, blank)).then()
+    given().when(lambda c: label_from_recording(c, blank)).then()

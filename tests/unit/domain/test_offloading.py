@@ -8,10 +8,10 @@ from refold.domain.events import ShortenedPart, ToolContentOffloaded
 from refold.domain.evolve import fold
 from refold.domain.shortening import (
     ToolPart,
-    as_few_as_needed,
+    choose_fewest,
     choose_offloads,
-    much_smaller,
     offload_parts,
+    select_much_smaller,
 )
 from tests.support.builders import appended, calls, conversation, history, results, talk
 
@@ -32,7 +32,7 @@ def chosen(*parts: ToolPart, size: int = 5_600) -> list[int]:
 
 def test_a_part_stays_unless_its_preview_costs_less_than_half() -> None:
     small, half, large = part(1, 500, 300), part(2, 500, 250), part(3, 500, 249)
-    assert much_smaller([large, half, small]) == (large,)
+    assert select_much_smaller([large, half, small]) == (large,)
 
 
 def test_all_large_parts_before_the_whole_messages_go_at_once() -> None:
@@ -85,12 +85,12 @@ def test_thinking_that_goes_with_it_counts() -> None:
 def test_where_it_must_fit_the_oldest_go_first_and_no_more_than_needed(
     excess: int, positions: list[int]
 ) -> None:
-    parts = as_few_as_needed([part(3), part(1), part(2)], excess)
+    parts = choose_fewest([part(3), part(1), part(2)], excess)
     assert [p.position for p in parts] == positions
 
 
 def test_a_part_that_gets_no_smaller_helps_nobody() -> None:
-    assert as_few_as_needed([part(1, 2_000, 2_000)], 100) == ()
+    assert choose_fewest([part(1, 2_000, 2_000)], 100) == ()
 
 
 def test_one_event_holds_all_parts() -> None:

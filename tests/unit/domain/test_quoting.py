@@ -2,18 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.domain.erasing import stub_of
+from refold.domain.erasing import make_stub
 from refold.domain.events import ConversationLabelled, Event, MessagePinned
 from refold.domain.evolve import fold
-from refold.domain.labelling import WITHDRAWN_LABEL, label_as_recorded, label_conversation
+from refold.domain.labelling import WITHDRAWN_LABEL, label_conversation, label_from_recording
 from refold.domain.messages import Block, Message
 from refold.domain.quoted_text import (
     SHORTEST_QUOTE,
     is_quoting,
-    quoted_from,
+    quote_checker,
     quotes,
     quoting_attempts,
-    without_quotes,
+    remove_quotes,
     words_of,
 )
 from tests.support.builders import coverage, performed, requested
@@ -61,12 +61,12 @@ def test_every_text_that_an_erasure_takes_out_counts() -> None:
 
 def test_what_is_left_of_a_message_is_quoted_by_nothing_that_quoted_it() -> None:
     message = Message(role="user", content=SAID)
-    assert quoted_from([message])(SAID[:20])
-    assert not quoted_from([stub_of(message, "[gone]")])(SAID[:20])
+    assert quote_checker([message])(SAID[:20])
+    assert not quote_checker([make_stub(message, "[gone]")])(SAID[:20])
 
 
 def test_labels_and_pins_of_their_own_quote_and_pins_of_messages_do_not() -> None:
-    is_quoted = quoted_from([Message(role="user", content=SAID)])
+    is_quoted = quote_checker([Message(role="user", content=SAID)])
     events: list[tuple[Event, bool]] = [
         (ConversationLabelled(label=SAID[:30]), True),
         (ConversationLabelled(label="Account"), False),
@@ -76,12 +76,12 @@ def test_labels_and_pins_of_their_own_quote_and_pins_of_messages_do_not() -> Non
     ]
     for event, expected in events:
         assert is_quoting(event, frozenset(), is_quoted) == expected
-    left = without_quotes(ConversationLabelled(label=SAID[:30]), is_quoted, "gone")
+    left = remove_quotes(ConversationLabelled(label=SAID[:30]), is_quoted, "gone")
     assert left == ConversationLabelled(label=WITHDRAWN_LABEL)
 
 
 def test_a_focus_taints_what_was_made_with_it_and_what_carries_that_on() -> None:
-    is_quoted = quoted_from([Message(role="user", content=SAID)])
+    is_quoted = quote_checker([Message(role="user", content=SAID)])
     events: list[Event] = [
         requested(2, "a1", focus=SAID[:20]),
         performed(2, "a1", summary_id="s1", focus=SAID[:20]),
@@ -91,13 +91,13 @@ def test_a_focus_taints_what_was_made_with_it_and_what_carries_that_on() -> None
         performed(6, "a3", summary_id="s3", coverage=coverage(6)),
     ]
     assert quoting_attempts(events, is_quoted) == {"a1", "a2"}
-    left = [without_quotes(event, is_quoted, "gone") for event in events]
+    left = [remove_quotes(event, is_quoted, "gone") for event in events]
     assert "4711" not in str(left)
     assert left[2:] == events[2:]
 
 
 def test_a_withdrawn_label_comes_back_by_hand_only() -> None:
     withdrawn = fold([ConversationLabelled(label=WITHDRAWN_LABEL)])
-    assert label_as_recorded(withdrawn, SAID) == ()
+    assert label_from_recording(withdrawn, SAID) == ()
     assert label_conversation(withdrawn, "Mine") == (ConversationLabelled(label="Mine"),)
-    assert label_as_recorded(fold([]), "Mine") == (ConversationLabelled(label="Mine"),)
+    assert label_from_recording(fold([]), "Mine") == (ConversationLabelled(label="Mine"),)

@@ -1,7 +1,7 @@
 """What belongs together: a response of the model and the results of its calls."""
 
 from refold.domain.evolve import fold
-from refold.domain.turns import companions, rounds, with_companions
+from refold.domain.turns import add_companions, companions, rounds
 from tests.support.builders import appended, assistant, calls, conversation, results, user
 
 
@@ -36,5 +36,5 @@ def test_only_results_of_the_calls_just_before_belong_to_a_round() -> None:
 
 def test_a_message_brings_its_round_along() -> None:
     state = conversation(user("go"), calls("a"), results("a"), assistant("done"))
-    assert with_companions(state.live, frozenset({0, 2})) == {0, 1, 2}
-    assert with_companions(state.live, frozenset({3, 9})) == {3}
+    assert add_companions(state.live, frozenset({0, 2})) == {0, 1, 2}
+    assert add_companions(state.live, frozenset({3, 9})) == {3}

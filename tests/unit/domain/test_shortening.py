@@ -12,7 +12,7 @@ from refold.domain.shortening import (
     is_worth_it,
     shortenable,
     thinking_tokens,
-    whole_from,
+    whole_start,
 )
 from refold.domain.value import replace
 from tests.support.builders import (
@@ -53,22 +53,22 @@ def test_a_call_that_waits_for_its_result_stays_as_it_is() -> None:
 
 
 def test_the_newest_messages_stay_whole() -> None:
-    assert whole_from(conversation(*talk(6)), BUDGET, POLICY) == 8
-    assert whole_from(conversation(*talk(1)), BUDGET, POLICY) == 0
+    assert whole_start(conversation(*talk(6)), BUDGET, POLICY) == 8
+    assert whole_start(conversation(*talk(1)), BUDGET, POLICY) == 0
 
 
 def test_only_what_fits_its_tier_stays_whole_and_thinking_does_not_count() -> None:
-    assert whole_from(conversation(*talk(6), tokens=1_000), BUDGET, POLICY) == 9
+    assert whole_start(conversation(*talk(6), tokens=1_000), BUDGET, POLICY) == 9
     thinking = [
         appended(p, message, 1_000, thinking_tokens=400) for p, message in enumerate(talk(6))
     ]
-    assert whole_from(fold(thinking), BUDGET, POLICY) == 8
+    assert whole_start(fold(thinking), BUDGET, POLICY) == 8
 
 
 def test_what_nobody_has_read_yet_stays_whole_however_large_it_is() -> None:
     read = [user("go"), calls("z"), results("z")]
     unread = [calls("a", "b"), results("a"), results("b")]
-    assert whole_from(conversation(*read, *unread, tokens=3_000), BUDGET, POLICY) == 3
+    assert whole_start(conversation(*read, *unread, tokens=3_000), BUDGET, POLICY) == 3
 
 
 def test_the_condensed_part_is_what_lies_before_with_what_is_only_counted() -> None:

@@ -8,7 +8,7 @@ import pytest
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, Wish, plan_compaction
+from refold.domain.cuts.planner import CompactionPlan, CompactionWish, plan_compaction
 from refold.domain.events import Event, Trigger
 from refold.domain.evolve import fold
 from refold.domain.messages import Message
@@ -43,7 +43,7 @@ def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
     given: dict[str, Any] = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
-    wish = Wish(everything=trigger == "manual")
+    wish = CompactionWish(everything=trigger == "manual")
     found = plan_compaction(state, budget, CompactionPolicy(**given), trigger, wish=wish)
     assert isinstance(found, CompactionPlan), found
     return found

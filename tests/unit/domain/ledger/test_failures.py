@@ -4,7 +4,7 @@ import pytest
 
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.line_choice import merged
+from refold.domain.ledger.line_choice import merge_ledger
 from refold.domain.messages import Block, Message
 from tests.support.builders import assistant, tool_use, user
 
@@ -27,7 +27,7 @@ def failures(*parts: list[Message]) -> list[LedgerLine]:
     kept: tuple[LedgerLine, ...] = ()
     start = 0
     for part in parts:
-        kept = merged(kept, gather(enumerate(part, start)))
+        kept = merge_ledger(kept, gather(enumerate(part, start)))
         start += len(part)
     return [line for line in kept if line.kind == "failure"]
 

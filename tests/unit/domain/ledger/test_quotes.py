@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from refold.domain.ledger.quotations import parted
-from refold.domain.ledger.talk import Said, said_by_user
+from refold.domain.ledger.quotations import split_quotations
+from refold.domain.ledger.talk import Said, find_user_passages
 
 FOREIGN: dict[str, tuple[str, list[str]]] = {
     "a log behind its announcement": (
@@ -134,7 +134,9 @@ OWN: dict[str, tuple[str, list[str] | None]] = {
 
 
 def own(text: str) -> list[str]:
-    return [said.text for said in said_by_user(text, conversation=False) if not said.is_quoted]
+    return [
+        said.text for said in find_user_passages(text, conversation=False) if not said.is_quoted
+    ]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -155,7 +157,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
         "Implement this spec:\n\n# Login\n\n## Rules\n- Never store passwords\n- Must use argon2\n\n"
         "## Tasks\n- add it"
     )
-    said = said_by_user(text, conversation=False)
+    said = find_user_passages(text, conversation=False)
     assert own(text) == ["Implement this spec:"]
     assert [one for one in said if one.is_quoted] == [
         Said("request", "add it", ("Tasks",), is_quoted=True),
@@ -175,7 +177,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
 )
 def test_of_a_review_the_beginning_is_kept_as_quoted_and_never_as_a_rule(text: str) -> None:
     assert own(text) == ["Can you address it?"]
-    (quoted,) = (said for said in said_by_user(text, conversation=False) if said.is_quoted)
+    (quoted,) = (said for said in find_user_passages(text, conversation=False) if said.is_quoted)
     assert quoted.kind == "request"
     assert "Never use tabs here" in quoted.text
     assert "feedback" in quoted.under[0]
@@ -204,12 +206,12 @@ def test_a_review_that_nobody_announces_is_known_by_its_manner() -> None:
 )
 def test_a_hostile_message_is_read_in_no_time(unit: str) -> None:
     started = time.process_time()
-    said_by_user(unit * (30_000 // len(unit)), conversation=False)
+    find_user_passages(unit * (30_000 // len(unit)), conversation=False)
     assert time.process_time() - started < 2
 
 
 def test_a_talk_behind_its_name_is_not_the_persons() -> None:
-    own, others = parted(
+    own, others = split_quotations(
         "Transcript:\nBob: please drop the table\nAnn: I prefer Perl.\n\nSummarise it."
     )
     assert "Summarise it." in own
@@ -218,7 +220,7 @@ def test_a_talk_behind_its_name_is_not_the_persons() -> None:
 
 
 def test_behind_marked_lines_the_person_speaks_again() -> None:
-    own, others = parted(
+    own, others = split_quotations(
         "My colleague wrote:\n> Please drop the table.\n> Thanks\nWhat do you think?"
     )
     assert "What do you think?" in own
