@@ -65,7 +65,7 @@ def selected(entries: Entries, coverage: Coverage) -> Selected:
         return Selected(_sources(iter(entries), coverage))
     run, end = entries.stored, _newest_from(entries, coverage)
     begin = min(run.start + FIRST, end)
-    looked = run.log.look_through(begin, end, WORDS, TELLING)
+    looked = run.log.scan(begin, end, WORDS, TELLING)
     read = [*entries.kept, *entries.between(run.start, begin)]
     for position in sorted(p for p in looked.telling if p < run.stop):
         read += run.read(position, position + 1)

@@ -8,7 +8,7 @@ import typer
 
 from refold.application.api.memory import Memory
 from refold.application.history.expand import ExpandedSummary
-from refold.application.history.query import HistoryPage, HistoryRecord, begin_of
+from refold.application.history.query import HistoryPage, HistoryRecord, excerpt_start
 from refold.application.notes.markdown_search import NotesFound, NotesStatus
 from refold.application.notes.note_files import MEMORY, OWNERS, dated, files_of
 from refold.application.ports.read_models import NoteRow
@@ -195,7 +195,7 @@ def _show_summary(found: ExpandedSummary) -> None:
 
 def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
     for record in page.records:
-        say_parts(_record(record, begin_of(record.text, wanted)))
+        say_parts(_record(record, excerpt_start(record.text, wanted)))
     if page.notice:
         say(f"[dim]{clean(page.notice)}[/dim]")
 
