@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import read_thread_id
-from refold.application.erasure.erasing_plan import erased_message, renoted
-from refold.application.erasure.lineage import read
-from refold.application.erasure.rebuilt_summary import remade
+from refold.application.erasure.erasing_plan import erased_message, rebuild_notes
+from refold.application.erasure.lineage import read_events
+from refold.application.erasure.rebuilt_summary import rebuild_summary
 from refold.application.errors import LogDamaged
 from refold.application.rendering.render import memories_size, memories_text
 from refold.application.runtime.core import Core
@@ -73,7 +73,7 @@ def _quotations(
     version, newest = then.state.version, core.log.load(then.thread_id).state.version
     rewritten = {
         one.version: one
-        for logged in read(core, then.thread_id, version + 1, newest)
+        for logged in read_events(core, then.thread_id, version + 1, newest)
         if isinstance(logged.event, MemoriesChosen)
         for one in logged.event.rewritten
         if one.version <= version
@@ -89,7 +89,7 @@ def _summary(
     summary = then.window.summary
     if summary is None or summary.text != WITHDRAWN:
         return ()
-    return remade(core, then, gone, into).events
+    return rebuild_summary(core, then, gone, into).events
 
 
 def _notes(
@@ -102,14 +102,14 @@ def _notes(
         for logged in core.log.read(then.thread_id, version, version)
         if isinstance(logged.event, NotesFlushed)
     }
-    return renoted(core, then.thread_id, withdrawn, gone, then.state.version).events
+    return rebuild_notes(core, then.thread_id, withdrawn, gone, then.state.version).events
 
 
 def _find_later_erasures(core: Core, then: LoadedConversation) -> _LaterErasures:
     version, newest = then.state.version, core.log.load(then.thread_id).state.version
     messages: dict[int, MessageErased] = {}
     rewritten: dict[int, tuple[Rewritten, int]] = {}
-    for logged in read(core, then.thread_id, version + 1, newest):
+    for logged in read_events(core, then.thread_id, version + 1, newest):
         event = logged.event
         if not isinstance(event, MessageErased):
             continue
@@ -145,7 +145,7 @@ def _assign_rewrites(
 
 
 def _find_erasure(core: Core, then: LoadedConversation) -> MessageErased | None:
-    events = (logged.event for logged in read(core, then.thread_id, 1, then.state.version))
+    events = (logged.event for logged in read_events(core, then.thread_id, 1, then.state.version))
     return next((event for event in events if isinstance(event, MessageErased)), None)
 
 

@@ -82,7 +82,7 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: RecordSelection)
     visibility, count = ContextVisibility(loaded), core.counter.count_text
     records: list[HistoryRecord] = []
     spent = 0
-    for row, logged in _rows(core, loaded.thread_id, wanted):
+    for row, logged in _matching_rows(core, loaded.thread_id, wanted):
         if len(records) == wanted.limit:
             return RecordPage(tuple(records), row.position, spent)
         event = logged.event
@@ -110,7 +110,7 @@ def message_rows(core: Core, thread_id: str, positions: Sequence[int]) -> Iterat
             yield from core.views.messages(thread_id, first, last + 1)
 
 
-def _rows(
+def _matching_rows(
     core: Core, thread_id: str, wanted: RecordSelection
 ) -> Iterator[tuple[MessageRow, LoggedEvent]]:
     """Yield the matching rows, each with its current event in the log."""

@@ -12,7 +12,7 @@ from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.projections.message_list import readable
 from refold.application.projections.window import SAID, Preview, PreviewKey
-from refold.application.rendering.request_blocks import shortened
+from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.messages import Block, Message
 from refold.domain.text_cuts import fitting_length
@@ -300,7 +300,7 @@ class ContextVisibility:
 
         def shown(index: int, block: Block) -> Block:
             preview = previews.get(_key(entry.position, index, block))
-            return block if preview is None else shortened(block, preview, address)
+            return block if preview is None else shorten_block(block, preview, address)
 
         blocks = (shown(index, block) for index, block in enumerate(entry.message.blocks()))
         return replace(entry.message, content=tuple(blocks))

@@ -10,7 +10,7 @@ from refold.application.api.memory import Memory
 from refold.application.history.expand import ExpandedSummary
 from refold.application.history.query import HistoryPage, HistoryRecord, excerpt_start
 from refold.application.notes.markdown_search import NotesFound, NotesStatus
-from refold.application.notes.note_files import MEMORY, OWNERS, dated, files_of
+from refold.application.notes.note_files import MEMORY, OWNERS, files_of, localise_times
 from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
@@ -274,7 +274,9 @@ def notes(
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
         written = folder is None or memory.write_notes()
         files = (
-            tuple(files_of(dated(memory.notes(), zone), memory.conversations())) if folder else ()
+            tuple(files_of(localise_times(memory.notes(), zone), memory.conversations()))
+            if folder
+            else ()
         )
     if not written:
         raise OSError(None, "the files of notes cannot be written", str(folder))
