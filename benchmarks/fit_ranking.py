@@ -25,7 +25,7 @@ from recall_sets import FITTED, TESTED, Asked, Talk
 import refold
 from refold.application.ports.recall_index import Filters
 from refold.application.recall.question import ask
-from refold.application.recall.ranking import Features, Said, every_passage, features_of
+from refold.application.recall.ranking import Features, Matches, all_passages, features_of
 
 CANDIDATES = 50
 PENALTY = 0.02
@@ -96,11 +96,11 @@ def _example(memory: refold.Memory, talk: Talk, asked: Asked) -> Iterator[Exampl
         nearest = parts.vectors.nearest(model, vector, filters, CANDIDATES)
         near = [one.number for one in nearest]
     found = parts.index.find(question.tokens, filters, limit=CANDIDATES, also=near)
-    passages = every_passage(found)
+    passages = all_passages(found)
     if parts.embedder is not None and parts.vectors is not None:
         cosines = parts.vectors.cosines(model, vector, passages)
     if passages:
-        rows = features_of(question, Said(question, found, passages), cosines)
+        rows = features_of(question, Matches(question, found, passages), cosines)
         yield Example(np.array(rows).T, tuple(passage.position for passage in passages), asked)
 
 

@@ -16,7 +16,7 @@ from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.application.projections.thread_views import ThreadViews
-from refold.application.recall.thread_recall import RecallParts, by_thread
+from refold.application.recall.thread_recall import RecallParts, address_by_thread
 from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
@@ -155,7 +155,7 @@ def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
     stem_with(SNOWBALL)
     backend = options.get("search_backend")
     hands_over = backend is None or isinstance(backend, str)
-    return by_thread(stores.recall, log, hands_over=hands_over)
+    return address_by_thread(stores.recall, log, hands_over=hands_over)
 
 
 class _Stores(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from refold.application.history.query import HistoryRecord
 from refold.application.projections.fates import Fate
 from refold.application.recall.recall_query import LEAST_TOKENS
-from refold.application.rendering.render import fenced
+from refold.application.rendering.render import fence
 from refold.domain.text_cuts import beginning
 
 from .arguments import READ_OFFLOADED
@@ -25,8 +25,8 @@ _UNSEEN = re.compile(
 
 
 def quoted(text: str) -> str:
-    """Return a record text between fences, or a remark that there is none."""
-    return fenced(well_formed(text)) if text.strip() else EMPTY
+    """A text of the record between fences, or that there is none."""
+    return fence(well_formed(text)) if text.strip() else EMPTY
 
 
 def well_formed(text: str) -> str:

@@ -1,7 +1,7 @@
 """The tool ``recall_memory``, which searches the whole record."""
 
 from refold.application.recall.hits import Neighbour, Recalled, RecallHit
-from refold.application.recall.recall_query import LEAST_TOKENS, inquire
+from refold.application.recall.recall_query import LEAST_TOKENS, parse_query
 from refold.application.recall.search import recall, search
 
 from .answers import (
@@ -58,7 +58,7 @@ def _thread(reach: Reach, arguments: RecallArguments) -> str | None:
 
 def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Recalled:
     hits = min(arguments.limit, max(1, reach.room // 500))
-    inquiry = inquire(
+    parsed = parse_query(
         arguments.query,
         topic=arguments.topic.strip() or None,
         thread_id=thread,
@@ -74,8 +74,8 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
         max_tokens=max(LEAST_TOKENS, reach.room - FRAME * (1 + hits)),
     )
     if thread is not None and thread == reach.home:
-        return recall(reach.core, thread, inquiry)
-    return search(reach.core, inquiry, reach.scope.visible())
+        return recall(reach.core, thread, parsed)
+    return search(reach.core, parsed, reach.scope.visible())
 
 
 class _Told:

@@ -23,7 +23,7 @@ from refold.application.history.query import HistoryPage, HistoryQuery, query_hi
 from refold.application.ports.read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from refold.application.recall.hits import Recalled
 from refold.application.recall.recall_query import RecallOptions
-from refold.application.recall.search import inquiry_of, recall
+from refold.application.recall.search import query_with_defaults, recall
 from refold.application.rendering.request_parts import RequestPart, request_parts
 from refold.application.runtime.core import Core
 from refold.domain.value import replace
@@ -142,8 +142,8 @@ class ConversationHistory:
             InvalidSetting: an option is invalid; the message says what is allowed.
             ConversationGone: the whole conversation was erased.
         """
-        inquiry = inquiry_of(self._core, query, how, self.thread_id)
-        return recall(self._core, self.thread_id, inquiry)
+        parsed = query_with_defaults(self._core, query, how, self.thread_id)
+        return recall(self._core, self.thread_id, parsed)
 
     def query(
         self,

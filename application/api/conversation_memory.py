@@ -15,7 +15,7 @@ from refold.application.conversation.turn_lock import USUAL_WAIT, ConversationTu
 from refold.application.erasure.erasing import Where, erase
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.history.fork import fork
-from refold.application.history.moments import At, one_moment
+from refold.application.history.moments import At, choose_moment
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.foreign_code import is_given_up
@@ -139,7 +139,7 @@ class ConversationMemory(ConversationHistory):
     ) -> Context | None:
         """Return the context for ``context``, or None if a compaction must run first."""
         core = self._core
-        moment = one_moment(core, self.thread_id, at, position)
+        moment = choose_moment(core, self.thread_id, at, position)
         if moment is not None:
             return context_at(core, self.thread_id, extras, moment)
         ready = self._background.ready_context(self.thread_id, extras)
@@ -248,7 +248,7 @@ class ConversationMemory(ConversationHistory):
             ConversationGone: this conversation was erased.
         """
         core = self._core
-        moment = one_moment(core, self.thread_id, at, position)
+        moment = choose_moment(core, self.thread_id, at, position)
         forked = self._runner.finish(fork, core, self.thread_id, moment, thread_id)
         return ConversationMemory(core, forked, self._runner, self._background)
 

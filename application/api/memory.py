@@ -42,7 +42,7 @@ from refold.application.ports.read_models import ConversationRow, NoteRow
 from refold.application.recall.embedding import EmbeddingProgress
 from refold.application.recall.hits import Recalled, RecallMode
 from refold.application.recall.recall_query import RecallOptions
-from refold.application.recall.search import inquiry_of, search
+from refold.application.recall.search import query_with_defaults, search
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
@@ -169,8 +169,8 @@ class Memory(MemoryLists):
             InvalidSetting: an option is invalid; the message says what is allowed.
             InvalidOwner: the owner is blank or invalid.
         """
-        inquiry, owner = inquiry_of(self._core, query, how), read_owner(owner)
-        return search(self._core, inquiry, self._scope(inquiry.scope, owner).visible())
+        parsed, owner = query_with_defaults(self._core, query, how), read_owner(owner)
+        return search(self._core, parsed, self._scope(parsed.scope, owner).visible())
 
     def _scope(self, scope: Scope | None, owner: str | None) -> OwnerScope:
         """Return the scope of a caller that belongs to no conversation.

@@ -16,9 +16,9 @@ from refold.application.runtime.foreign_code import Contained, described
 from refold.application.runtime.observers import followed, tell_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.application.summaries.refocusing import refocused
-from refold.application.summaries.summariser_calls import Asking, Rehearsal, rehearsed
-from refold.application.summaries.summary import Source, source_of, summarised
+from refold.application.summaries.refocusing import plan_refocus
+from refold.application.summaries.summariser_calls import Rehearsal, SummariserCalls, rehearse
+from refold.application.summaries.summary import Source, source_of, write_summary
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.compacting import (
     ABANDONED,
@@ -136,9 +136,9 @@ class Turn:
 
 
 def overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
-    """Return the reason to do nothing if another caller has made the summary that was due, or None."""
-    state, beside = before.loaded.state, before.size - before.loaded.state.tokens
-    if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
+    """Say why nothing is to be done, where somebody else made the summary that was due after ``before``."""
+    state, take_during = before.loaded.state, before.size - before.loaded.state.tokens
+    if now.summary == state.summary or now.tokens + take_during >= before.budget.trigger:
         return None
     return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
 
@@ -175,7 +175,7 @@ class CompactionAttempt:
         self._force = force
         self._wish, self._idle = wish, idle
         self._began = core.clock()
-        self._asking = Asking(summariser, core.settings.policy)
+        self._asking = SummariserCalls(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
@@ -206,7 +206,7 @@ class CompactionAttempt:
             self._end.leave()
 
     async def _run(self) -> CompactionResult:
-        self._rehearsed = await rehearsed(self._summariser, self._rehearsal)
+        self._rehearsed = await rehearse(self._summariser, self._rehearsal)
         try:
             plan = await to_the_end(self._request)
         except CompactionInFlight as error:
@@ -232,7 +232,9 @@ class CompactionAttempt:
             self._before = loaded.present()
             self._plan = plan = self._idle(loaded.state) or self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
-                again = refocused(self._core, loaded, self._budget, self._focus, force=self._force)
+                again = plan_refocus(
+                    self._core, loaded, self._budget, self._focus, force=self._force
+                )
                 if again is None:
                     return settle_left_behind(self._core, loaded)
                 self._plan, self._source = plan, _ = again
@@ -295,20 +297,22 @@ class CompactionAttempt:
         source = await to_the_end(
             source_of, self._core, loaded, plan, self._focus, self._summariser
         )
-        asking = Asking(self._summariser, self._core.settings.policy)
+        asking = SummariserCalls(self._summariser, self._core.settings.policy)
         return Rehearsal(
             len(source.messages) + source.skimmed,
-            lambda: summarised(
+            lambda: write_summary(
                 self._core, loaded, source, plan, self._budget, self._summariser, asking
             ),
         )
 
     async def _summarised(self, plan: CompactionPlan) -> Summary:
         notes = NoteTaking(self._core, self._thread_id, self._summariser)
-        return await notes.beside(self._before, plan.coverage.stop, lambda: self._summary(plan))
+        return await notes.take_during(
+            self._before, plan.coverage.stop, lambda: self._summary(plan)
+        )
 
     async def _summary(self, plan: CompactionPlan) -> Summary:
-        return await summarised(
+        return await write_summary(
             self._core,
             self._before,
             self._source,

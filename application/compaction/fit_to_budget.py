@@ -9,7 +9,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.notes.note_taking import notes_are_due, take_notes_if_due
 from refold.application.ports.summariser import Summariser
-from refold.application.recall.owner_memories import choose_anew, give_up
+from refold.application.recall.owner_memories import drop_memories, update_memories
 from refold.application.runtime.core import Core
 from refold.application.runtime.observers import Telling, tell_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
@@ -145,7 +145,7 @@ class Settling:
         if is_in_reach and await _is_due_now(core, now):
             done = done.plus(await self._take_rungs(now, results, telling))
         if done.decisions or _is_performed(results):
-            await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
+            await to_the_end(update_memories, core, thread_id, budget, below=before.size)
         now = await to_the_end(measured, core, thread_id, before.plain)
         self.version = now.loaded.state.version
         told = told_results(core, before, now, done, results, self._trigger)
@@ -158,9 +158,8 @@ class Settling:
         """Take one rung after the other, the last ones only if the request needs them."""
         core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
         if before.size > budget.limit:
-            # Memories are the least important content; they are looked up again later if there is
-            # room.
-            done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
+            # The least that can be missed; they are looked up again later, if there is room for any.
+            done = Shortened(decisions=await to_the_end(drop_memories, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await to_the_end(climb, core, thread_id, budget))
         if not done.enough or await to_the_end(_is_long, core, before.loaded, before.budget):

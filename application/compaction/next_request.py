@@ -8,10 +8,10 @@ from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import TokenCountError
 from refold.application.frames.sent_request import as_sent
-from refold.application.history.moments import At, loaded_at
+from refold.application.history.moments import At, load_at
 from refold.application.notes.note_taking import notes_are_due
 from refold.application.ports.summariser import RequestCounter
-from refold.application.recall.owner_memories import choose_at_first, wants_first_choice
+from refold.application.recall.owner_memories import choose_first_memories, wants_first_choice
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras
@@ -68,8 +68,8 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
     if wants_first_choice(core, stored.state):
-        choose_at_first(core, thread_id, budget)
-        # A concurrent request may have recorded its choice first: use the recorded one.
+        choose_first_memories(core, thread_id, budget)
+        # A simultaneous request may have recorded its choice first: this one shows the same.
         stored = core.log.load(thread_id).present()
     loaded = core.asked.framed(stored)
     context = _present(core, loaded, budget, extras).showing(stored.state.version)
@@ -180,7 +180,7 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
         InvalidSetting: there is no such version, or the time has no time zone.
         ConversationGone: the conversation was erased.
     """
-    return context_of(core, loaded_at(core, thread_id, at), extras)
+    return context_of(core, load_at(core, thread_id, at), extras)
 
 
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:

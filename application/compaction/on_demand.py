@@ -8,7 +8,7 @@ from refold.application.api.blocking import to_the_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.frames.sent_request import as_carried
-from refold.application.recall.owner_memories import choose_anew
+from refold.application.recall.owner_memories import update_memories
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import Telling, tell_compaction
 from refold.application.summaries.leaves import chosen_stage
@@ -55,7 +55,7 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
             core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
         )
     result = outcome_of(core, budget, was, now, "reverted")
-    if choose_anew(core, thread_id, budget):
+    if update_memories(core, thread_id, budget):
         now = core.log.load(thread_id)
     result = sized(core, budget, was, now, result)
     tell_compaction(core, result)
@@ -109,7 +109,7 @@ async def compact_on_demand(
         budget, below = core.budget(extras), result.tokens_before
         done = await to_the_end(take_all_rungs, core, thread_id, budget)
         if result.outcome == "performed" or done.decisions:
-            await to_the_end(choose_anew, core, thread_id, budget, below=below)
+            await to_the_end(update_memories, core, thread_id, budget, below=below)
         now = await to_the_end(core.log.load, thread_id)
         result = await to_the_end(sized, core, budget, was, now, result)
         if done.decisions:

@@ -7,7 +7,7 @@ from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.entries import Entry, held_entries
 from refold.application.projections.window import Preview
-from refold.application.rendering.request_blocks import shortened
+from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.core import Core
 from refold.domain.events import SaidPart, ShortenedPart
 from refold.domain.messages import THINKING, Block, Message, text_of
@@ -80,9 +80,9 @@ def tool_parts(
             shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
             if _is_as_short(shown, preview):
                 continue
-            now = size(shortened(block, shown, address) if shown else block)
+            now = size(shorten_block(block, shown, address) if shown else block)
             is_left_out = preview.method == "left-out"
-            then = 0 if is_left_out else size(shortened(block, preview, address))
+            then = 0 if is_left_out else size(shorten_block(block, preview, address))
             blind = block.get("type") != "tool_use" and not text_of(block)
             found.append(ToolPart(entry.position, *name, now, then, blind))
     return found
@@ -134,7 +134,7 @@ class _Shown(NamedTuple):
         if preview is None:
             return block
         is_left_out = preview.method == "left-out"
-        return None if is_left_out else shortened(block, preview, self.address)
+        return None if is_left_out else shorten_block(block, preview, self.address)
 
 
 def _decided_in(

@@ -19,17 +19,17 @@ from .erasing_plan import (
     Choices,
     Done,
     ErasurePlan,
+    NotesRebuild,
     Quotations,
-    Renoted,
-    erasable,
+    find_erasable,
     is_known,
     messages_of_owner,
-    renoted,
-    withdrawal,
+    rebuild_notes,
+    withdraw_choices,
 )
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
-from .rebuilt_summary import Remade, remade
+from .rebuilt_summary import SummaryRebuild, rebuild_summary
 
 Where = int | str | Sequence[int | str]
 
@@ -48,7 +48,9 @@ def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> Erasure
     """
     positions = _positions(core, thread_id, where)
     erasing = _Erasing(core, reason)
-    reached = erasing.begin(lambda load: _family(core, erasing, load(thread_id), positions))
+    reached = erasing.begin(
+        lambda load: _positions_in_copies(core, erasing, load(thread_id), positions)
+    )
     done = erasing.finish()
     erased = tuple(m.position for m in done[thread_id].messages) if thread_id in done else ()
     return replace(
@@ -73,7 +75,7 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
     core.unwritten.forget(thread_id)
     erasing = _Erasing(core, reason, whole=thread_id)
-    reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
+    reached = erasing.begin(lambda load: _positions_in_forks(core, load(thread_id)))
     noted = [thread_id] if state.notes_at is not None else []
     return replace(
         _report(core, erasing.finish().values(), noted),
@@ -101,10 +103,10 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
         ConversationGone: the whole conversation was erased.
     """
     if where is None:
-        return tuple(sorted(_forked(core, core.log.load(thread_id).present())))
+        return tuple(sorted(_positions_in_forks(core, core.log.load(thread_id).present())))
     positions = _positions(core, thread_id, where)
     loaded = core.log.load(thread_id)
-    reached = _family(core, _Erasing(core, ""), loaded, positions)
+    reached = _positions_in_copies(core, _Erasing(core, ""), loaded, positions)
     return tuple(sorted(reached.keys() - {thread_id}))
 
 
@@ -165,18 +167,18 @@ def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
     return positions
 
 
-def _family(
+def _positions_in_copies(
     core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
 ) -> Positions:
     """Return the messages in every conversation that has them, this one first."""
-    known = erasing.traced(loaded, positions)
+    known = erasing.trace_messages(loaded, positions)
     versions = {p: logged.version for p, (logged, _) in known.messages.items()}
     others = copies(core, loaded.thread_id, versions)
     there = {t: others[t] for t in sorted(others) if not core.log.load(t).state.erased}
     return {loaded.thread_id: positions, **there}
 
 
-def _forked(core: Core, loaded: LoadedConversation) -> Positions:
+def _positions_in_forks(core: Core, loaded: LoadedConversation) -> Positions:
     """Return the messages of a conversation in its forks."""
     if loaded.state.erased:
         return {}
@@ -188,7 +190,7 @@ def _forked(core: Core, loaded: LoadedConversation) -> Positions:
     }
 
 
-def _withdrawn(known: Lineage) -> Mapping[int, NotesFlushed]:
+def _withdrawn_notes(known: Lineage) -> Mapping[int, NotesFlushed]:
     """Return the notes that were taken from newly erased messages, by version."""
     made = known.made_from(known.fresh)
     return {at: event for at, event in made if isinstance(event, NotesFlushed) and event.notes}
@@ -210,9 +212,9 @@ class _Erasing:
         self._reason = reason
         self._whole = whole
         """Thread id of the conversation to erase completely, or None."""
-        self._known: dict[str, Lineage] = {}
-        self._prepared: dict[str, Remade | None] = {}
-        self._noted: dict[str, tuple[frozenset[int], Renoted]] = {}
+        self._lineages: dict[str, Lineage] = {}
+        self._prepared: dict[str, SummaryRebuild | None] = {}
+        self._noted: dict[str, tuple[frozenset[int], NotesRebuild]] = {}
         """New notes of each conversation, with the positions that were erased when they were
         written.
         """
@@ -229,9 +231,9 @@ class _Erasing:
         found = reach(self._core.log.load)
         for thread_id, positions in found.items():
             loaded = self._core.log.load(thread_id)
-            known = self.traced(loaded, positions)
-            self._prepared[thread_id] = self._remade(loaded, known)
-            self._noted[thread_id] = known.erased, self._renoted(known)
+            known = self.trace_messages(loaded, positions)
+            self._prepared[thread_id] = self._rebuild_summary(loaded, known)
+            self._noted[thread_id] = known.erased, self._rebuild_notes(known)
         self._quotations.of(self._core.log.load, self._gone(self._core.log.load, found))
         return found
 
@@ -242,15 +244,15 @@ class _Erasing:
             self._core.last_requests.forget(thread_id)
         return self._done
 
-    def traced(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
+    def trace_messages(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
         """Return the stored events of a conversation that concern these messages."""
         thread_id = loaded.thread_id
-        known = self._known.get(thread_id)
+        known = self._lineages.get(thread_id)
         if known is None or known.positions != positions:
             own = self._owner is not None and loaded.state.owner == self._owner
             known = Lineage(thread_id, positions, takes_all=own)
         known = trace(self._core, loaded, known)
-        self._known[thread_id] = known
+        self._lineages[thread_id] = known
         return known
 
     def _decide(self, load: Loading) -> Mapping[str, Erasure]:
@@ -263,16 +265,16 @@ class _Erasing:
             now = load(thread_id)
             if now.state.erased:
                 continue
-            plan = self._plan(now, self.traced(now, positions), quoting.get(thread_id, {}))
+            plan = self._plan(now, self.trace_messages(now, positions), quoting.get(thread_id, {}))
             if plan.messages:
                 quoting.pop(thread_id, None)
                 self._done[thread_id] = plan.done()
                 erasures[thread_id] = plan.erasure()
         if self._whole is not None:
             quoting.pop(self._whole, None)
-            erasures.update(self._emptied(load(self._whole)))
+            erasures.update(self._erase_whole(load(self._whole)))
         for thread_id, choices in quoting.items():
-            erasures[thread_id], self._done[thread_id] = withdrawal(load(thread_id), choices)
+            erasures[thread_id], self._done[thread_id] = withdraw_choices(load(thread_id), choices)
         return erasures
 
     def _gone(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
@@ -282,29 +284,29 @@ class _Erasing:
         return {**reached, self._whole: range(load(self._whole).state.length)}
 
     def _plan(self, now: LoadedConversation, known: Lineage, quoting: Choices) -> ErasurePlan:
-        messages = erasable(self._core, now, known)
+        messages = find_erasable(self._core, now, known)
         prepared = self._prepared.get(now.thread_id)
         active = now.window.summary.summary_id if now.window.summary else None
         if messages and (prepared is None or prepared.replaces != active):
-            prepared = self._remade(now, known)
-        erased, noted = self._noted.get(now.thread_id, (None, Renoted()))
-        if erased != known.erased or noted.replaces != _ids(_withdrawn(known).values()):
-            noted = self._renoted(known)
+            prepared = self._rebuild_summary(now, known)
+        erased, noted = self._noted.get(now.thread_id, (None, NotesRebuild()))
+        if erased != known.erased or noted.replaces != _ids(_withdrawn_notes(known).values()):
+            noted = self._rebuild_notes(known)
         return ErasurePlan(now, known, messages, prepared, noted, self._reason, quoting)
 
-    def _remade(self, loaded: LoadedConversation, known: Lineage) -> Remade | None:
+    def _rebuild_summary(self, loaded: LoadedConversation, known: Lineage) -> SummaryRebuild | None:
         active = loaded.state.summary
         if active is None or all(v != active.version for v, _ in known.made_from(known.fresh)):
             return None
-        return remade(self._core, loaded, known.fresh)
+        return rebuild_summary(self._core, loaded, known.fresh)
 
-    def _renoted(self, known: Lineage) -> Renoted:
-        withdrawn, version = _withdrawn(known), known.version
+    def _rebuild_notes(self, known: Lineage) -> NotesRebuild:
+        withdrawn, version = _withdrawn_notes(known), known.version
         flushes = [(at, e) for at, e in known.decisions if isinstance(e, NotesFlushed)]
         kept = [note for at, flush in flushes if at not in withdrawn for note in flush.notes]
-        return renoted(self._core, known.thread_id, withdrawn, known.positions, version, kept)
+        return rebuild_notes(self._core, known.thread_id, withdrawn, known.positions, version, kept)
 
-    def _emptied(self, now: LoadedConversation) -> Mapping[str, Erasure]:
+    def _erase_whole(self, now: LoadedConversation) -> Mapping[str, Erasure]:
         events = erase_conversation(now.state, self._reason)
         if not events:
             return {}

@@ -38,13 +38,13 @@ from refold.domain.quoted_text import remove_quotes
 from refold.domain.value import Rewritten
 
 from .erasure_report import Place, RebuiltSummary, Removed
-from .lineage import Lineage, copies, read
-from .rebuilt_summary import Remade
+from .lineage import Lineage, copies, read_events
+from .rebuilt_summary import SummaryRebuild
 
 REASON = "erased"
 
 
-class Renoted(NamedTuple):
+class NotesRebuild(NamedTuple):
     """Notes that replace withdrawn ones."""
 
     replaces: frozenset[str] = frozenset()
@@ -52,14 +52,14 @@ class Renoted(NamedTuple):
     events: tuple[NotesFlushed, ...] = ()
 
 
-def renoted(
+def rebuild_notes(
     core: Core,
     thread_id: str,
     withdrawn: Mapping[int, NotesFlushed],
     gone: frozenset[int],
     version: int,
     known: Sequence[Note] = (),
-) -> Renoted:
+) -> NotesRebuild:
     """Return new notes for each withdrawn flush, with the original times.
 
     The notes are taken from the same messages except those that are ``gone``. ``version`` is that
@@ -68,7 +68,7 @@ def renoted(
     """
     replaces = frozenset(flush.flush_id for flush in withdrawn.values())
     if core.settings.notes.by == "off" or not withdrawn:
-        return Renoted(replaces)
+        return NotesRebuild(replaces)
     left = _left(core, thread_id, list(withdrawn.values()), gone, version)
     logged_at = {one.version: one.at for one in core.log.read_at(thread_id, withdrawn)}
     noted, events = list(known), list[NotesFlushed]()
@@ -76,11 +76,13 @@ def renoted(
         own = {p: m for p, m in left.items() if flush.start <= p < flush.stop}
         notes = fitting_notes(notes_by_code(own.items()), noted, frozenset(own))
         noted += notes
-        events.append(_anew(core, flush, notes, flush.taken_at or logged_at[at]))
-    return Renoted(replaces, tuple(events))
+        events.append(_new_flush(core, flush, notes, flush.taken_at or logged_at[at]))
+    return NotesRebuild(replaces, tuple(events))
 
 
-def _anew(core: Core, flush: NotesFlushed, notes: tuple[Note, ...], taken_at: str) -> NotesFlushed:
+def _new_flush(
+    core: Core, flush: NotesFlushed, notes: tuple[Note, ...], taken_at: str
+) -> NotesFlushed:
     return NotesFlushed(
         flush_id=core.new_id(),
         start=flush.start,
@@ -104,7 +106,9 @@ def _left(
     stop = max(flush.stop for flush in withdrawn)
     found: dict[int, Message] = {}
     # The version of a message is at least the number of messages up to it.
-    for logged in read(core, thread_id, 1 + min(flush.start for flush in withdrawn), version):
+    for logged in read_events(
+        core, thread_id, 1 + min(flush.start for flush in withdrawn), version
+    ):
         event = logged.event
         if not isinstance(event, MessageAppended):
             continue
@@ -123,7 +127,7 @@ class Done(NamedTuple):
     rebuilt: tuple[RebuiltSummary, ...] = ()
 
 
-class _Lost(NamedTuple):
+class _Loss(NamedTuple):
     """An event that loses content."""
 
     event: Event
@@ -139,69 +143,77 @@ class ErasurePlan:
     now: LoadedConversation
     known: Lineage
     messages: Sequence[ErasedMessage]
-    remade: Remade | None
-    renoted: Renoted
+    rebuilt_summary: SummaryRebuild | None
+    new_notes: NotesRebuild
     reason: str
     quoting: Mapping[int, MemoriesChosen] = field(default_factory=dict[int, MemoriesChosen])
     """Memory choices that quote erased messages of another conversation, by version."""
 
     def erasure(self) -> Erasure:
         """Return the erasure in the form that the log accepts."""
-        return Erasure({version: lost.left for version, lost in self._lost.items()}, self._events)
+        return Erasure({version: lost.left for version, lost in self._losses.items()}, self._events)
 
     def done(self) -> Done:
         """Return the erased content for the report."""
         thread_id, summary = self.now.thread_id, self.now.window.summary
         removed = tuple(
             Removed(thread_id=thread_id, place=place, version=version, count=count)
-            for version, lost in sorted(self._lost.items())
+            for version, lost in sorted(self._losses.items())
             for place, count in _places(lost.event, lost.left)
             if count
         )
         rebuilt: tuple[RebuiltSummary, ...] = ()
-        if self.remade is not None and summary is not None:
+        if self.rebuilt_summary is not None and summary is not None:
             made = RebuiltSummary(
                 thread_id=thread_id,
-                summary_id=self.remade.summary.summary_id,
-                replaces=self.remade.replaces,
+                summary_id=self.rebuilt_summary.summary.summary_id,
+                replaces=self.rebuilt_summary.replaces,
                 tokens_before=summary.tokens,
-                tokens_after=self.remade.summary.tokens,
+                tokens_after=self.rebuilt_summary.summary.tokens,
             )
             rebuilt = (made,)
         return Done(self.messages, removed, rebuilt)
 
     @cached_property
-    def _lost(self) -> Mapping[int, _Lost]:
+    def _losses(self) -> Mapping[int, _Loss]:
         """Events that lose content, by version."""
-        lost: dict[int, _Lost] = {}
+        lost: dict[int, _Loss] = {}
         for message in self.messages:
             position = frozenset((message.position,))
             marker = marker_of(self.now.thread_id, message.position)
             is_quoted = self.known.is_quoted(position)
             for version, event in self.known.made_from(position):
-                before = lost.get(version, _Lost(event, event, message.position))
+                before = lost.get(version, _Loss(event, event, message.position))
                 left = remove_quotes(strip_event(before.left, marker), is_quoted, WITHDRAWN)
                 # The message itself is marked as erased even if it contains only calls.
                 if left != before.left or isinstance(event, MessageAppended):
                     lost[version] = before._replace(left=left)
         for version, event in self.quoting.items():
             # Any erasure that is recorded here explains the change.
-            known = _Lost(event, strip_event(event, ""), self.messages[0].position)
+            known = _Loss(event, strip_event(event, ""), self.messages[0].position)
             lost.setdefault(version, known)
         return lost
 
     def _events(self, rewritten: Sequence[Rewritten]) -> Sequence[Event]:
         by_position: dict[int, list[Rewritten]] = {}
         for one in rewritten:
-            by_position.setdefault(self._lost[one.version].position, []).append(one)
-        remade = (*(self.remade.events if self.remade else ()), *self.renoted.events)
+            by_position.setdefault(self._losses[one.version].position, []).append(one)
+        rebuilt_summary = (
+            *(self.rebuilt_summary.events if self.rebuilt_summary else ()),
+            *self.new_notes.events,
+        )
         return erase_messages(
-            self.now.state, self.messages, by_position, remade, self.reason, self._withdrawn
+            self.now.state,
+            self.messages,
+            by_position,
+            rebuilt_summary,
+            self.reason,
+            self._withdrawn,
         )
 
     @property
     def _withdrawn(self) -> Withdrawn:
-        events = [lost.event for lost in self._lost.values()]
+        events = [lost.event for lost in self._losses.values()]
         labels = {event.label for event in events if isinstance(event, ConversationLabelled)}
         return Withdrawn(
             attempts=frozenset(e.attempt_id for e in events if isinstance(e, CompactionRequested)),
@@ -211,7 +223,7 @@ class ErasurePlan:
         )
 
 
-def erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
+def find_erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
     """Return the requested messages that were not erased before, as they will remain."""
     messages: list[ErasedMessage] = []
     for position in sorted(known.positions - known.erased):
@@ -371,7 +383,7 @@ class Quotations:
         return known.choices
 
 
-def withdrawal(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
+def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
     """Remove these choices from a conversation that loses nothing else, and record that."""
     remains = {version: strip_event(event, "") for version, event in choices.items()}
 

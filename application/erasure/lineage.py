@@ -178,7 +178,7 @@ def _up_to(version: int, positions: Iterable[int], versions: Mapping[int, int]) 
     return frozenset(p for p in positions if versions[p] <= version)
 
 
-def read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
+def read_events(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
     """Yield the events from version ``first`` to ``last``, reading some at a time."""
     for version in range(first, last + 1, AT_ONCE):
         yield from core.log.read(thread_id, version, min(version + AT_ONCE - 1, last))

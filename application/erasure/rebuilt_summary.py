@@ -11,11 +11,11 @@ from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core, Extras
-from refold.application.summaries.chunking import naming, unread
+from refold.application.summaries.chunking import omission_note, unread_note
 from refold.application.summaries.leaves import (
     GAP,
     NoteSummariser,
-    headed,
+    add_heading,
     leaf_within,
     text_of_leaves,
 )
@@ -129,7 +129,7 @@ _SLICE = 40_000
 _NAMING_SHARE = 3
 
 
-class Remade(NamedTuple):
+class SummaryRebuild(NamedTuple):
     """A summary that replaces a withdrawn one."""
 
     replaces: str
@@ -155,9 +155,9 @@ class _Part(NamedTuple):
         return self.covered.covers(position) and not (self.before and self.before.covers(position))
 
 
-def remade(
+def rebuild_summary(
     core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
-) -> Remade:
+) -> SummaryRebuild:
     """Rebuild the active summary without the messages ``gone``, with the same coverage.
 
     The result is not larger, except that a note takes about 60 tokens. Extracts that do not involve
@@ -165,10 +165,10 @@ def remade(
     that the summary is for. No model is needed. Runs an event loop of its own: call it from a
     thread without one.
     """
-    return asyncio.run(_Remaking(core, loaded, gone, into or loaded.thread_id).remade())
+    return asyncio.run(_Rebuilder(core, loaded, gone, into or loaded.thread_id).rebuild())
 
 
-class _Remaking:
+class _Rebuilder:
     def __init__(
         self, core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str
     ) -> None:
@@ -183,7 +183,7 @@ class _Remaking:
         self._overhead = core.budget(Extras()).summary_overhead
         self._unread = ""
 
-    async def remade(self) -> Remade:
+    async def rebuild(self) -> SummaryRebuild:
         parts = self._parts()
         touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
         stretches = [stretch_of(part.covered, part.before) for part in touched]
@@ -191,7 +191,7 @@ class _Remaking:
         self._unread = self._unread_of(len(positions))
         gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
-        for messages in _sliced(read_again(self._core, self._loaded, positions)):
+        for messages in _split(read_again(self._core, self._loaded, positions)):
             await asyncio.to_thread(gathering.take, messages)
             await asyncio.to_thread(topics.take, messages)
             for part in touched:
@@ -200,9 +200,9 @@ class _Remaking:
                     fresh.setdefault(part, []).append(await self._leaf(own))
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._of_topics
-        ledger = await asyncio.to_thread(gathering.kept, max(0, room))
+        ledger = await asyncio.to_thread(gathering.select, max(0, room))
         text = remove_headings(await self._text(leaves))
-        return self._recorded(leaves, text, ledger, topics)
+        return self._build(leaves, text, ledger, topics)
 
     @property
     def _of_topics(self) -> int:
@@ -230,7 +230,7 @@ class _Remaking:
         """Return the note about covered messages that were not read again."""
         coverage = self._old.coverage
         left = coverage.count - sum(map(coverage.covers, self._gone)) - read
-        return unread(self._thread_id, coverage.start, coverage.stop - 1, left)
+        return unread_note(self._thread_id, coverage.start, coverage.stop - 1, left)
 
     async def _leaf(self, messages: Sequence[SourceMessage]) -> LeafSummary:
         target = self._core.settings.policy.leaf_tokens
@@ -240,7 +240,7 @@ class _Remaking:
         if not leaves:
             return _NOTHING_LEFT
         omitted = self._omitted()
-        named = naming(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
+        named = omission_note(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
         named = self._unread + named
         room = max(1, self._limit - self._count(named))
         text = await text_of_leaves(self._core, self._thread_id, leaves, room)
@@ -259,20 +259,20 @@ class _Remaking:
     def _omitted(self) -> tuple[OmittedMessage, ...]:
         return tuple(one for one in self._old.omitted if one.position not in self._gone)
 
-    def _recorded(
+    def _build(
         self,
         leaves: Sequence[LeafSummary],
         text: str,
         ledger: KeptLedger,
         gathered: TopicGathering,
-    ) -> Remade:
+    ) -> SummaryRebuild:
         old, before = self._old, self._loaded.state.tokens
-        whole = ("\n\n".join(map(headed, leaves)) or _NOTHING_LEFT) + self._unread
+        whole = ("\n\n".join(map(add_heading, leaves)) or _NOTHING_LEFT) + self._unread
         digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
         requested = _requested(self._core, old, before, digest)
         text_tokens = self._count(text)
         tokens = text_tokens + self._overhead + ledger.tokens
-        topics = gathered.kept(old.tokens - tokens, apart=False, ask=old.topics_ask)
+        topics = gathered.select(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
         performed = replace(
             _performed(requested, old),
@@ -294,7 +294,7 @@ class _Remaking:
             topics_shown=topics.shown,
         )
         superseded = SummarySuperseded(summary_id=old.summary_id, by=performed.summary_id)
-        return Remade(old.summary_id, (requested, performed, superseded), performed)
+        return SummaryRebuild(old.summary_id, (requested, performed, superseded), performed)
 
 
 def _requested(
@@ -345,7 +345,7 @@ def _leaves(
     return (part.leaf,)
 
 
-def _sliced(events: Iterable[MessageAppended]) -> Iterator[tuple[SourceMessage, ...]]:
+def _split(events: Iterable[MessageAppended]) -> Iterator[tuple[SourceMessage, ...]]:
     """Yield portions of messages; no portion begins with the result of an earlier call."""
     portion: list[SourceMessage] = []
     size = 0

@@ -19,13 +19,13 @@ from refold.domain.messages import text_of
 from refold.domain.value import Value, is_list, is_object
 
 from .explain import MessageFate, explain
-from .moments import At, loaded_at
+from .moments import At, load_at
 
 LONGEST_DATA = 200
 """Largest number of base64 characters to print; longer data is printed as its digest."""
 
 
-def unified(before: Context, after: Context) -> str:
+def format_diff(before: Context, after: Context) -> str:
     """Return the difference in the form of ``diff -u``, or an empty string if there is none."""
     lines = difflib.unified_diff(
         list(_lines(before)),
@@ -49,24 +49,24 @@ def _lines(made: Context) -> Iterator[str]:
             if not index and number < made.opening and block.get("type") == "text":
                 yield from (f"memory: {line}" for line in text_of(block).splitlines())
             else:
-                yield f"{message['role']}: {_json(block)}"
+                yield f"{message['role']}: {_to_json(block)}"
 
 
-def _json(block: Mapping[str, Any]) -> str:
-    return json.dumps(_shortened(block), ensure_ascii=False)
+def _to_json(block: Mapping[str, Any]) -> str:
+    return json.dumps(_shorten_data(block), ensure_ascii=False)
 
 
-def _shortened(value: object) -> object:
+def _shorten_data(value: object) -> object:
     """Return the value with binary data replaced by its length and digest."""
     if is_object(value):
-        short = {key: _shortened(part) for key, part in value.items()}
+        short = {key: _shorten_data(part) for key, part in value.items()}
         data = value.get("data")
         if value.get("type") == "base64" and isinstance(data, str) and len(data) > LONGEST_DATA:
             digest = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             short["data"] = f"{len(data):,} characters, SHA-256 {digest}…"
         return short
     if is_list(value):
-        return [_shortened(part) for part in value]
+        return [_shorten_data(part) for part in value]
     return value
 
 
@@ -134,10 +134,10 @@ def diff(core: Core, thread_id: str, before: At, after: At, model: str | None) -
         InvalidSetting: there is no such version, or a time has no time zone.
     """
     extras = Extras(model=model)
-    loaded = loaded_at(core, thread_id, before), loaded_at(core, thread_id, after)
+    loaded = load_at(core, thread_id, before), load_at(core, thread_id, after)
     older, newer = (context_of(core, then, extras) for then in loaded)
     was, now = older.version, newer.version
-    between = list(_between(core, thread_id, min(was, now), max(was, now)))
+    between = list(_events_between(core, thread_id, min(was, now), max(was, now)))
     return ContextDiff(
         thread_id=thread_id,
         before=was,
@@ -146,19 +146,19 @@ def diff(core: Core, thread_id: str, before: At, after: At, model: str | None) -
         tokens_after=newer.tokens,
         summary_before=older.summary.summary_id if older.summary else None,
         summary_after=newer.summary.summary_id if newer.summary else None,
-        events=_counted(between),
+        events=_count_events(between),
         changes=_changes(core, *loaded, between),
-        unified=unified(older, newer),
+        unified=format_diff(older, newer),
     )
 
 
-def _between(core: Core, thread_id: str, first: int, last: int) -> Iterator[Event]:
+def _events_between(core: Core, thread_id: str, first: int, last: int) -> Iterator[Event]:
     for version in range(first + 1, last + 1, AT_ONCE):
         for logged in core.log.read(thread_id, version, min(version + AT_ONCE - 1, last)):
             yield logged.event
 
 
-def _counted(events: Iterable[Event]) -> tuple[EventCount, ...]:
+def _count_events(events: Iterable[Event]) -> tuple[EventCount, ...]:
     # The class name of an event says what happened.
     words = Counter(_WORD.sub(" ", type(event).__name__).lower() for event in events)
     return tuple(EventCount(what=what, count=count) for what, count in words.items())
@@ -167,7 +167,7 @@ def _counted(events: Iterable[Event]) -> tuple[EventCount, ...]:
 def _changes(
     core: Core, older: LoadedConversation, newer: LoadedConversation, between: Iterable[Event]
 ) -> tuple[MessageChange, ...]:
-    touched = _shown_otherwise(older, newer)
+    touched = _changed_positions(older, newer)
     touched |= {event.position for event in between if isinstance(event, MessageErased)}
     if not touched:
         return ()
@@ -180,10 +180,10 @@ def _changes(
         for then in (older, newer)
     ]
     pairs = ((fates[0].get(p), fates[1].get(p)) for p in sorted(touched))
-    return tuple(change for a, b in pairs if (change := _change(a, b)) is not None)
+    return tuple(change for a, b in pairs if (change := _compare_fates(a, b)) is not None)
 
 
-def _shown_otherwise(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
+def _changed_positions(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
     """Return the positions that may be shown differently; those covered at both versions are
     excluded.
     """
@@ -211,9 +211,9 @@ def _views(loaded: LoadedConversation) -> dict[int, object]:
     }
 
 
-def _change(before: MessageFate | None, after: MessageFate | None) -> MessageChange | None:
+def _compare_fates(before: MessageFate | None, after: MessageFate | None) -> MessageChange | None:
     known = after or before
-    if known is None or (before and after and _seen(before) == _seen(after)):
+    if known is None or (before and after and _appearance(before) == _appearance(after)):
         return None
     return MessageChange(
         position=known.position,
@@ -233,5 +233,5 @@ def _change(before: MessageFate | None, after: MessageFate | None) -> MessageCha
     )
 
 
-def _seen(fate: MessageFate) -> tuple[object, ...]:
+def _appearance(fate: MessageFate) -> tuple[object, ...]:
     return fate.fate, fate.shown_tokens, fate.thinking_dropped_at is None

@@ -13,7 +13,7 @@ from refold.domain.errors import UnknownSummary
 from refold.domain.events import CompactionPerformed
 from refold.domain.value import Value
 
-from .query import MOST_RECORDS, HistoryPage, Wanted, page_of, record_page, room_of
+from .query import MOST_RECORDS, HistoryPage, RecordSelection, page_of, record_page, room_of
 
 SummaryState = Literal["active", "superseded", "undone"]
 NEWEST = 5
@@ -80,10 +80,10 @@ def expand(
     whole_number("limit", limit, 1, MOST_RECORDS)
     room = room_of(core, max_tokens)
     loaded = core.log.load(thread_id).present()
-    row, made, event = _made(core, thread_id, summary_id)
+    row, made, event = _find_summary(core, thread_id, summary_id)
     covers = event.coverage.covers
     covered = [p for p in range(max(event.coverage.start, start), event.coverage.stop) if covers(p)]
-    page = record_page(core, loaded, Wanted(covered, None, limit, room))
+    page = record_page(core, loaded, RecordSelection(covered, None, limit, room))
     return ExpandedSummary(
         thread_id=thread_id,
         summary_id=row.summary_id,
@@ -139,11 +139,11 @@ def expand_anywhere(
         for row in rows:
             places.setdefault(row.summary_id, conversation.thread_id)
     rows_of_all.sort(key=lambda row: row.compacted_at)
-    found = _meant(rows_of_all, summary_id, None)
+    found = _resolve_id(rows_of_all, summary_id, None)
     return expand(core, places[found], found, start, max_tokens, limit)
 
 
-def _meant(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
+def _resolve_id(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
     """Return the full id for an id or its beginning; ``rows`` are ordered oldest first.
 
     Raises:
@@ -156,11 +156,11 @@ def _meant(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str
     if not given or not begin_so:
         raise UnknownSummary(given, thread_id, known[:NEWEST])
     if len(begin_so) > 1:
-        raise _ambiguous(given, thread_id, begin_so)
+        raise _ambiguous_error(given, thread_id, begin_so)
     return begin_so[0]
 
 
-def _ambiguous(given: str, thread_id: str | None, could_be: Sequence[str]) -> UnknownSummary:
+def _ambiguous_error(given: str, thread_id: str | None, could_be: Sequence[str]) -> UnknownSummary:
     error = UnknownSummary(given, thread_id, could_be[:NEWEST])
     more = " …" if len(could_be) > NEWEST else ""
     said = f"{given[:200]!r} may be any of the summaries {', '.join(error.newest)}{more}"
@@ -168,12 +168,12 @@ def _ambiguous(given: str, thread_id: str | None, could_be: Sequence[str]) -> Un
     return error
 
 
-def _made(
+def _find_summary(
     core: Core, thread_id: str, summary_id: str
 ) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
     """Return the row of a summary, its log entry and its event."""
     rows = core.views.summaries(thread_id)
-    meant = _meant(rows, summary_id, thread_id)
+    meant = _resolve_id(rows, summary_id, thread_id)
     for row in rows:
         if row.summary_id == meant:
             for logged in core.log.read(thread_id, row.version, row.version):

@@ -117,11 +117,11 @@ class _Judge:
         previews = tuple(self._previews.get(event.position, {}).values())
         fate = fate_of(self._loaded, event.position, entry, previews, erased=erased)
         if fate == "erased":
-            verdict = self._erased(event.position, When(logged.version, logged.at), entry)
+            verdict = self._judge_erased(event.position, When(logged.version, logged.at), entry)
         elif entry is None:
-            verdict = self._covered(event.position, fate)
+            verdict = self._judge_covered(event.position, fate)
         else:
-            verdict = self._shown(entry, fate, When(logged.version, logged.at))
+            verdict = self._judge_shown(entry, fate, When(logged.version, logged.at))
         summary = self._loaded.window.summary
         return MessageFate(
             position=event.position,
@@ -138,13 +138,13 @@ class _Judge:
             address=address_of(self._loaded.thread_id, event.position),
         )
 
-    def _erased(self, position: int, said: When, entry: Entry | None) -> _Verdict:
+    def _judge_erased(self, position: int, said: When, entry: Entry | None) -> _Verdict:
         when = self._decisions.erased.get(position, said)
         shown = entry.tokens if entry else 0
         return _Verdict("erased", "its content was erased", when, shown)
 
-    def _covered(self, position: int, fate: Fate) -> _Verdict:
-        first = self._decisions.covering(position)
+    def _judge_covered(self, position: int, fate: Fate) -> _Verdict:
+        first = self._decisions.first_covering(position)
         assert first is not None
         if fate == "omitted":
             why = "too large to be summarised: the summary only names it"
@@ -160,7 +160,7 @@ class _Judge:
             why += "; quoted in the system text"
         return _Verdict("summarised", why, first.when, by_summary=True)
 
-    def _shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
+    def _judge_shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
         position = entry.position
         previews = self._previews.get(position, {})
         match fate:
@@ -169,18 +169,18 @@ class _Judge:
                 verdict = _Verdict(fate, why, said)
             case "offloaded" | "condensed":
                 when = self._decisions.shortened.get(position, said)
-                why = _shortening(previews)
+                why = _describe_shortening(previews)
                 if position in self._loaded.state.pinned_positions:
                     why += "; pinned"
                 verdict = _Verdict(fate, why, when)
             case "pinned":
-                verdict = self._pinned(position, said)
+                verdict = self._judge_pinned(position, said)
             case "protected":
                 standing = self._decisions.standing
                 when = standing[-1].when if standing else said
-                verdict = _Verdict(fate, self._protection(position), when, by_summary=True)
+                verdict = _Verdict(fate, self._protection_reason(position), when, by_summary=True)
             case _:
-                verdict = _Verdict("full", *self._reason(position, said))
+                verdict = _Verdict("full", *self._full_reason(position, said))
         less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
         freed = sum(preview.tokens_freed for preview in previews.values())
         return replace(
@@ -189,13 +189,13 @@ class _Judge:
             dropped=self._decisions.thinking_dropped(said.version) if less else None,
         )
 
-    def _pinned(self, position: int, said: When) -> _Verdict:
+    def _judge_pinned(self, position: int, said: When) -> _Verdict:
         pin = next(p for p in self._loaded.state.pins if p.position == position and not p.tokens)
         when = self._decisions.pinned.get(pin.pin_id, said)
         inside = self._coverage is not None and position < self._coverage.stop
         return _Verdict("pinned", f"pinned as {pin.pin_id}", when, by_summary=inside)
 
-    def _protection(self, position: int) -> str:
+    def _protection_reason(self, position: int) -> str:
         if position in self._requested:
             return "part of a request of the running turn"
         if position in self._decisions.once_pinned:
@@ -204,8 +204,8 @@ class _Judge:
             return "part of an open request or of a pinned tool round when the summary was made"
         return "was part of an open request when the summary was made"
 
-    def _reason(self, position: int, said: When) -> tuple[str, When]:
-        undone = self._decisions.uncovering(position)
+    def _full_reason(self, position: int, said: When) -> tuple[str, When]:
+        undone = self._decisions.reversal_of(position)
         if undone is not None:
             made = undone.compaction
             return f"summary {made.event.summary_id} covered it, and was undone", undone.when
@@ -226,15 +226,15 @@ class _Judge:
         return frozenset(message.position for request in requests for message in request)
 
 
-def _shortening(previews: Mapping[PreviewKey, Preview]) -> str:
+def _describe_shortening(previews: Mapping[PreviewKey, Preview]) -> str:
     ways = dict.fromkeys(
-        f"{'what the user said' if side == SAID else 'tool content'} {_way(preview)}"
+        f"{'what the user said' if side == SAID else 'tool content'} {_describe_preview(preview)}"
         for (_, _, side), preview in previews.items()
     )
     return "; ".join(ways)
 
 
-def _way(preview: Preview) -> str:
+def _describe_preview(preview: Preview) -> str:
     match preview.method:
         case "offload" if not preview.head:
             return "left out, but for a marker"

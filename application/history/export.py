@@ -8,7 +8,7 @@ from refold.application.conversation.addresses import address_of, position_in
 from refold.application.conversation.stream_places import read_back
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.fates import Fate
-from refold.application.recall.hits import Sight
+from refold.application.recall.hits import ContextVisibility
 from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidSetting
@@ -81,7 +81,9 @@ def read_part(
         stop=stop,
         length=len(text),
         next=stop if stop < len(text) else None,
-        fate=Sight(core.log.load(thread_id)).fate(stored.position, erased=stored.erased),
+        fate=ContextVisibility(core.log.load(thread_id)).fate(
+            stored.position, erased=stored.erased
+        ),
         erased=stored.erased,
     )
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import read_thread_id
-from refold.application.erasure.erasing_plan import erased_message, renoted
-from refold.application.erasure.lineage import read
-from refold.application.erasure.rebuilt_summary import remade
+from refold.application.erasure.erasing_plan import erased_message, rebuild_notes
+from refold.application.erasure.lineage import read_events
+from refold.application.erasure.rebuilt_summary import rebuild_summary
 from refold.application.errors import LogDamaged
 from refold.application.rendering.render import memories_size, memories_text
 from refold.application.runtime.core import Core
@@ -22,10 +22,10 @@ from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen, NotesFlushed
 from refold.domain.value import Rewritten, replace
 
-from .moments import At, loaded_at
+from .moments import At, load_at
 
 
-class _Later(NamedTuple):
+class _LaterErasures(NamedTuple):
     """Content that was erased from a conversation after a given version."""
 
     messages: Mapping[int, MessageErased] = {}
@@ -35,7 +35,7 @@ class _Later(NamedTuple):
     """
 
 
-def erased_since(
+def later_erasures(
     core: Core, then: LoadedConversation, state: Conversation, into: str
 ) -> tuple[Event, ...]:
     """Return the events that a fork appends after the copied ones to record later erasures.
@@ -44,8 +44,8 @@ def erased_since(
     lost content is recorded as rewritten. If the active summary was withdrawn, it is rebuilt for
     ``into``.
     """
-    later = _erased_later(core, then)
-    vouched = _vouched(core, then, later) if later.rewritten else ()
+    later = _find_later_erasures(core, then)
+    vouched = _assign_rewrites(core, then, later) if later.rewritten else ()
     gone = [erased_message(then, e.position, e.message_id, e.tokens) for e in vouched]
     pins = frozenset(pin.pin_id for pin in state.pins if pin.version in later.rewritten)
     withdrawn = Withdrawn(pins=pins, memories=then.window.memories is None)
@@ -73,7 +73,7 @@ def _quotations(
     version, newest = then.state.version, core.log.load(then.thread_id).state.version
     rewritten = {
         one.version: one
-        for logged in read(core, then.thread_id, version + 1, newest)
+        for logged in read_events(core, then.thread_id, version + 1, newest)
         if isinstance(logged.event, MemoriesChosen)
         for one in logged.event.rewritten
         if one.version <= version
@@ -89,11 +89,11 @@ def _summary(
     summary = then.window.summary
     if summary is None or summary.text != WITHDRAWN:
         return ()
-    return remade(core, then, gone, into).events
+    return rebuild_summary(core, then, gone, into).events
 
 
 def _notes(
-    core: Core, then: LoadedConversation, later: _Later, gone: frozenset[int]
+    core: Core, then: LoadedConversation, later: _LaterErasures, gone: frozenset[int]
 ) -> tuple[Event, ...]:
     """Rebuild the notes that lost content since."""
     withdrawn = {
@@ -102,14 +102,14 @@ def _notes(
         for logged in core.log.read(then.thread_id, version, version)
         if isinstance(logged.event, NotesFlushed)
     }
-    return renoted(core, then.thread_id, withdrawn, gone, then.state.version).events
+    return rebuild_notes(core, then.thread_id, withdrawn, gone, then.state.version).events
 
 
-def _erased_later(core: Core, then: LoadedConversation) -> _Later:
+def _find_later_erasures(core: Core, then: LoadedConversation) -> _LaterErasures:
     version, newest = then.state.version, core.log.load(then.thread_id).state.version
     messages: dict[int, MessageErased] = {}
     rewritten: dict[int, tuple[Rewritten, int]] = {}
-    for logged in read(core, then.thread_id, version + 1, newest):
+    for logged in read_events(core, then.thread_id, version + 1, newest):
         event = logged.event
         if not isinstance(event, MessageErased):
             continue
@@ -118,10 +118,12 @@ def _erased_later(core: Core, then: LoadedConversation) -> _Later:
         # If an event lost content twice, the newest form is the one in the log.
         here = (one for one in event.rewritten if one.version <= version)
         rewritten.update((one.version, (one, event.position)) for one in here)
-    return _Later(messages, rewritten)
+    return _LaterErasures(messages, rewritten)
 
 
-def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[MessageErased]:
+def _assign_rewrites(
+    core: Core, then: LoadedConversation, later: _LaterErasures
+) -> Sequence[MessageErased]:
     """Return the erasures, each with the copied events that it explains."""
     owners = dict(later.messages)
     by_position: dict[int, list[Rewritten]] = {position: [] for position in owners}
@@ -130,7 +132,7 @@ def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[Me
             # The event quoted a message that the copy does not have, so another erasure explains
             # it. Without any erasure, nothing in the copy mentions one, and the event is treated as
             # unchanged.
-            owner = next(iter(owners.values()), None) or _any_before(core, then)
+            owner = next(iter(owners.values()), None) or _find_erasure(core, then)
             if owner is None:
                 continue
             position = owner.position
@@ -142,8 +144,8 @@ def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[Me
     ]
 
 
-def _any_before(core: Core, then: LoadedConversation) -> MessageErased | None:
-    events = (logged.event for logged in read(core, then.thread_id, 1, then.state.version))
+def _find_erasure(core: Core, then: LoadedConversation) -> MessageErased | None:
+    events = (logged.event for logged in read_events(core, then.thread_id, 1, then.state.version))
     return next((event for event in events if isinstance(event, MessageErased)), None)
 
 
@@ -161,7 +163,7 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
         ConversationGone: the conversation was erased.
     """
     target = f"fork-{core.new_id()}" if into is None else read_thread_id(into)
-    then = core.log.load(thread_id).present() if at is None else loaded_at(core, thread_id, at)
+    then = core.log.load(thread_id).present() if at is None else load_at(core, thread_id, at)
     version = then.state.version
     if version == 0:
         when = "" if at is None else f" at {at}"
@@ -172,13 +174,13 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
         )
 
     def decide(copied: LoadedConversation) -> tuple[Event, ...]:
-        return tuple(_beginning(core, copied, target))
+        return tuple(_first_events(core, copied, target))
 
     core.log.fork(thread_id, version, target, decide, at=core.clock())
     return target
 
 
-def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+def _first_events(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
     state = copied.state
     forked = ConversationForked(source=copied.thread_id, version=state.version)
     # A running attempt belongs to the other conversation and would never end in the copy.
@@ -186,11 +188,11 @@ def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Ev
     yield forked
     yield from ended
     with suppress(LogDamaged):  # Events before the damage can still be copied.
-        yield from erased_since(core, copied, fold((forked, *ended), state), into)
-    yield from _quoted_anew(core, copied, into)
+        yield from later_erasures(core, copied, fold((forked, *ended), state), into)
+    yield from _resize_memories(core, copied, into)
 
 
-def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+def _resize_memories(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
     """Yield the quoted memories with their size in the copy, since their addresses name the copy."""
     present = copied.window.memories
     if present is not None:

@@ -21,7 +21,7 @@ _MOST = 2**63 - 1
 """Highest version that a store accepts."""
 
 
-def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
+def load_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
     """Return the conversation as it was at a version or a time, empty before its first event.
 
     Raises:
@@ -30,7 +30,7 @@ def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
     """
     with suppress(LogDamaged):  # Events before the damage can still be read.
         core.log.load(thread_id).present()
-    return _then(core, thread_id, at)
+    return _load_version(core, thread_id, at)
 
 
 def version_at(core: Core, thread_id: str, at: At) -> int:
@@ -39,10 +39,10 @@ def version_at(core: Core, thread_id: str, at: At) -> int:
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
     """
-    return _then(core, thread_id, at).state.version
+    return _load_version(core, thread_id, at).state.version
 
 
-def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
+def _load_version(core: Core, thread_id: str, at: At) -> LoadedConversation:
     version = _version(core, thread_id, at)
     loaded = core.log.load(thread_id, at=min(version, _MOST))
     if version < 0 or loaded.state.version != version:
@@ -55,7 +55,7 @@ def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
 
 def _version(core: Core, thread_id: str, at: At) -> int:
     if isinstance(at, str):
-        at = _moment(at)
+        at = _parse_time(at)
     if isinstance(at, datetime):
         if at.tzinfo is None or at.utcoffset() is None:
             raise InvalidSetting(
@@ -64,7 +64,7 @@ def _version(core: Core, thread_id: str, at: At) -> int:
                 setting="at",
                 value=at,
             )
-        return _version_by(core, thread_id, _in_utc(at))
+        return _version_by(core, thread_id, _to_utc(at))
     # A caller without a type checker may pass anything.
     given = cast("object", at)
     if not isinstance(given, int) or isinstance(given, bool):
@@ -103,7 +103,7 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
     return core.views.messages(thread_id, given, given + 1)[0].version
 
 
-def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
+def choose_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
     """Return the moment that ``at`` or ``position`` selects, or None for the current state.
 
     Raises:
@@ -119,7 +119,7 @@ def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) 
     return version_of(core, thread_id, position)
 
 
-def _moment(given: str) -> datetime:
+def _parse_time(given: str) -> datetime:
     try:
         return datetime.fromisoformat(given.strip())
     except ValueError:
@@ -130,7 +130,7 @@ def _moment(given: str) -> datetime:
         ) from None
 
 
-def _in_utc(moment: datetime) -> datetime:
+def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except (

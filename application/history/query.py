@@ -11,7 +11,7 @@ from refold.application.ports.read_models import MessageRow
 from refold.application.projections.fates import Fate
 from refold.application.projections.message_list import readable
 from refold.application.projections.row_changes import utc
-from refold.application.recall.hits import Sight
+from refold.application.recall.hits import ContextVisibility
 from refold.application.recall.ranking import events_at
 from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, whole_number
 from refold.application.runtime.core import Core
@@ -61,7 +61,7 @@ class RecordPage(NamedTuple):
     """Tokens of all texts on this page."""
 
 
-class Wanted(NamedTuple):
+class RecordSelection(NamedTuple):
     """Which records to return, and how many."""
 
     positions: Sequence[int]
@@ -73,29 +73,29 @@ class Wanted(NamedTuple):
     """Most tokens of all texts; the first record is always returned, shortened if necessary."""
 
 
-def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> RecordPage:
+def record_page(core: Core, loaded: LoadedConversation, wanted: RecordSelection) -> RecordPage:
     """Return the first matching records.
 
     Raises:
         LogError: the log cannot be read.
     """
-    sight, count = Sight(loaded), core.counter.count_text
+    visibility, count = ContextVisibility(loaded), core.counter.count_text
     records: list[HistoryRecord] = []
     spent = 0
-    for row, logged in _rows(core, loaded.thread_id, wanted):
+    for row, logged in _matching_rows(core, loaded.thread_id, wanted):
         if len(records) == wanted.limit:
             return RecordPage(tuple(records), row.position, spent)
         event = logged.event
         if not isinstance(event, MessageAppended):
             continue
-        record = _record(logged, event, sight)
+        record = _record(logged, event, visibility)
         if wanted.text and wanted.text.casefold() not in record.text.casefold():
             continue  # The message was erased in the meantime.
         size = count(record.text)
         if spent + size > wanted.room:
             if records:
                 return RecordPage(tuple(records), row.position, spent)
-            record = _part_with_room(record, wanted.text, wanted.room, count)
+            record = _fit_record(record, wanted.text, wanted.room, count)
             size = count(record.text)
         records.append(record)
         spent += size
@@ -110,7 +110,9 @@ def message_rows(core: Core, thread_id: str, positions: Sequence[int]) -> Iterat
             yield from core.views.messages(thread_id, first, last + 1)
 
 
-def _rows(core: Core, thread_id: str, wanted: Wanted) -> Iterator[tuple[MessageRow, LoggedEvent]]:
+def _matching_rows(
+    core: Core, thread_id: str, wanted: RecordSelection
+) -> Iterator[tuple[MessageRow, LoggedEvent]]:
     """Yield the matching rows, each with its current event in the log."""
     needle = wanted.text.casefold() if wanted.text else ""
     fitting: list[MessageRow] = []
@@ -118,12 +120,14 @@ def _rows(core: Core, thread_id: str, wanted: Wanted) -> Iterator[tuple[MessageR
         if needle in row.text.casefold():
             fitting.append(row)
         if len(fitting) > min(wanted.limit, AT_ONCE):
-            yield from _logged(core, fitting)
+            yield from _with_events(core, fitting)
             fitting = []
-    yield from _logged(core, fitting)
+    yield from _with_events(core, fitting)
 
 
-def _logged(core: Core, rows: Iterable[MessageRow]) -> Iterator[tuple[MessageRow, LoggedEvent]]:
+def _with_events(
+    core: Core, rows: Iterable[MessageRow]
+) -> Iterator[tuple[MessageRow, LoggedEvent]]:
     some = list(rows)
     events = events_at(core, ((row.thread_id, row.version) for row in some))
     for row in some:
@@ -131,7 +135,9 @@ def _logged(core: Core, rows: Iterable[MessageRow]) -> Iterator[tuple[MessageRow
             yield row, events[row.thread_id, row.version]
 
 
-def _record(logged: LoggedEvent, event: MessageAppended, sight: Sight) -> HistoryRecord:
+def _record(
+    logged: LoggedEvent, event: MessageAppended, visibility: ContextVisibility
+) -> HistoryRecord:
     text = readable(event.message)
     return HistoryRecord(
         position=event.position,
@@ -145,16 +151,16 @@ def _record(logged: LoggedEvent, event: MessageAppended, sight: Sight) -> Histor
         start=0,
         stop=len(text),
         length=len(text),
-        fate=sight.fate(event.position, erased=logged.erased),
+        fate=visibility.fate(event.position, erased=logged.erased),
         erased=logged.erased,
     )
 
 
-def _part_with_room(
+def _fit_record(
     record: HistoryRecord, text: str | None, room: int, count: Callable[[str], int]
 ) -> HistoryRecord:
     """Return the part of a record that fits, beginning shortly before the match."""
-    start = begin_of(record.text, text)
+    start = excerpt_start(record.text, text)
 
     def fits(length: int) -> bool:
         return count(record.text[start : start + length]) <= room
@@ -164,7 +170,7 @@ def _part_with_room(
     return replace(record, text=shown, start=start, stop=start + len(shown))
 
 
-def begin_of(text: str, wanted: str | None) -> int:
+def excerpt_start(text: str, wanted: str | None) -> int:
     """Return the character to begin at, shortly before the first match regardless of case."""
     found = re.search(re.escape(wanted), text, re.IGNORECASE) if wanted else None
     return max(0, found.start() - BEFORE_MATCH) if found else 0
@@ -230,7 +236,7 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
         ConversationGone: the whole conversation was erased.
         LogError: the log cannot be read.
     """
-    query = _checked(query)
+    query = _validate(query)
     limit = whole_number("limit", query.limit, 1, MOST_RECORDS)
     room = room_of(core, query.max_tokens)
     loaded = core.log.load(thread_id).present()
@@ -246,22 +252,22 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
     if query.ids:
         found, missing = _positions(core, loaded, query.ids)
         positions = sorted(p for p in found if p in reach and p not in query.hidden)
-    page = record_page(core, loaded, Wanted(positions, query.text, limit, room))
-    notices = [*_missed(core, thread_id, missing)]
+    page = record_page(core, loaded, RecordSelection(positions, query.text, limit, room))
+    notices = [*_missing_notices(core, thread_id, missing)]
     if page.records:
-        notices += _in_part(page.records)
+        notices += _cut_notices(page.records)
     elif positions or not missing:
-        notices.append(_nothing(query, positions, reach, length))
+        notices.append(_explain_nothing(query, positions, reach, length))
     return replace(page_of(loaded, page), missing=missing, notice="; ".join(notices) or None)
 
 
-def _checked(query: HistoryQuery) -> HistoryQuery:
+def _validate(query: HistoryQuery) -> HistoryQuery:
     """Return the query with its ids as a list, and without a blank text.
 
     Raises:
         InvalidSetting: a condition is invalid.
     """
-    ids = _listed(query.ids)
+    ids = _list_ids(query.ids)
     for name, position in (("start", query.start), ("stop", query.stop)):
         whole = isinstance(cast("object", position), int) and not isinstance(position, bool)
         _require(whole or position is None, name, position, "a position, as a whole number")
@@ -273,7 +279,7 @@ def _checked(query: HistoryQuery) -> HistoryQuery:
     return query._replace(ids=ids, text=text if text and text.strip() else None)
 
 
-def _listed(given: object) -> Sequence[str | int]:
+def _list_ids(given: object) -> Sequence[str | int]:
     """Return ids as a list; a single id becomes a list of one."""
     ids = [given] if isinstance(given, str) else given
     listed = list(cast("Iterable[object]", ids)) if isinstance(ids, Iterable) else [None]
@@ -284,8 +290,8 @@ def _listed(given: object) -> Sequence[str | int]:
 
 def _require(fine: bool, name: str, given: object, wanted: str) -> None:
     if not fine:
-        told = f"{name}={str(given)[:80]!r} cannot be: {name} must be {wanted}"
-        raise InvalidSetting(told, setting=name, value=given)
+        message = f"{name}={str(given)[:80]!r} cannot be: {name} must be {wanted}"
+        raise InvalidSetting(message, setting=name, value=given)
 
 
 def page_of(loaded: LoadedConversation, page: RecordPage) -> HistoryPage:
@@ -330,7 +336,7 @@ def _positions(
     return found, tuple(dict.fromkeys(missing))
 
 
-def _missed(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]:
+def _missing_notices(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]:
     """Yield notices about ids that no message has."""
     if not missing:
         return
@@ -342,7 +348,7 @@ def _missed(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]
         yield f"no message has the id {', '.join(unknown)[:200]}"
 
 
-def _in_part(records: Sequence[HistoryRecord]) -> Iterator[str]:
+def _cut_notices(records: Sequence[HistoryRecord]) -> Iterator[str]:
     """Yield a notice about the first record that is cut, if any is."""
     cut = next((r for r in records if r.stop - r.start < r.length), None)
     if cut is not None:
@@ -352,7 +358,7 @@ def _in_part(records: Sequence[HistoryRecord]) -> Iterator[str]:
         )
 
 
-def _nothing(
+def _explain_nothing(
     query: HistoryQuery, positions: Sequence[int], reach: Sequence[int], length: int
 ) -> str:
     """Explain why there is no record."""

@@ -58,12 +58,12 @@ class RepeatedPrefix:
         return Repeated(sum(sizes), repeated)
 
 
-def in_characters(part: Part) -> int:
+def count_characters(part: Part) -> int:
     """Return the length of a part as JSON."""
     return len(json.dumps(part.value)) if part.value else 0
 
 
-def in_tokens(counter: TokenCounter) -> Measure:
+def token_measure(counter: TokenCounter) -> Measure:
     """Return a measure that uses a token counter."""
 
     def measure(part: Part) -> int:
@@ -138,7 +138,7 @@ class PlayFigures(Value, frozen=True):
     context_p99_ms: float
 
 
-def combined(figures: Sequence[PlayFigures]) -> PlayFigures:
+def combine(figures: Sequence[PlayFigures]) -> PlayFigures:
     """Combine the results of several conversations: sums, maxima and weighted mean times."""
     if len(figures) == 1:
         return figures[0]
@@ -209,7 +209,7 @@ class Player:
         self._on_event = on_event
         self._on_end = on_end
         self._tally = _Tally()
-        self._prefix = RepeatedPrefix(in_characters)
+        self._prefix = RepeatedPrefix(count_characters)
 
     def play(self) -> PlayFigures:
         """Replay to the end; messages that the store already has are skipped."""
@@ -225,7 +225,7 @@ class Player:
                     memory = self._open()
                     since_restart = 0
                     self._tally.restarts += 1
-                    self._tell(turn, restarted=True)
+                    self._notify(turn, restarted=True)
             conversation = memory.conversation(self._thread_id)
             if self._recorded.label:
                 conversation.label(self._recorded.label, recorded=True)
@@ -242,7 +242,7 @@ class Player:
         if fresh or not conversation.knows(turn.answer):
             self._request(conversation, turn)
         self._append(conversation, [turn.answer])
-        self._tell(turn)
+        self._notify(turn)
 
     def _append(
         self, conversation: ConversationMemory, messages: Sequence[RecordedMessage]
@@ -269,7 +269,7 @@ class Player:
         except ContextWindowExceeded as error:
             tally.refused += 1
             tally.limit = error.budget
-            self._tell(turn, refused=str(error))
+            self._notify(turn, refused=str(error))
             return
         if not context.messages:
             return  # The recording begins with words of the model, so no request came before.
@@ -290,11 +290,11 @@ class Player:
             tally.rebuilds += result.outcome == "performed" and result.rebuilt
             tally.offloaded += result.results_offloaded
             tally.condensed += result.results_condensed
-            self._tell(turn, compaction=result)
+            self._notify(turn, compaction=result)
         if self._on_request is not None:
             self._on_request(turn.index, context)
 
-    def _tell(
+    def _notify(
         self,
         turn: "_Turn",
         *,

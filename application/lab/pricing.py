@@ -11,7 +11,7 @@ from refold.application.conversation.models import longest_prefix
 from refold.application.ports.summariser import TokenCounter
 from refold.domain.value import Value
 
-from .playing import RepeatedPrefix, in_tokens
+from .playing import RepeatedPrefix, token_measure
 
 MILLION = 1_000_000
 
@@ -84,7 +84,7 @@ class CostMeter:
         self.entries: set[str] = set()
         """Entries of the price table that were used."""
         self._prices = prices
-        self._prefix = RepeatedPrefix(in_tokens(counter))
+        self._prefix = RepeatedPrefix(token_measure(counter))
         self._model: str | None = None
         self._last: datetime | None = None
 

@@ -23,7 +23,7 @@ from refold.application.ports.summariser import (
 )
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras
-from refold.application.summaries.summariser_calls import relayed
+from refold.application.summaries.summariser_calls import relay
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import (
     CompactionFailed,
@@ -40,12 +40,12 @@ from refold.domain.value import Value, replace
 from .playing import Played, Player, PlayFigures
 from .pricing import CostMeter, Prices
 
-Heard = Callable[[int, int, str | None], None]
+OnCall = Callable[[int, int, str | None], None]
 """Receives input tokens, output tokens and model of every call."""
 
 
-def metered(summariser: Summariser, counter: TokenCounter, heard: Heard) -> Summariser:
-    """Wrap a summariser so that ``heard`` receives the tokens of every call.
+def meter(summariser: Summariser, counter: TokenCounter, on_call: OnCall) -> Summariser:
+    """Wrap a summariser so that ``on_call`` receives the tokens of every call.
 
     Failed answers are not counted, because providers do not charge for them.
     """
@@ -55,16 +55,16 @@ def metered(summariser: Summariser, counter: TokenCounter, heard: Heard) -> Summ
         given = sum(counter.count_message(s.message).total for s in request.messages)
         texts = (request.previous or "", request.focus or "", request.ledger, request.repair or "")
         given += sum(map(counter.count_text, texts))
-        heard(given, counter.count_text(draft.text), draft.model)
+        on_call(given, counter.count_text(draft.text), draft.model)
         return draft
 
     async def ask_notes(take: TakeNotes, request: NotesRequest) -> NotesDraft:
         draft = await take(request)
         given = sum(counter.count_message(s.message).total for s in request.messages)
-        heard(given, sum(counter.count_text(note.text) for note in draft.notes), draft.model)
+        on_call(given, sum(counter.count_text(note.text) for note in draft.notes), draft.model)
         return draft
 
-    return relayed(summariser, ask, ask_notes)
+    return relay(summariser, ask, ask_notes)
 
 
 COVERED: tuple[Fate, ...] = ("summarised", "omitted")
@@ -86,7 +86,7 @@ class Remains(Value, frozen=True):
     """
 
 
-def remains(core: Core, thread_id: str) -> Remains:
+def measure_remains(core: Core, thread_id: str) -> Remains:
     """Return what the context of a conversation still has."""
     fates = explain(core, thread_id)
     loaded = core.log.load(thread_id)
@@ -218,7 +218,7 @@ def simulate(
     done: list[Simulated] = []
     for contestant in contestants:
         run = _Run(contestant, recorded, prices)
-        watch = None if on_event is None else _named(on_event, contestant.name)
+        watch = None if on_event is None else _with_name(on_event, contestant.name)
         done.append(run.play(model, watch))
     return Simulation(
         thread_id=recorded.thread_id,
@@ -231,7 +231,7 @@ def simulate(
     )
 
 
-def _named(on_event: Callable[[str, Played], None], name: str) -> Callable[[Played], None]:
+def _with_name(on_event: Callable[[str, Played], None], name: str) -> Callable[[Played], None]:
     return lambda event: on_event(name, event)
 
 
@@ -247,7 +247,7 @@ class _Run:
         self._meter = CostMeter(prices, core.counter)
         asked = core.summariser
         if asked.name != core.fallback.name:
-            asked = metered(asked, core.counter, self._meter.summariser)
+            asked = meter(asked, core.counter, self._meter.summariser)
         # Results must not depend on the speed of the machine.
         settings = replace(core.settings, background=False)
         self._core = dataclasses.replace(core, summariser=asked, settings=settings)
@@ -267,19 +267,19 @@ class _Run:
             on_event=watch,
             on_end=self._end,
         )
-        return self._simulated(player.play(), model)
+        return self._result(player.play(), model)
 
     def _request(self, index: int, context: Context) -> None:
         answer = self._recorded.messages[index]
         sent = self._meter.request(context, answer.at)
         answered = self._core.counter.count_message(answer.message).total
         self._meter.answer(answered, context.model)
-        deeds = self._decided(context.version)
+        deeds = self._read_decisions(context.version)
         step = Step(index=index, tokens=sent.tokens, served=sent.served, deeds=deeds)
         self._steps.append(step)
         self._newest = context
 
-    def _decided(self, version: int) -> tuple[Deed, ...]:
+    def _read_decisions(self, version: int) -> tuple[Deed, ...]:
         logged = self._core.log.read(self._recorded.thread_id, self._seen + 1, version)
         self._seen = version
         events = [item.event for item in logged]
@@ -287,10 +287,10 @@ class _Run:
         return tuple(deed for event in events if (deed := _deed(event)))
 
     def _end(self, conversation: ConversationMemory) -> None:
-        self._decided(conversation.version)
-        self._kept = remains(self._core, conversation.thread_id)
+        self._read_decisions(conversation.version)
+        self._kept = measure_remains(self._core, conversation.thread_id)
 
-    def _simulated(self, figures: PlayFigures, model: str | None) -> Simulated:
+    def _result(self, figures: PlayFigures, model: str | None) -> Simulated:
         assert self._kept is not None
         bill, kinds = self._meter.bill, Counter(_deed(event) for event in self._events)
         performed = [e for e in self._events if isinstance(e, CompactionPerformed)]

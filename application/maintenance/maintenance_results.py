@@ -102,7 +102,7 @@ class Sizes(Value, frozen=True):
     @property
     def kinds(self) -> tuple[Share, ...]:
         """Events of all conversations by stored name, largest share first."""
-        return added([kind for one in self.conversations for kind in one.kinds])
+        return combine_shares([kind for one in self.conversations for kind in one.kinds])
 
 
 class BackedUp(Value, frozen=True):
@@ -160,7 +160,7 @@ class AnchorState(Value, frozen=True):
     """True if the anchor was rewritten from the log."""
 
 
-def added(shares: list[Share]) -> tuple[Share, ...]:
+def combine_shares(shares: list[Share]) -> tuple[Share, ...]:
     """Combine shares of the same name, largest first."""
     names = dict.fromkeys(share.name for share in shares)
     sums = [

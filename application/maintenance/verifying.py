@@ -59,7 +59,7 @@ def forget_erased(core: Core) -> bool:
 
 def _all_done(core: Core, done: list[bool]) -> bool:
     if core.recall.vectors is not None:
-        done.append(_pruned(core.recall.index, core.recall.vectors))
+        done.append(_prune_vectors(core.recall.index, core.recall.vectors))
     if core.recall.backend is not None:
         done.append(core.recall.backend.drop())
     done.append(core.recall.drop_handed_over())
@@ -98,7 +98,7 @@ def close_derived(core: Core) -> None:
         core.recall.backend.close()
 
 
-def _pruned(index: RecallIndex, vectors: VectorStore) -> bool:
+def _prune_vectors(index: RecallIndex, vectors: VectorStore) -> bool:
     """Delete only vectors of texts that are gone, because vectors may have cost money."""
     try:
         return vectors.prune(index.digests)
@@ -214,7 +214,7 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
     of keys and the anchor are rebuilt; events are never changed. ``anchor`` is an exported anchor
     to compare the log with.
     """
-    found = _looked(core, anchor)
+    found = _check_all(core, anchor)
     if not found.damage:
         return report_of(found, erased=found.conversations - len(core.views.conversations()))
     if not repair:
@@ -222,7 +222,7 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
     repaired = tuple(core.keeper.repair(found.damage))
     if not any(d.place == "log" for d in found.damage):
         repaired += tuple(repair_derived(core))
-    return report_of(_looked(core, anchor), repaired)
+    return report_of(_check_all(core, anchor), repaired)
 
 
 def replay(core: Core) -> Replayed:
@@ -243,7 +243,7 @@ def report_of(checked: Checked, repaired: Sequence[str] = (), *, erased: int = 0
     )
 
 
-def _looked(core: Core, anchor: Path | None) -> Checked:
+def _check_all(core: Core, anchor: Path | None) -> Checked:
     found = core.keeper.check(anchor)
     if any(d.place == "log" for d in found.damage):
         return found  # Derived data cannot be compared with a damaged log.

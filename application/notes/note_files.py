@@ -41,14 +41,14 @@ def time_zone(name: str) -> tzinfo:
         raise ValueError(f"there is no time zone {name!r}") from error
 
 
-def dated(notes: Iterable[NoteRow], zone: str | None) -> Iterator[NoteRow]:
+def localise_times(notes: Iterable[NoteRow], zone: str | None) -> Iterator[NoteRow]:
     """Yield the notes with their times in this zone, or in the zone of this machine if None."""
     there = None if zone is None else time_zone(zone)
     for note in notes:
-        yield replace(note, taken_at=_as_there(note.taken_at, there))
+        yield replace(note, taken_at=_localise(note.taken_at, there))
 
 
-def _as_there(taken_at: str, zone: tzinfo | None) -> str:
+def _localise(taken_at: str, zone: tzinfo | None) -> str:
     try:
         return datetime.fromisoformat(taken_at).astimezone(zone).isoformat()
     except (ValueError, OverflowError, OSError):
@@ -211,7 +211,7 @@ def write_notes(core: Core) -> bool:
     try:
         core.notes_folder.write(
             lambda: files_of(
-                dated(core.views.all_notes(), core.settings.notes.timezone),
+                localise_times(core.views.all_notes(), core.settings.notes.timezone),
                 core.views.conversations(),
                 core.views.owners_of,
             )

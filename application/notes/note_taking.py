@@ -139,7 +139,7 @@ class NoteTaking:
         self._work: asyncio.Future[Any] | None = None
         """The work that the turn waits for at the same time, or None."""
 
-    async def beside(
+    async def take_during(
         self, loaded: LoadedConversation, stop: int, work: Callable[[], Awaitable[T]]
     ) -> T:
         """Do ``work`` and take notes of the messages before ``stop``.
@@ -151,7 +151,7 @@ class NoteTaking:
         if self._ask is None:
             await self.take(loaded, stop)
             return await work()
-        working = asyncio.ensure_future(_awaited(work))
+        working = asyncio.ensure_future(_await_work(work))
         self._work = working
         done, _ = await asyncio.gather(working, self.take(loaded, stop), return_exceptions=True)
         if isinstance(done, BaseException):
@@ -167,11 +167,11 @@ class NoteTaking:
             return
         try:
             messages = await asyncio.to_thread(messages_to_note, self._core, loaded, start, stop)
-            taken = await self._asked(messages)
+            taken = await self._ask_model(messages)
             flush = await asyncio.to_thread(
                 self._flush, loaded, range(start, stop), messages, taken
             )
-            recorded = await to_the_end(self._recorded, loaded, flush)
+            recorded = await to_the_end(self._record, loaded, flush)
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
@@ -183,12 +183,12 @@ class NoteTaking:
         if recorded:
             await to_the_end(write_notes, self._core)
 
-    async def _asked(self, messages: Sequence[SourceMessage]) -> _Taken:
+    async def _ask_model(self, messages: Sequence[SourceMessage]) -> _Taken:
         if self._ask is None:
             return _Taken()
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
         logger.debug("%s: a model takes notes", conversation(self._thread_id))
-        call = asyncio.ensure_future(_contained(self._ask, request))
+        call = asyncio.ensure_future(_ask_contained(self._ask, request))
         try:
             await self._wait_for(call)
             if not call.done():
@@ -212,7 +212,7 @@ class NoteTaking:
         finally:
             # Do not wait: a call that ignores its cancellation must not delay the turn.
             call.cancel()
-            call.add_done_callback(_forgotten)
+            call.add_done_callback(_discard_result)
         return _Taken(draft, draft.attempts)
 
     async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
@@ -251,7 +251,7 @@ class NoteTaking:
             reason=taken.reason,
         )
 
-    def _recorded(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
+    def _record(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
         """Record the notes now or when the log can be written again; return whether that is done."""
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
@@ -274,16 +274,16 @@ class NoteTaking:
         return bool(events)
 
 
-async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+async def _await_work(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def _contained(ask: TakeNotes, request: NotesRequest) -> NotesDraft:
+async def _ask_contained(ask: TakeNotes, request: NotesRequest) -> NotesDraft:
     with Contained():
         return await ask(request)
 
 
-def _forgotten(call: asyncio.Future[NotesDraft]) -> None:
+def _discard_result(call: asyncio.Future[NotesDraft]) -> None:
     """Retrieve the exception of an abandoned call, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()

@@ -11,7 +11,7 @@ from refold.domain.events import (
     CompactionReverted,
 )
 
-from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
+from .row_changes import Added, Cell, Change, Changed, fold_each, utc
 
 VERSION = 2
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are
@@ -24,9 +24,9 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
     event = logged.event
     match event:
         case CompactionRequested():
-            return (Added(_requested(logged, event)),)
+            return (Added(_new_row(logged, event)),)
         case CompactionPerformed():
-            return _ended(
+            return _mark_ended(
                 logged,
                 event.attempt_id,
                 outcome="performed",
@@ -36,14 +36,14 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             )
         case CompactionFailed():
             to: dict[str, Cell] = {"reason": event.reason, "model_calls": event.model_calls}
-            return _ended(logged, event.attempt_id, outcome="failed", **to)
+            return _mark_ended(logged, event.attempt_id, outcome="failed", **to)
         case CompactionReverted():
-            return _undone(logged, event)
+            return _mark_reverted(logged, event)
         case _:
             return ()
 
 
-changes_of_run = one_by_one(
+changes_of_run = fold_each(
     changes, CompactionRequested, CompactionPerformed, CompactionFailed, CompactionReverted
 )
 
@@ -57,17 +57,17 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     return (Changed(attempt, {"focus": event.focus}),)
 
 
-def _undone(logged: LoggedEvent, event: CompactionReverted) -> tuple[Changed]:
+def _mark_reverted(logged: LoggedEvent, event: CompactionReverted) -> tuple[Changed]:
     undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
     return (Changed(undone, {"outcome": "reverted"}),)
 
 
-def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:
+def _mark_ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:
     attempt = {"thread_id": logged.thread_id, "attempt_id": attempt_id}
     return (Changed(attempt, {"ended_at": logged.at, **to}),)
 
 
-def _requested(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
+def _new_row(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
     return CompactionRow(
         attempt_id=event.attempt_id,
         thread_id=logged.thread_id,

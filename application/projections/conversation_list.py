@@ -18,7 +18,7 @@ from refold.domain.ledger.speech import user_words
 from refold.domain.messages import Message, gist, said
 from refold.domain.text_cuts import beginning
 
-from .row_changes import Added, Cell, Change, Changed, written
+from .row_changes import Added, Cell, Change, Changed, message_time
 
 VERSION = 6
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are
@@ -60,25 +60,25 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= {"forked_from": event.source, "forked_at": event.version}
             case _:
                 pass
-    row = Changed({"thread_id": run[0].thread_id}, to, +more, *_said(run))
-    return (row,) if run[0].version > 1 else (Added(_begun(run[0])), row)
+    row = Changed({"thread_id": run[0].thread_id}, to, +more, *_first_words_and_times(run))
+    return (row,) if run[0].version > 1 else (Added(_new_row(run[0])), row)
 
 
 def _of_message(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
     to: dict[str, Cell] = {}
     if event.position == 0:
-        to |= {"created_at": written(logged, event), "last_activity": ""}
+        to |= {"created_at": message_time(logged, event), "last_activity": ""}
     if event.conversation_owner is not None:
         to["owner"] = event.conversation_owner
     return to
 
 
-def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
+def _first_words_and_times(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
     """Return the first words of a user in a run, and the earliest and latest times of its messages."""
     messages = [(one, one.event) for one in run if isinstance(one.event, MessageAppended)]
     if not messages:
         return {}, {}
-    times = [written(logged, event) for logged, event in messages]
+    times = [message_time(logged, event) for logged, event in messages]
     first = next(((one, event) for one, event in messages if _is_own(event)), None)
     words: dict[str, Cell] = {}
     if first is not None:
@@ -86,7 +86,7 @@ def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
     return words, {"created_at": min(times), "last_activity": max(times)}
 
 
-def _begun(logged: LoggedEvent) -> ConversationRow:
+def _new_row(logged: LoggedEvent) -> ConversationRow:
     return ConversationRow(
         thread_id=logged.thread_id,
         label=None,

@@ -48,7 +48,7 @@ class Words(NamedTuple):
     """Weights of words with other characters, as UTF-8; these also match inside longer words."""
 
 
-class Looked(NamedTuple):
+class ScanResult(NamedTuple):
     """The result of searching stored messages."""
 
     digest: str
@@ -68,7 +68,7 @@ class StoredMessages(Protocol):
         """
         ...
 
-    def look_through(self, start: int, stop: int, words: Words, most: int) -> Looked:
+    def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
         """Find the user's messages with the highest weights, at most ``most`` of them.
 
         The weight of a message is that of its best word. Newer messages win ties.
@@ -194,7 +194,7 @@ def positions_of(entries: Entries) -> Iterator[int]:
         yield from map(_position, entries)
 
 
-def shelved(
+def shelve(
     entries: Entries,
     keep: int,
     log: StoredMessages,

@@ -93,7 +93,7 @@ class Compacted(NamedTuple):
     event: CompactionPerformed
 
 
-class Undone(NamedTuple):
+class Reverted(NamedTuple):
     """A compaction that was reverted later."""
 
     when: When
@@ -107,7 +107,7 @@ class Decisions:
 
     standing: list[Compacted] = field(default_factory=list[Compacted])
     """Compactions that were not reverted; each covers all that the earlier ones cover."""
-    undone: list[Undone] = field(default_factory=list[Undone])
+    undone: list[Reverted] = field(default_factory=list[Reverted])
     shortened: dict[int, When] = field(default_factory=dict[int, When])
     """Newest decision to shorten a message, by position."""
     erased: dict[int, When] = field(default_factory=dict[int, When])
@@ -160,14 +160,14 @@ class Decisions:
         for compaction in self.standing:
             if compaction.event.summary_id == summary_id:
                 self.standing.remove(compaction)
-                self.undone.append(Undone(when, compaction))
+                self.undone.append(Reverted(when, compaction))
                 return
 
-    def covering(self, position: int) -> Compacted | None:
+    def first_covering(self, position: int) -> Compacted | None:
         """Return the first active compaction that covered a message, or None."""
         return next((c for c in self.standing if c.event.coverage.covers(position)), None)
 
-    def uncovering(self, position: int) -> Undone | None:
+    def reversal_of(self, position: int) -> Reverted | None:
         """Return the newest reversal of a compaction that had covered a message, or None."""
         found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
         return next(found, None)

@@ -31,9 +31,9 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
         event = logged.event
         match event:
             case MessageAppended():
-                rows.append(_said(logged, event))
+                rows.append(_message_row(logged, event))
             case EventLost(position=int(position)):
-                rows.append(_lost(logged, position))
+                rows.append(_lost_row(logged, position))
             case _:
                 pass
     return (Appended(rows),) if rows else ()
@@ -42,7 +42,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     """Replace the row of an erased message with its remaining content."""
     event = left.event
-    return (Replaced(_said(left, event)),) if isinstance(event, MessageAppended) else ()
+    return (Replaced(_message_row(left, event)),) if isinstance(event, MessageAppended) else ()
 
 
 def readable(message: Message) -> str:
@@ -71,7 +71,7 @@ def _readable(block: Block) -> str:
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 
 
-def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
+def _message_row(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
     """Return the columns of ``MessageRow`` in order; a tuple costs half as much as an object."""
     message = event.message
     return (
@@ -87,7 +87,7 @@ def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
     )
 
 
-def _lost(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
+def _lost_row(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
     """Return a row for a lost message, so that positions have no gaps."""
     place = (logged.thread_id, position, logged.version)
     return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST, None)

@@ -7,7 +7,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import NoteRow
 from refold.domain.notes import NotesFlushed
 
-from .row_changes import Added, Change, Removed, one_by_one
+from .row_changes import Added, Change, Removed, fold_each
 
 VERSION = 3
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are
@@ -25,7 +25,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return ()
 
 
-changes_of_run = one_by_one(changes, NotesFlushed)
+changes_of_run = fold_each(changes, NotesFlushed)
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:

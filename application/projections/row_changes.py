@@ -57,7 +57,7 @@ RunChanges = Callable[[Sequence[LoggedEvent]], Sequence[Change]]
 """The fold of a run of successive events of one conversation, with the same result at less cost."""
 
 
-def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
+def fold_each(changes: Changes, *kinds: type[Event]) -> RunChanges:
     """Return a fold of runs that applies ``changes`` to events of these kinds only."""
     wanted = frozenset(kinds)
 
@@ -68,7 +68,7 @@ def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
     return changes_of_run
 
 
-def written(logged: LoggedEvent, event: MessageAppended) -> str:
+def message_time(logged: LoggedEvent, event: MessageAppended) -> str:
     """Return when a message was written or, if unknown, logged: ISO 8601, UTC."""
     return utc(event.written_at) if event.written_at else logged.at
 

@@ -12,7 +12,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 
-from .row_changes import Added, Cell, Change, Changed, one_by_one
+from .row_changes import Added, Cell, Change, Changed, fold_each
 
 VERSION = 3
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are
@@ -28,17 +28,17 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return ()
         case CompactionPerformed():
             active: dict[str, Cell] = {"thread_id": logged.thread_id, "is_active": 1}
-            return (Changed(active, {"is_active": 0}), Added(_made(logged, event)))
+            return (Changed(active, {"is_active": 0}), Added(_summary_row(logged, event)))
         case SummarySuperseded():
             old = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
             return (Changed(old, {"superseded_by": event.by}),)
         case CompactionReverted():
-            return _undone(logged, event)
+            return _mark_reverted(logged, event)
         case _:
             return ()
 
 
-changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)
+changes_of_run = fold_each(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
@@ -54,7 +54,7 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     return (Changed(made, to),)
 
 
-def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
+def _mark_reverted(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
     made = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
     undone = Changed(made, {"is_active": 0, "is_reverted": 1})
     if event.restored is None:
@@ -63,7 +63,7 @@ def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
     return (undone, Changed(before, {"is_active": 1, "superseded_by": None}))
 
 
-def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
+def _summary_row(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
     coverage = event.coverage
     return SummaryRow(
         summary_id=event.summary_id,

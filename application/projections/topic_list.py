@@ -6,7 +6,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import TopicRow
 from refold.domain.events import CompactionPerformed, CompactionReverted
 
-from .row_changes import Added, Cell, Change, Changed, Removed, one_by_one
+from .row_changes import Added, Cell, Change, Changed, Removed, fold_each
 
 VERSION = 1
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are
@@ -22,17 +22,17 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
     match event:
         case CompactionPerformed():
             active: dict[str, Cell] = {"thread_id": logged.thread_id, "is_active": 1}
-            return (Changed(active, {"is_active": 0}), *_made(logged, event))
+            return (Changed(active, {"is_active": 0}), *_topic_rows(logged, event))
         case CompactionReverted():
-            return _undone(logged, event)
+            return _mark_reverted(logged, event)
         case _:
             return ()
 
 
-changes_of_run = one_by_one(changes, CompactionPerformed, CompactionReverted)
+changes_of_run = fold_each(changes, CompactionPerformed, CompactionReverted)
 
 
-def _made(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
+def _topic_rows(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
     return [
         Added(
             TopicRow(
@@ -58,7 +58,7 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     return (Removed({"thread_id": left.thread_id, "summary_id": event.summary_id}),)
 
 
-def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
+def _mark_reverted(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
     of_undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
     undone = Changed(of_undone, {"is_active": 0})
     if event.restored is None:

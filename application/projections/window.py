@@ -29,7 +29,7 @@ from .entries import (
     StoredRun,
     entry_of,
     held_entries,
-    shelved,
+    shelve,
 )
 
 PreviewKey = tuple[int, str, str]
@@ -83,12 +83,12 @@ class Window:
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
     """Tokens that remain of erased live messages, by position."""
 
-    def shelved(self, keep: int, log: StoredMessages) -> "Window":
+    def shelve(self, keep: int, log: StoredMessages) -> "Window":
         """Return this window with only the newest ``keep`` messages in memory, reading others from
         ``log``.
         """
         begin = self.summary.coverage.stop if self.summary else 0
-        return replace(self, entries=shelved(self.entries, keep, log, self.measures, begin))
+        return replace(self, entries=shelve(self.entries, keep, log, self.measures, begin))
 
     def read_from(self, log: StoredMessages) -> "Window":
         """Return this window with its stored messages read from another log that has them."""
@@ -111,13 +111,13 @@ def project(
         # Appending changes only the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
         return replace(window, entries=_with(window.entries, added))
-    folding = _Folding(window, undone.union(undone_by(events)))
+    folding = _WindowBuilder(window, undone.union(reverted_summaries(events)))
     for event in events:
         folding.take(event)
     return folding.window()
 
 
-def undone_by(events: Sequence[Event]) -> list[str]:
+def reverted_summaries(events: Sequence[Event]) -> list[str]:
     """Return the ids of the summaries that these events revert."""
     return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
 
@@ -128,7 +128,7 @@ def _with(entries: Entries, added: tuple[Entry, ...]) -> Entries:
     return entries + added
 
 
-class _Folding:
+class _WindowBuilder:
     """A window in the making, with lists in place of tuples."""
 
     def __init__(self, window: Window, undone: frozenset[str]) -> None:
@@ -163,18 +163,18 @@ class _Folding:
     def take(self, event: Event) -> None:
         match event:
             case MessageAppended():
-                self._appended(event)
+                self._append(event)
             case CompactionPerformed():
-                self._compacted(event)
+                self._compact(event)
             case CompactionReverted():
                 # A summary that is unknown here was replaced later, because the active one is
                 # always known.
                 restored = event.restored.summary_id if event.restored else ""
                 self._summary = self._summaries.get(restored)
             case ToolContentOffloaded() | UserContentShortened() | MessagesCondensed():
-                self._shortened(*_shortening(event))
+                self._shorten(*_shortening(event))
             case MessageErased():
-                self._erased(event)
+                self._erase(event)
             case MemoriesChosen():
                 self._memories = event if event.memories else None
             case ConversationErased():
@@ -186,10 +186,10 @@ class _Folding:
             case _:
                 pass
 
-    def _appended(self, event: MessageAppended) -> None:
+    def _append(self, event: MessageAppended) -> None:
         self._entries.append(entry_of(event))
 
-    def _compacted(self, event: CompactionPerformed) -> None:
+    def _compact(self, event: CompactionPerformed) -> None:
         self._summaries[event.summary_id] = event
         if event.summary_id in self._undone:
             return
@@ -214,14 +214,14 @@ class _Folding:
         self._kept += before + left
         self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
 
-    def _shortened(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
+    def _shorten(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)
         for key, freed in parts:
             before = previews[key].tokens_freed if key in previews else 0
             previews[key] = shown._replace(tokens_freed=before + freed)
         self._previews = previews
 
-    def _erased(self, event: MessageErased) -> None:
+    def _erase(self, event: MessageErased) -> None:
         # The log already has the rewritten message; only its size is outdated.
         at = event.position
         is_stored = self._stored is not None and self._stored.start <= at < self._stored.stop

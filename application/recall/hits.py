@@ -12,7 +12,7 @@ from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.projections.message_list import readable
 from refold.application.projections.window import SAID, Preview, PreviewKey
-from refold.application.rendering.request_blocks import shortened
+from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.messages import Block, Message
 from refold.domain.text_cuts import fitting_length
@@ -138,7 +138,7 @@ def excerpt(
     spans = spans_of(text, tokens)
 
     def part(length: int) -> tuple[int, int]:
-        return _trimmed(text, *_around(text, spans, length))
+        return _trim(text, *_best_stretch(text, spans, length))
 
     def fits(length: int) -> bool:
         return count(text[slice(*part(length))]) <= most
@@ -168,7 +168,7 @@ def _each(text: str, token: str) -> Iterator[Span]:
         place = text.find(token, place + len(token))
 
 
-def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
+def _best_stretch(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
     """Return the densest stretch of this length, with a third of the free space before the matches."""
     first, last = _densest(spans, length)
     if first is None or last is None:
@@ -196,7 +196,7 @@ def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | No
     return best[1], best[2]
 
 
-def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+def _trim(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return the stretch shortened to word boundaries, if there are any near its ends."""
     near = max(1, (stop - start) // 8)
     if start > 0:
@@ -214,7 +214,7 @@ LEAST_TEXT = 40
 """Number of tokens below which a text is useless; fewer hits are returned instead."""
 
 
-def fitted(
+def fit_hits(
     hits: Sequence[RecallHit], tokens: Sequence[str], room: int, count: Count
 ) -> tuple[tuple[RecallHit, ...], int]:
     """Fit hits to ``room`` tokens; return the hits and their total tokens with neighbours.
@@ -226,15 +226,15 @@ def fitted(
     size = sum(_size(hit, count) for hit in kept)
     if size <= room:
         return tuple(kept), size
-    beside = any(hit.neighbours for hit in kept)
-    shares = _shares([count(hit.text) for hit in kept], room * 4 // 5 if beside else room)
-    cut = [_excerpted(hit, tokens, share, count) for hit, share in zip(kept, shares, strict=True)]
+    have_neighbours = any(hit.neighbours for hit in kept)
+    shares = _shares([count(hit.text) for hit in kept], room * 4 // 5 if have_neighbours else room)
+    cut = [_cut(hit, tokens, share, count) for hit, share in zip(kept, shares, strict=True)]
     left = room - sum(count(hit.text) for hit in cut)
     shown: list[RecallHit] = []
     for hit in cut:
-        beside_it = sum(count(neighbour.text) for neighbour in hit.neighbours)
-        fits = beside_it <= left
-        left -= beside_it if fits else 0
+        neighbour_tokens = sum(count(neighbour.text) for neighbour in hit.neighbours)
+        fits = neighbour_tokens <= left
+        left -= neighbour_tokens if fits else 0
         shown.append(hit if fits else replace(hit, neighbours=()))
     return tuple(shown), room - left
 
@@ -254,12 +254,12 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
     return shares
 
 
-def _excerpted(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
+def _cut(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
     start, stop = excerpt(hit.text, tokens, max(1, most), count)
     return replace(hit, text=hit.text[start:stop], start=hit.start + start, stop=hit.start + stop)
 
 
-class Sight:
+class ContextVisibility:
     """Visibility of the messages of one conversation in its context."""
 
     def __init__(self, loaded: LoadedConversation) -> None:
@@ -286,7 +286,7 @@ class Sight:
         previews = self._previews.get(position)
         return not previews or text in readable(self._shortened(entry, previews))
 
-    def in_full(self) -> frozenset[int]:
+    def full_positions(self) -> frozenset[int]:
         """Return the positions of all messages that are shown in full."""
         return frozenset(
             at for at in positions_of(self._window.entries) if at not in self._previews
@@ -300,7 +300,7 @@ class Sight:
 
         def shown(index: int, block: Block) -> Block:
             preview = previews.get(_key(entry.position, index, block))
-            return block if preview is None else shortened(block, preview, address)
+            return block if preview is None else shorten_block(block, preview, address)
 
         blocks = (shown(index, block) for index, block in enumerate(entry.message.blocks()))
         return replace(entry.message, content=tuple(blocks))

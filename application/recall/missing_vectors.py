@@ -85,7 +85,7 @@ class MissingVectors:
             Stopped: the work was cancelled.
         """
         found = Coverage(self._index.edition())
-        self._look(found)
+        self._count_missing(found)
         return found
 
     def make(self) -> None:
@@ -99,11 +99,11 @@ class MissingVectors:
         edition = self._index.edition()
         if edition != self.coverage.edition or self.coverage.lacking:
             self.coverage = Coverage(edition, made=self.coverage.made)
-        for after in reversed(self._look(self.coverage)):
-            self._make_page(self._index.passages(after, PAGE))
+        for after in reversed(self._count_missing(self.coverage)):
+            self._embed_page(self._index.passages(after, PAGE))
         self._check_edition()
 
-    def _look(self, coverage: Coverage) -> list[int]:
+    def _count_missing(self, coverage: Coverage) -> list[int]:
         """Continue counting, and return the pages with missing vectors, since passages need too
         much memory.
         """
@@ -127,13 +127,13 @@ class MissingVectors:
         missing = frozenset(self._vectors.missing(self._embedder.model, digests))
         return [passage for passage in page if passage.digest in missing]
 
-    def _make_page(self, page: Sequence[Passage]) -> None:
+    def _embed_page(self, page: Sequence[Passage]) -> None:
         lacking = [p for p in self._lacking(page) if p.digest not in self._refused]
         # Another process may have made some since they were counted.
         texts = {passage.digest: passage for passage in reversed(lacking)}
         for batch in _batches(list(texts.values())):
             self._check_stopped()
-            refused = self._make_batch(batch)
+            refused = self._embed_batch(batch)
             self._refused |= refused
             done = {passage.digest for passage in batch}
             self._count([passage for passage in lacking if passage.digest in done], refused)
@@ -143,7 +143,7 @@ class MissingVectors:
         self.coverage.refused += without
         self.coverage.lacking = max(0, self.coverage.lacking - len(passages))
 
-    def _make_batch(self, batch: Sequence[Passage]) -> frozenset[str]:
+    def _embed_batch(self, batch: Sequence[Passage]) -> frozenset[str]:
         """Embed these passages and return the digests of those that were refused."""
         words = self._words(batch)
         texts = {p.digest: words[p.number] for p in batch if p.number in words}
@@ -176,7 +176,7 @@ class MissingVectors:
             with Contained():
                 vectors = self._embedder.embed_documents(list(texts.values()))
         except Exception as raised:  # An embedder of the user may raise anything.
-            raise understood(raised) from raised
+            raise to_embedder_error(raised) from raised
         if len(vectors) != len(texts):
             raise EmbedderError(
                 "bad_answer", f"the embedder gave {len(vectors)} vectors of {len(texts)} texts"
@@ -200,18 +200,18 @@ class MissingVectors:
             raise Stopped
 
 
-def understood(error: Exception) -> EmbedderError:
+def to_embedder_error(error: Exception) -> EmbedderError:
     """Return the exception as an embedder error."""
     if isinstance(error, EmbedderError):
         return error
     kind = type(error).__name__
-    if kind not in _told:  # Every text is retried alone, so log each kind only once.
-        _told.add(kind)
+    if kind not in _logged_kinds:  # Every text is retried alone, so log each kind only once.
+        _logged_kinds.add(kind)
         logger.warning("making vectors failed: %s", raised(error))
     return EmbedderError("raised", described(error))
 
 
-_told: set[str] = set()
+_logged_kinds: set[str] = set()
 """Kinds of exceptions that were logged."""
 
 
@@ -233,19 +233,19 @@ QUESTIONS_PAUSE, LONGEST_QUESTIONS_PAUSE = 10.0, 300.0
 """Seconds to skip embedding after a question could not be embedded; the pause doubles each time."""
 
 Figures = Mapping[str, str | int | float]
-Told = Callable[[str, Figures], None]
+Report = Callable[[str, Figures], None]
 """Reports an event by name with figures, never with a text."""
 
 
-class Asked:
+class QuestionEmbedder:
     """Embedder of questions."""
 
     def __init__(
-        self, embedder: Embedder, vectors: VectorStore, told: Told = lambda name, figures: None
+        self, embedder: Embedder, vectors: VectorStore, report: Report = lambda name, figures: None
     ) -> None:
         self._embedder = embedder
         self._vectors = vectors
-        self._told = told
+        self._report = report
         self._has_any = False
         self._questions_failed = 0
         self._refused: tuple[float, EmbedderError] | None = None
@@ -280,15 +280,15 @@ class Asked:
             if not any(vector):
                 raise EmbedderError("bad_answer", "the embedder gave nothing but zeros")
         except Exception as raised:  # An embedder of the user may raise anything.
-            error = understood(raised)
+            error = to_embedder_error(raised)
             self._questions_failed += 1
             self._refused = (time.monotonic(), error)
-            self._told("embedder.failed", self._reason(error))
+            self._report("embedder.failed", self._reason(error))
             raise error from raised
         self._questions_failed, self._refused = 0, None
         return vector
 
-    def lacks(self) -> str | None:
+    def describe_missing(self) -> str | None:
         """Describe missing vectors, or return None if none are known."""
         return None
 

@@ -29,9 +29,9 @@ from refold.domain.notes import ChosenMemory, MemoryKind
 from refold.domain.noting import LEDGER
 from refold.domain.value import replace
 
-from .hits import LEAST_TEXT, RecallHit, fitted
+from .hits import LEAST_TEXT, RecallHit, fit_hits
 from .question import ask
-from .recall_query import inquire
+from .recall_query import parse_query
 from .search import recall
 from .tokens import tokens_of
 
@@ -65,12 +65,14 @@ def offers_of_owner(
     owner, allowed = loaded.state.owner, core.settings.memories.of_owner
     if owner is None or allowed == "off":
         return []
-    own = {_folded(note.text) for note in core.views.notes(loaded.thread_id)}
+    own = {_normalise(note.text) for note in core.views.notes(loaded.thread_id)}
     found = _offers(core, owner, with_summaries=allowed == "summaries")
     others = (offer for offer in found if offer.hit.thread_id != loaded.thread_id)
-    fresh = [offer for offer in _once(others) if _folded(offer.hit.text) not in own]
+    fresh = [
+        offer for offer in _without_duplicates(others) if _normalise(offer.hit.text) not in own
+    ]
     chosen: list[Offer] = []
-    for offer in _scored(fresh, query):
+    for offer in _score(fresh, query):
         if len(chosen) == most or offer.hit.score < least:
             break
         if not core.views.has_others(offer.hit.thread_id, owner, offer.start, offer.stop):
@@ -141,20 +143,20 @@ def _hit(
     )
 
 
-def _once(offers: Iterable[Offer]) -> list[Offer]:
+def _without_duplicates(offers: Iterable[Offer]) -> list[Offer]:
     """Remove duplicates and keep the newest of each, since a fork has the notes of its source."""
     newest_first = sorted(offers, key=lambda offer: offer.hit.at, reverse=True)
     kept: dict[str, Offer] = {}
     for offer in newest_first:
-        kept.setdefault(_folded(offer.hit.text), offer)
+        kept.setdefault(_normalise(offer.hit.text), offer)
     return list(kept.values())
 
 
-def _folded(text: str) -> str:
+def _normalise(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
+def _score(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
     """Yield the offers with scores relative to the best match, best first; newer ones win ties."""
     asked = frozenset(ask(query).tokens)
     words = [asked.intersection(tokens_of(offer.hit.text)) for offer in offers]
@@ -181,7 +183,7 @@ QUERY = 2_000
 """Characters of a message to search for; of a longer one, the beginning and the end are used."""
 
 
-class LookedUp(NamedTuple):
+class FoundMemories(NamedTuple):
     """Memories that were found for the newest message of the user."""
 
     position: int
@@ -193,7 +195,7 @@ class LookedUp(NamedTuple):
 
 def look_up(
     core: Core, loaded: LoadedConversation, room: int, *, own: bool = True
-) -> LookedUp | None:
+) -> FoundMemories | None:
     """Return the memories to quote in ``room`` tokens, or None without a user message in view.
 
     ``own`` is false if nothing of this conversation can be out of view.
@@ -202,11 +204,11 @@ def look_up(
         Anything that recall raises.
     """
     settings = core.settings.memories
-    asked = next(filter(_asks, reversed(loaded.window.entries)), None)
+    asked = next(filter(_is_question, reversed(loaded.window.entries)), None)
     if asked is None:
         return None
     if not settings.most or room <= 0:
-        return LookedUp(asked.position, ())
+        return FoundMemories(asked.position, ())
     query = _query(said(asked.message))
     hits = list(_own_hits(core, loaded.thread_id, query, asked.position)) if own else []
     offers = offers_of_owner(core, loaded, query, settings.most, settings.least_score)
@@ -214,14 +216,14 @@ def look_up(
     best = sorted(hits, key=lambda hit: -hit.score)[: settings.most]
     # These properties of a hit stay the same when its text is cut.
     known = {(offer.hit.thread_id, offer.hit.message_id, offer.hit.at): offer for offer in offers}
-    made = _Making(loaded.thread_id, known)
-    memories = _fitted(core, made, best, query, room)
+    made = _MemoryBuilder(loaded.thread_id, known)
+    memories = _fit(core, made, best, query, room)
     sources = {
         (offer.hit.thread_id, offer.version)
         for offer in offers
         if any(m.message_id == offer.hit.message_id and m.thread_id for m in memories)
     }
-    return LookedUp(asked.position, memories, tuple(sorted(sources)))
+    return FoundMemories(asked.position, memories, tuple(sorted(sources)))
 
 
 def _own_hits(core: Core, thread_id: str, query: str, asked: int) -> Iterator[RecallHit]:
@@ -229,7 +231,7 @@ def _own_hits(core: Core, thread_id: str, query: str, asked: int) -> Iterator[Re
     found = recall(
         core,
         thread_id,
-        inquire(
+        parse_query(
             query,
             thread_id=thread_id,
             limit=settings.most,
@@ -243,7 +245,7 @@ def _own_hits(core: Core, thread_id: str, query: str, asked: int) -> Iterator[Re
     return (hit for hit in others if hit.fate != "erased" and hit.text.strip())
 
 
-def _asks(entry: Entry) -> bool:
+def _is_question(entry: Entry) -> bool:
     return entry.message.role == "user" and bool(said(entry.message).strip())
 
 
@@ -251,8 +253,8 @@ def _query(text: str) -> str:
     return text if len(text) <= QUERY else f"{text[: QUERY // 2]} {text[-QUERY // 2 :]}"
 
 
-def _fitted(
-    core: Core, made: "_Making", hits: Sequence[RecallHit], query: str, room: int
+def _fit(
+    core: Core, made: "_MemoryBuilder", hits: Sequence[RecallHit], query: str, room: int
 ) -> tuple[ChosenMemory, ...]:
     """Fit the hits to ``room`` tokens including their frame; long texts are cut around the matches."""
     count, tokens, thread_id = core.counter.count_text, ask(query).tokens, made.thread_id
@@ -262,14 +264,14 @@ def _fitted(
         left = room - bare - number  # The count of each text is rounded up.
         if left < LEAST_TEXT:
             continue
-        shown, _ = fitted(kept, tokens, left, count)
+        shown, _ = fit_hits(kept, tokens, left, count)
         memories = tuple(map(made.memory, shown))
         if memories_size(thread_id, memories, count) <= room:
             return memories
     return ()
 
 
-class _Making(NamedTuple):
+class _MemoryBuilder(NamedTuple):
     """Builder of memories from hits."""
 
     thread_id: str
@@ -299,7 +301,7 @@ TRIES = 3
 logger = plain_logger(__name__)
 
 
-def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None = None) -> int:
+def update_memories(core: Core, thread_id: str, budget: Budget, *, below: int | None = None) -> int:
     """Choose memories for the user's newest message; return the growth of the request in tokens.
 
     Call this only right after a decision that changed the text before the messages, so that the
@@ -311,7 +313,7 @@ def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None
     return _choose(core, thread_id, budget, below)
 
 
-def choose_at_first(core: Core, thread_id: str, budget: Budget) -> None:
+def choose_first_memories(core: Core, thread_id: str, budget: Budget) -> None:
     """Choose memories of the owner's other conversations for the first request of this one.
 
     Later requests show the same memories, which keeps the prefix stable; of concurrent requests the
@@ -355,7 +357,7 @@ def _choose(
     return 0
 
 
-def give_up(core: Core, thread_id: str) -> int:
+def drop_memories(core: Core, thread_id: str) -> int:
     """Quote no memories because the request is too large; return the number of decisions made."""
     if not core.log.load(thread_id).state.memories_tokens:
         return 0
@@ -376,7 +378,7 @@ class _Choice:
     """A pending choice, decided on the newest state."""
 
     def __init__(
-        self, core: Core, before: Measured, found: LookedUp | None, room: int, *, first: bool
+        self, core: Core, before: Measured, found: FoundMemories | None, room: int, *, first: bool
     ) -> None:
         self._core = core
         self._before = before

@@ -18,7 +18,7 @@ from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
 from .question import MONTHS
-from .tokens import padded, tokens_of
+from .tokens import pad, tokens_of
 
 VERSION = 4
 """Version of the passages; increase it when they change, so that indexes are rebuilt."""
@@ -138,7 +138,7 @@ def passages_of(
                         start,
                         stop,
                         piece.kind == "text" and _QUESTION.search(words) is not None,
-                        padded((*tokens, *_date_tokens(at[:10]))),
+                        pad((*tokens, *_date_tokens(at[:10]))),
                         digest_of(words),
                         event.owner or "",
                     )

@@ -111,7 +111,7 @@ class Features(NamedTuple, Generic[T]):
     """Nearness in meaning."""
 
 
-class Said:
+class Matches:
     """Matches of the question in each passage, message and session."""
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
@@ -146,7 +146,7 @@ class Said:
 
     def by_name(self, passage: Passage) -> bool:
         """Return whether the question names the speaker of the passage."""
-        return head(passage) in self.names
+        return first_token(passage) in self.names
 
     def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
         line = passage.tokens
@@ -162,14 +162,14 @@ class Said:
         self.tokens[passage.number] = frozenset(there)
         self.words[passage.number] = score
         place = passage.thread_id, passage.position
-        _raise(self.messages, place, score)
-        _raise(self.sessions, (passage.thread_id, passage.session), score)
+        _keep_highest(self.messages, place, score)
+        _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
         if passage.is_question:
-            _raise(self.questions, place, score)
+            _keep_highest(self.questions, place, score)
 
 
 def features_of(
-    question: Question, said: Said, cosines: Mapping[int, float]
+    question: Question, said: Matches, cosines: Mapping[int, float]
 ) -> Sequence[Sequence[float]]:
     """Return the values of each feature for each passage, in the order of ``Features``.
 
@@ -189,20 +189,20 @@ def features_of(
         earlier=[messages.get((thread, position - 2), 0.0) for thread, position in places],
         session=[said.sessions[passage.thread_id, passage.session] for passage in passages],
         asks=[p.is_question and p.tokens.count(" ") < SHORT for p in passages],
-        speaker=[(p.role in roles) + (bool(names) and head(p) in names) for p in passages],
+        speaker=[(p.role in roles) + (bool(names) and first_token(p) in names) for p in passages],
         day=[any(day.fits(passage.at) for day in days) if days else 0 for passage in passages],
         cosine=[cosines.get(p.number, mean) for p in passages] if cosines else [mean],
     )
     nothing = [0.0] * len(passages)
-    return [_standardised(column) or nothing for column in columns]
+    return [_standardise(column) or nothing for column in columns]
 
 
-def head(passage: Passage) -> str:
+def first_token(passage: Passage) -> str:
     """Return the first token of a message, or an empty string for later passages of it."""
     return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
 
 
-def _raise(scores: dict[Place, float], place: Place, score: float) -> None:
+def _keep_highest(scores: dict[Place, float], place: Place, score: float) -> None:
     if score > scores.get(place, -1.0):
         scores[place] = score
 
@@ -220,11 +220,11 @@ def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozense
     """Return names in the question that begin many messages, as in ``Ann: Good morning``."""
     if not question.names:
         return frozenset()
-    heads = [head(passage) for passage in passages]
+    heads = [first_token(passage) for passage in passages]
     return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(passages))
 
 
-def _standardised(values: Sequence[float]) -> Sequence[float]:
+def _standardise(values: Sequence[float]) -> Sequence[float]:
     """Return the standardised values, or nothing if all are equal."""
     if min(values) == max(values):
         return ()
@@ -275,7 +275,7 @@ _EDGES = re.compile(r"^\W+|\W+$")
 class Reasons:
     """Reasons for the passages found for one question."""
 
-    def __init__(self, question: Question, said: Said, cosines: Mapping[int, float]) -> None:
+    def __init__(self, question: Question, said: Matches, cosines: Mapping[int, float]) -> None:
         self._question = question
         self._said = said
         self._cosines = cosines
@@ -353,7 +353,7 @@ class Ranked(NamedTuple):
     """Returns the reasons in short phrases; called only for the hits that are shown."""
 
 
-def ranked(
+def rank(
     question: Question,
     found: Found,
     cosines: Mapping[int, float] = NO_COSINES,
@@ -366,10 +366,10 @@ def ranked(
     not depend on the order of the passages; newer passages win ties. ``cosines`` are by passage
     number.
     """
-    passages = [(p, let_through(filters, p)) for p in every_passage(found)]
+    passages = [(p, accepts(filters, p)) for p in all_passages(found)]
     if not any(wanted for _, wanted in passages):
         return []
-    said = Said(question, found, [passage for passage, _ in passages])
+    said = Matches(question, found, [passage for passage, _ in passages])
     scores = [0.0] * len(passages)
     weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
     for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
@@ -384,11 +384,11 @@ def ranked(
     best = max(score for score, _ in scored)
     return [
         Ranked(passage, max(exp(score - best), LEAST), partial(reasons.of, passage))
-        for score, passage in islice(_one_of_each(scored), limit)
+        for score, passage in islice(_best_of_each(scored), limit)
     ]
 
 
-def _one_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, Passage]]:
+def _best_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, Passage]]:
     """Yield the best passage of each message, best first."""
     seen: set[tuple[str, int]] = set()
     for score, passage in sorted(scored, key=lambda one: (-one[0], -one[1].number)):
@@ -398,16 +398,18 @@ def _one_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, P
             yield score, passage
 
 
-def every_passage(found: Found) -> list[Passage]:
+def all_passages(found: Found) -> list[Passage]:
     """Return the candidates and their neighbours without repetitions, in the order of the log."""
     by_number = {
-        passage.number: passage for beside in found.neighbours.values() for passage in beside
+        passage.number: passage
+        for neighbours in found.neighbours.values()
+        for passage in neighbours
     }
     by_number.update((passage.number, passage) for passage in found.candidates)
     return [by_number[number] for number in sorted(by_number)]
 
 
-def let_through(filters: Filters, passage: Passage) -> bool:
+def accepts(filters: Filters, passage: Passage) -> bool:
     """Return whether the filters accept a passage."""
     first, stop = filters.positions or (0, inf)
     return (

@@ -65,7 +65,7 @@ class RecallOptions(TypedDict, total=False):
     """
 
 
-class Inquiry(NamedTuple):
+class RecallQuery(NamedTuple):
     """A validated query to the history."""
 
     query: str
@@ -86,7 +86,7 @@ class Inquiry(NamedTuple):
     """Topic of the messages, or empty for any."""
 
 
-def inquire(
+def parse_query(
     query: str = "",
     *,
     topic: str | None = None,
@@ -103,7 +103,7 @@ def inquire(
     neighbours: int = 1,
     max_tokens: int | None = None,
     scope: Scope | None = None,
-) -> Inquiry:
+) -> RecallQuery:
     """Validate all arguments and return the query.
 
     Raises:
@@ -113,7 +113,7 @@ def inquire(
     _check_how(mode, min_score, in_context)
     if max_tokens is not None:
         whole_number("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
-    return Inquiry(
+    return RecallQuery(
         query=query,
         mode=mode,
         limit=whole_number("limit", limit, 1, MOST_HITS),
@@ -135,8 +135,8 @@ def _check_asked(query: str, topic: str | None) -> None:
 
 def _check_how(mode: RecallMode | None, min_score: float, in_context: InContext) -> None:
     if mode is not None:
-        _one_of("mode", mode, get_args(RecallMode))
-    _one_of("in_context", in_context, get_args(InContext))
+        _check_choice("mode", mode, get_args(RecallMode))
+    _check_choice("in_context", in_context, get_args(InContext))
     share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
     _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
 
@@ -176,7 +176,7 @@ def moment(setting: str, given: Moment | None) -> str | None:
             found = datetime.fromisoformat(str(given).strip())
         except ValueError as error:
             what = "a time with a time zone, such as 2026-01-02T03:04:05Z"
-            raise _refused(setting, given, what) from error
+            raise _invalid_setting(setting, given, what) from error
     if found.tzinfo is None or found.utcoffset() is None:
         written = found.isoformat()
         what = f"the time has no time zone; add one, such as {written}+00:00"
@@ -200,7 +200,7 @@ def _names(setting: str, given: Names, allowed: Sequence[str] = ()) -> frozenset
     return frozenset(names)
 
 
-def _one_of(setting: str, given: str, allowed: Sequence[str]) -> None:
+def _check_choice(setting: str, given: str, allowed: Sequence[str]) -> None:
     _check(setting, given, given in allowed, f"one of {', '.join(allowed)}")
 
 
@@ -217,10 +217,10 @@ def whole_number(setting: str, given: int, least: int, most: int) -> int:
 
 def _check(setting: str, given: object, fine: bool, allowed: str) -> None:
     if not fine:
-        raise _refused(setting, given, allowed)
+        raise _invalid_setting(setting, given, allowed)
 
 
-def _refused(setting: str, given: object, allowed: str) -> InvalidSetting:
+def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSetting:
     return InvalidSetting(
         f"{setting}={str(given)[:80]!r} cannot be: it must be {allowed}",
         setting=setting,

@@ -17,12 +17,12 @@ from refold.domain.events import MessageAppended
 from refold.domain.messages import gist
 from refold.domain.value import replace
 
-from .candidates_search import Finding
-from .hits import Neighbour, Recalled, RecallHit, Sight, fitted
+from .candidates_search import CandidateSearch
+from .hits import ContextVisibility, Neighbour, Recalled, RecallHit, fit_hits
 from .passages import PassageKind
 from .question import Question, ask
 from .ranking import Ranked, WordPlace, events_at, text_in
-from .recall_query import Inquiry, RecallOptions, inquire
+from .recall_query import RecallOptions, RecallQuery, parse_query
 from .topic_messages import TopicMessages
 
 NEIGHBOUR_CHARACTERS = 300
@@ -32,7 +32,7 @@ Message = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Said:
+class FoundMessage:
     """A message as the log has it."""
 
     logged: LoggedEvent
@@ -50,7 +50,7 @@ class Said:
         return "tool" if said.results and not said.speaks else self.event.message.role
 
 
-class Shower:
+class HitBuilder:
     """Builds hits from passages, with ``neighbours`` messages on each side, and caches what it
     reads.
 
@@ -61,8 +61,8 @@ class Shower:
         self._visible = visible
         self._core = core
         self._number = neighbours
-        self._sights: dict[str, Sight | None] = {}
-        self._said: dict[Message, Said] = {}
+        self._visibilities: dict[str, ContextVisibility | None] = {}
+        self._said: dict[Message, FoundMessage] = {}
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
         """Yield the hits in order, without neighbours.
@@ -73,26 +73,26 @@ class Shower:
         Raises:
             LogError: the log cannot be read.
         """
-        self._read(self._near(found))
+        self._read(self._places_near(found))
         for one in found:
             passage = one.passage
             said = self._said.get((passage.thread_id, passage.position))
-            sight = self._sight(passage.thread_id)
-            if said is None or sight is None or said.logged.version != passage.version:
+            visibility = self._visibility(passage.thread_id)
+            if said is None or visibility is None or said.logged.version != passage.version:
                 continue
             text = text_in(passage, said.logged)
             if text or said.logged.erased:
-                yield _hit(one, said, text, sight)
+                yield _hit(one, said, text, visibility)
 
-    def with_neighbours(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
+    def add_neighbours(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
         """Return the hits with their neighbours."""
         if not self._number:
             return list(hits)
-        wanted = {(hit.thread_id, p) for hit in hits for p in self._beside(hit)}
+        wanted = {(hit.thread_id, p) for hit in hits for p in self._neighbour_positions(hit)}
         self._read(self._places_of(wanted - self._said.keys()))
         return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
-    def _near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
+    def _places_near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
         """Yield the places of the passages and of the events around them, which are usually
         messages.
         """
@@ -103,21 +103,21 @@ class Shower:
 
     def _read(self, places: Iterable[WordPlace]) -> None:
         for logged in events_at(self._core, places).values():
-            if isinstance(logged.event, MessageAppended) and self._lets(logged, logged.event):
-                said = Said(logged, logged.event)
+            if isinstance(logged.event, MessageAppended) and self._may_show(logged, logged.event):
+                said = FoundMessage(logged, logged.event)
                 self._said[logged.thread_id, logged.event.position] = said
 
-    def _lets(self, logged: LoggedEvent, event: MessageAppended) -> bool:
+    def _may_show(self, logged: LoggedEvent, event: MessageAppended) -> bool:
         return self._visible is None or self._visible.lets(event.owner, logged.thread_id)
 
-    def _beside(self, hit: RecallHit) -> Iterator[int]:
-        sight = self._sight(hit.thread_id)
-        length = 0 if sight is None else sight.length
+    def _neighbour_positions(self, hit: RecallHit) -> Iterator[int]:
+        visibility = self._visibility(hit.thread_id)
+        length = 0 if visibility is None else visibility.length
         first, last = hit.position - self._number, hit.position + self._number
         return (p for p in range(max(0, first), min(last + 1, length)) if p != hit.position)
 
     def _neighbours(self, hit: RecallHit) -> Iterator[Neighbour]:
-        for position in self._beside(hit):
+        for position in self._neighbour_positions(hit):
             found = self._said.get((hit.thread_id, position))
             if found is not None:
                 yield _neighbour(found)
@@ -128,15 +128,17 @@ class Shower:
             for row in self._core.views.messages(thread_id, position, position + 1):
                 yield thread_id, row.version
 
-    def _sight(self, thread_id: str) -> Sight | None:
+    def _visibility(self, thread_id: str) -> ContextVisibility | None:
         """Return the visibility of a conversation, or None if it was erased."""
-        if thread_id not in self._sights:
+        if thread_id not in self._visibilities:
             loaded = self._core.log.load(thread_id)
-            self._sights[thread_id] = None if loaded.state.erased else Sight(loaded)
-        return self._sights[thread_id]
+            self._visibilities[thread_id] = (
+                None if loaded.state.erased else ContextVisibility(loaded)
+            )
+        return self._visibilities[thread_id]
 
 
-def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
+def _hit(found: Ranked, said: FoundMessage, text: str, visibility: ContextVisibility) -> RecallHit:
     passage, erased = found.passage, said.logged.erased
     position = said.event.position
     return RecallHit(
@@ -154,12 +156,12 @@ def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
         stop=0 if erased else passage.start + len(text),
         score=found.score,
         why=("its content was erased since",) if erased else found.why(),
-        fate=sight.fate(position, erased=erased),
-        in_context=not erased and sight.shows(position, text),
+        fate=visibility.fate(position, erased=erased),
+        in_context=not erased and visibility.shows(position, text),
     )
 
 
-def _neighbour(said: Said) -> Neighbour:
+def _neighbour(said: FoundMessage) -> Neighbour:
     text = readable(said.event.message)
     cut = len(text) > NEIGHBOUR_CHARACTERS
     return Neighbour(
@@ -178,7 +180,7 @@ MOST_TOOLS = 20
 NO_WORDS = "the question has no words to look for"
 
 
-def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
+def recall(core: Core, thread_id: str, query: RecallQuery) -> Recalled:
     """Return the passages of one conversation, or of its owner's scope, that answer best.
 
     Raises:
@@ -187,30 +189,30 @@ def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
     """
     loaded = core.log.load(thread_id).present()
     if not loaded.state.version:
-        return _nothing(inquiry, f"there is no conversation {thread_id!r} in this log")
-    scope = inquiry.scope or "conversation"
+        return _empty_answer(query, f"there is no conversation {thread_id!r} in this log")
+    scope = query.scope or "conversation"
     if scope == "conversation":
-        asking = _Asking(core, inquiry)
-        answer = asking.answer(Sight(loaded) if inquiry.leave_out else None)
+        run = _RecallRun(core, query)
+        answer = run.answer(ContextVisibility(loaded) if query.leave_out else None)
     else:
         visible = OwnerScope(core, scope, thread_id).visible()
-        filters = inquiry.filters._replace(thread_id=None, visible=visible)
+        filters = query.filters._replace(thread_id=None, visible=visible)
         # Without an owner, only this conversation is visible.
-        answer = _Asking(core, inquiry._replace(filters=filters)).answer(None)
+        answer = _RecallRun(core, query._replace(filters=filters)).answer(None)
     core.log.load(
         thread_id
     ).present()  # If the conversation was erased in the meantime, return nothing of it.
     return answer
 
 
-def search(core: Core, inquiry: Inquiry, visible: Visible | None = None) -> Recalled:
+def search(core: Core, query: RecallQuery, visible: Visible | None = None) -> Recalled:
     """Return the best passages of all visible conversations; each hit names its conversation.
 
     Raises:
         LogError: the log cannot be read.
     """
-    filters = inquiry.filters._replace(visible=visible)
-    return _Asking(core, inquiry._replace(filters=filters)).answer(None)
+    filters = query.filters._replace(visible=visible)
+    return _RecallRun(core, query._replace(filters=filters)).answer(None)
 
 
 class _Selected(NamedTuple):
@@ -221,70 +223,70 @@ class _Selected(NamedTuple):
     """Number of the best hits that were left out."""
 
 
-class _Asking:
+class _RecallRun:
     """Answers one query."""
 
-    def __init__(self, core: Core, inquiry: Inquiry) -> None:
+    def __init__(self, core: Core, query: RecallQuery) -> None:
         self._core = core
-        self._inquiry = inquiry
-        asked: Question = ask(inquiry.query)
-        self._question = asked if asked.tokens or not inquiry.topic else ask(inquiry.topic)
-        self._topic = TopicMessages(core, inquiry.topic) if inquiry.topic else None
-        self._shower = Shower(core, inquiry.neighbours, inquiry.filters.visible)
+        self._query = query
+        asked: Question = ask(query.query)
+        self._question = asked if asked.tokens or not query.topic else ask(query.topic)
+        self._topic = TopicMessages(core, query.topic) if query.topic else None
+        self._builder = HitBuilder(core, query.neighbours, query.filters.visible)
 
-    def answer(self, sight: Sight | None) -> Recalled:
+    def answer(self, visibility: ContextVisibility | None) -> Recalled:
         """Return the answer, leaving out what ``visibility`` says is shown in the only
         conversation.
         """
-        inquiry = self._inquiry
+        query = self._query
         if not self._question.tokens:
-            return _nothing(inquiry, NO_WORDS)
-        finding = Finding(self._core, inquiry, self._question)
-        selected = self._select(self._ranked(finding, inquiry.filters))
+            return _empty_answer(query, NO_WORDS)
+        candidates = CandidateSearch(self._core, query, self._question)
+        selected = self._select(self._ranked(candidates, query.filters))
         left_out = selected.left_out
-        if left_out and sight is not None:
+        if left_out and visibility is not None:
             # Messages that the context shows take no place among the candidates now.
-            hidden = inquiry.filters._replace(leave_out=sight.in_full())
-            selected = self._select(self._ranked(finding, hidden))
-        notices = [*finding.notices(), *self._unknown_tools(selected)]
-        if self._topic and (unlisted := self._topic.notice(inquiry.filters.thread_id)):
+            hidden = query.filters._replace(leave_out=visibility.full_positions())
+            selected = self._select(self._ranked(candidates, hidden))
+        notices = [*candidates.notices(), *self._unknown_tools(selected)]
+        if self._topic and (unlisted := self._topic.notice(query.filters.thread_id)):
             notices.append(unlisted)
-        hits = self._shower.with_neighbours(selected.hits)
-        room = inquiry.max_tokens or self._core.settings.recall_tokens
-        shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)
+        hits = self._builder.add_neighbours(selected.hits)
+        room = query.max_tokens or self._core.settings.recall_tokens
+        shown, tokens = fit_hits(hits, self._question.tokens, room, self._core.counter.count_text)
         return Recalled(
-            query=inquiry.query,
+            query=query.query,
             hits=shown,
-            mode=finding.mode,
+            mode=candidates.mode,
             notice="; ".join(dict.fromkeys(notices)) or None,
             left_out=left_out,
             tokens=tokens,
-            topic=inquiry.topic or None,
+            topic=query.topic or None,
         )
 
-    def _ranked(self, finding: Finding, filters: Filters) -> Sequence[Ranked]:
-        found = finding.ranked(filters)
-        return found if self._topic is None else self._topic.narrowed(found, filters)
+    def _ranked(self, candidates: CandidateSearch, filters: Filters) -> Sequence[Ranked]:
+        found = candidates.ranked(filters)
+        return found if self._topic is None else self._topic.narrow(found, filters)
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
         """Return the best hits that are wanted."""
-        inquiry = self._inquiry
-        order = _unlike_first(found)
+        query = self._query
+        order = _move_repetitions_last(found)
         chosen: list[RecallHit] = []
         left_out = 0
-        for begin in range(0, len(order), inquiry.limit):
-            hits = list(self._shower.hits(order[begin : begin + inquiry.limit]))
-            wanted = [hit for hit in hits if not (inquiry.leave_out and hit.in_context)]
+        for begin in range(0, len(order), query.limit):
+            hits = list(self._builder.hits(order[begin : begin + query.limit]))
+            wanted = [hit for hit in hits if not (query.leave_out and hit.in_context)]
             left_out += len(hits) - len(wanted) if begin == 0 else 0
             chosen += wanted
-            if len(chosen) >= inquiry.limit:
+            if len(chosen) >= query.limit:
                 break
-        best = sorted(chosen[: inquiry.limit], key=lambda hit: -hit.score)
-        return _Selected(_relative(best, inquiry.min_score), left_out)
+        best = sorted(chosen[: query.limit], key=lambda hit: -hit.score)
+        return _Selected(_rescale(best, query.min_score), left_out)
 
     def _unknown_tools(self, selected: _Selected) -> Iterator[str]:
         """Yield a notice with the known tools if a requested tool was never used."""
-        filters = self._inquiry.filters
+        filters = self._query.filters
         if selected.hits or selected.left_out or not filters.tools:
             return
         kinds = frozenset[PassageKind](("call", "result"))
@@ -296,7 +298,7 @@ class _Asking:
             yield f"no tool {', '.join(sorted(filters.tools))} was used; there are: {there}"
 
 
-def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
+def _move_repetitions_last(found: Sequence[Ranked]) -> list[Ranked]:
     """Move passages whose words were seen often enough to the end, such as those of forks."""
     seen = Counter[str]()
     first: list[Ranked] = []
@@ -307,7 +309,7 @@ def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
     return first + again
 
 
-def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
+def _rescale(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
     """Return the hits with scores relative to the best of them."""
     if not hits:
         return []
@@ -316,14 +318,14 @@ def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
     return [hit for hit in scored if hit.score >= least]
 
 
-def _nothing(inquiry: Inquiry, notice: str) -> Recalled:
-    mode, topic = inquiry.mode or "keyword", inquiry.topic or None
-    return Recalled(query=inquiry.query, hits=(), mode=mode, notice=notice, topic=topic)
+def _empty_answer(query: RecallQuery, notice: str) -> Recalled:
+    mode, topic = query.mode or "keyword", query.topic or None
+    return Recalled(query=query.query, hits=(), mode=mode, notice=notice, topic=topic)
 
 
-def inquiry_of(
+def query_with_defaults(
     core: Core, query: str, options: RecallOptions, thread_id: str | None = None
-) -> Inquiry:
+) -> RecallQuery:
     """Return a query with its options; the settings provide defaults.
 
     Raises:
@@ -335,4 +337,4 @@ def inquiry_of(
         "min_score": settings.recall_least_score,
         "mode": settings.recall_mode,
     }
-    return inquire(query, thread_id=thread_id, **cast("RecallOptions", {**defaults, **options}))
+    return parse_query(query, thread_id=thread_id, **cast("RecallOptions", {**defaults, **options}))

@@ -32,7 +32,7 @@ class RecallParts:
     """
 
 
-def by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
+def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
     """Return adapters that are addressed by thread id.
 
     ``hands_over`` is true if the backend received the messages by stream.
@@ -68,16 +68,18 @@ class ThreadIndex:
         """Find the passages that have these tokens, and their neighbours."""
         found = self._index.find(tokens, _by_stream(self._log, filters), limit=limit, also=also)
         neighbours = {
-            (thread_of(stream), position): _told(passages)
+            (thread_of(stream), position): _with_thread_ids(passages)
             for (stream, position), passages in found.neighbours.items()
         }
-        return found._replace(candidates=_told(found.candidates), neighbours=neighbours)
+        return found._replace(candidates=_with_thread_ids(found.candidates), neighbours=neighbours)
 
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
         """Return the passages after a number, in order."""
-        return _told(self._index.passages(after, limit, filters=_by_stream(self._log, filters)))
+        return _with_thread_ids(
+            self._index.passages(after, limit, filters=_by_stream(self._log, filters))
+        )
 
     def digests(self) -> Collection[str]:
         """Return the digests of all passages."""
@@ -195,7 +197,7 @@ def _by_stream(log: ThreadLog, filters: Filters) -> Filters:
     return filters._replace(thread_id=log.stream_of(filters.thread_id))
 
 
-def _told(passages: Sequence[Passage]) -> Sequence[Passage]:
+def _with_thread_ids(passages: Sequence[Passage]) -> Sequence[Passage]:
     if not any(SEPARATOR in passage.thread_id for passage in passages):
         return passages
     return [passage._replace(thread_id=thread_of(passage.thread_id)) for passage in passages]

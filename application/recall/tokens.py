@@ -50,14 +50,14 @@ def tokens_of(text: str) -> list[str]:
     """
     chunk = _ASCII_CHUNK
     if not text.isascii():
-        text, chunk = _folded(text), _CHUNK
+        text, chunk = _fold_characters(text), _CHUNK
     tokens: list[str] = []
     for found in chunk.findall(text):
         tokens += _tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found)
     return tokens
 
 
-def padded(tokens: Iterable[str]) -> str:
+def pad(tokens: Iterable[str]) -> str:
     """Return the tokens in one line, each between two spaces, or an empty string without tokens.
 
     ``f" {token} "`` then matches whole tokens only.
@@ -66,7 +66,7 @@ def padded(tokens: Iterable[str]) -> str:
     return f" {line} " if line else ""
 
 
-def _folded(text: str) -> str:
+def _fold_characters(text: str) -> str:
     return normalize("NFC", _DIACRITICS.sub("", normalize("NFKD", text)))
 
 

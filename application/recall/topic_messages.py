@@ -13,8 +13,8 @@ from refold.domain.events import MessageAppended
 from refold.domain.messages import gist
 
 from .passages import Passage, digest_of, first_number
-from .ranking import LEAST, Ranked, events_at, let_through
-from .tokens import padded, tokens_of
+from .ranking import LEAST, Ranked, accepts, events_at
+from .tokens import pad, tokens_of
 
 PASSAGES = 400
 """Number of best passages to check for the words of a topic."""
@@ -37,7 +37,7 @@ class TopicMessages:
         self.name = topic_name(topic) or " ".join(topic.split())
         self._tokens = tuple(dict.fromkeys(tokens_of(self.name)))
 
-    def narrowed(self, found: Sequence[Ranked], filters: Filters) -> list[Ranked]:
+    def narrow(self, found: Sequence[Ranked], filters: Filters) -> list[Ranked]:
         """Return the messages of the topic: first those found, in order, then the newest."""
         pieces = self._pieces(filters)
         first = [one for one in found if _place(one.passage) in pieces]
@@ -52,7 +52,7 @@ class TopicMessages:
         if thread_id is None:
             return None
         listed = [seen.topic for seen in self._core.views.topics(thread_id)]
-        if any(self._is(name) for name in listed):
+        if any(self._is_named(name) for name in listed):
             return None
         named = f"the topics are: {', '.join(listed)}" if listed else "there are no topics yet"
         return f"topic {self.name!r} is not listed, its words were looked for; {named}"
@@ -92,7 +92,7 @@ class TopicMessages:
             threads = [row.thread_id for row in rows if row.compactions or row.erased_messages]
         for thread_id in threads:
             for seen in self._core.views.topics(thread_id):
-                if self._is(seen.topic):
+                if self._is_named(seen.topic):
                     yield thread_id, seen.last_position
 
     def _piece_at(self, place: _Place, filters: Filters) -> Passage | None:
@@ -105,13 +105,13 @@ class TopicMessages:
             logged = events_at(self._core, [version]).get(version)
             if logged is not None and not logged.erased:
                 piece = _from_log(logged)
-                return piece if piece is not None and let_through(only, piece) else None
+                return piece if piece is not None and accepts(only, piece) else None
         return None
 
     def _best(self, pieces: Sequence[Passage]) -> Passage:
         return max(pieces, key=lambda piece: sum(_has(piece, token) for token in self._tokens))
 
-    def _is(self, name: str) -> bool:
+    def _is_named(self, name: str) -> bool:
         return name.casefold() == self.name.casefold()
 
 
@@ -144,6 +144,6 @@ def _from_log(logged: LoggedEvent) -> Passage | None:
         start=0,
         stop=len(text),
         is_question=False,
-        tokens=padded(tokens_of(text)),
+        tokens=pad(tokens_of(text)),
         digest=digest_of(text),
     )

@@ -35,7 +35,7 @@ LINE_BREAK = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 _TICKS = re.compile("`+")
 
 
-def fenced(text: str) -> str:
+def fence(text: str) -> str:
     """Return the text between two lines of backticks, longer than any run of them in the text."""
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"
@@ -130,7 +130,7 @@ def pin_line(pin: PinnedText) -> str:
     source = "pin" if pin.position is None else str(pin.position)
     if not LINE_BREAK.search(pin.text):
         return f"[{source}] {pin.text}"
-    return f"[{source}] {fenced(pin.text)}"
+    return f"[{source}] {fence(pin.text)}"
 
 
 def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
@@ -142,8 +142,8 @@ def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
     if not memories:
         return ""
     quoted = (
-        f"[{address_of(memory.thread_id or thread_id, memory.position)}] {memory.role}{_when(memory)}\n"
-        f"{fenced(copied(memory.text))}"
+        f"[{address_of(memory.thread_id or thread_id, memory.position)}] {memory.role}{_time_label(memory)}\n"
+        f"{fence(copied(memory.text))}"
         for memory in memories
     )
     is_own = all(memory.thread_id is None for memory in memories)
@@ -151,7 +151,7 @@ def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
     return "\n".join([guidance, "", MEMORIES_HEADING, *quoted])
 
 
-def _when(memory: ChosenMemory) -> str:
+def _time_label(memory: ChosenMemory) -> str:
     return f", {memory.at[:16]}Z" if memory.at else ""
 
 
@@ -236,7 +236,7 @@ def render(
     if (quoted := window.memories) is not None:
         own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
-    messages = builder.finished()
+    messages = builder.finish()
     said_here = sum(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
@@ -244,7 +244,7 @@ def render(
     tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
     return Rendered(
-        _joined(system, [t for t in own if t.strip()]),
+        _join_system(system, [t for t in own if t.strip()]),
         messages,
         tokens + builder.extra_tokens,
         memory.texts,
@@ -253,8 +253,8 @@ def render(
     )
 
 
-def _bytes(entries: Sequence[Entry], beside: Sequence[str]) -> int:
-    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, beside))
+def _bytes(entries: Sequence[Entry], texts: Sequence[str]) -> int:
+    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, texts))
 
 
 class _Memory(NamedTuple):
@@ -313,7 +313,7 @@ def _split_preamble(window: Window) -> tuple[Sequence[Entry], Sequence[Entry]]:
     return window.entries[:count], window.entries[count:]
 
 
-def _joined(system: System, own: list[str]) -> str | list[Block]:
+def _join_system(system: System, own: list[str]) -> str | list[Block]:
     if system is None or isinstance(system, str):
         given = system.strip() if system else ""
         return "\n\n".join([*([copied(system)] if system and given else []), *own])

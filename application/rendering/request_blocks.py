@@ -83,7 +83,7 @@ NO_CONTENT = "[This message had no content.]"
 SYSTEM_NOTE = "[System message] "
 ORPHAN = "[Result of tool call {call_id}, which is not shown here]\n"
 NOT_TEXT = "[This result is not text and is not shown here; it is kept at {address}]"
-BESIDE_TEXT = "\n[{what} of this result not shown here; kept at {address}]"
+OTHER_PARTS = "\n[{what} of this result not shown here; kept at {address}]"
 MISPLACED = "[{kind} block that cannot be shown here]"
 UNKNOWN = "[{kind} block, which cannot be shown as it is; kept at {address}]"
 
@@ -173,7 +173,7 @@ def user_block(block: Block) -> Block | None:
         return _text(block)
     if kind in _SIGNED or kind == "tool_use" or _is_server_tool(kind):
         return text_block(texts.MISPLACED.format(kind=kind))
-    return _unmarked(block)
+    return _remove_cache_marks(block)
 
 
 def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Block | None:
@@ -182,7 +182,7 @@ def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Bl
     if kind == "text":
         return _text(block)
     if kind in THINKING:
-        return _as_it_came(block) if thinking and _is_signed(block) else None
+        return _copy_if_unchanged(block) if thinking and _is_signed(block) else None
     if kind == "tool_use":
         return _tool_use(block)
     if kind == "tool_result":
@@ -194,12 +194,12 @@ def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Bl
     if kind == "compaction":
         # A logged compaction block: a request accepts only its own, and only as the first block.
         return _text(text_block(block.get("content") or ""))
-    return _unmarked(block)
+    return _remove_cache_marks(block)
 
 
 def tool_result(block: Block, call_id: str) -> Block:
     """Return the result of a call, with content wherever the provider requires some."""
-    result = _unmarked(block)
+    result = _remove_cache_marks(block)
     result["tool_use_id"] = call_id
     content = result.get("content")
     if is_list(content):
@@ -212,7 +212,7 @@ def tool_result(block: Block, call_id: str) -> Block:
     return result
 
 
-def parts_replaced(result: Block, replace: Callable[[Block], Block]) -> Block:
+def replace_parts(result: Block, replace: Callable[[Block], Block]) -> Block:
     """Return a tool result with its listed parts replaced by ``replace``."""
     content = result.get("content")
     if not is_list(content):
@@ -253,7 +253,7 @@ def signed_summary(block: Block | None) -> Block | None:
     """Return a provider's compaction block unchanged, or None if it is empty or cannot be sent."""
     if block is None or not text_of(block).strip():
         return None
-    return _as_it_came(block)
+    return _copy_if_unchanged(block)
 
 
 def opens_with_signed_summary(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -267,16 +267,16 @@ def _text(block: Block) -> Block | None:
     text = block.get("text")
     if not isinstance(text, str) or not text.strip():
         return None
-    return _unmarked(block)
+    return _remove_cache_marks(block)
 
 
-def _unmarked(block: Block) -> Block:
+def _remove_cache_marks(block: Block) -> Block:
     # Cache marks belong to the request that was sent with them; a log would collect too many.
     return {k: copied(v) for k, v in block.items() if k != "cache_control"}
 
 
 def _tool_use(block: Block) -> Block:
-    call = _unmarked(block)
+    call = _remove_cache_marks(block)
     call["id"] = legal_id(str(block.get("id")))
     if not isinstance(call.get("input"), dict):
         call["input"] = {"input": call.get("input")}
@@ -287,14 +287,14 @@ def _result_part(part: Any) -> Block | None:
     if not is_object(part):
         text = str(part)
         return text_block(text) if text.strip() else None
-    return _text(part) if part.get("type") == "text" else _unmarked(part)
+    return _text(part) if part.get("type") == "text" else _remove_cache_marks(part)
 
 
 def _has_content(content: Any) -> bool:
     return bool(content.strip()) if isinstance(content, str) else bool(content)
 
 
-def _as_it_came(block: Block) -> Block | None:
+def _copy_if_unchanged(block: Block) -> Block | None:
     # A block that had to be changed no longer matches its signature.
     shown = copied(block)
     return shown if shown == block else None
@@ -323,10 +323,12 @@ class ServerCalls:
     def shown(self, block: Block) -> Block | None:
         """Return a call or result unchanged, or None if it cannot be shown."""
         if block.get("type") not in _SERVER_CALLS:
-            return _as_it_came(block) if str(block.get("tool_use_id")) in self._shown else None
+            return (
+                _copy_if_unchanged(block) if str(block.get("tool_use_id")) in self._shown else None
+            )
         call_id = str(block.get("id"))
         legal = block.get("type") != "server_tool_use" or _SERVER_ID.fullmatch(call_id)
-        shown = _as_it_came(block)
+        shown = _copy_if_unchanged(block)
         if not legal or shown is None or call_id not in self._with_result():
             return None
         self._shown.add(call_id)
@@ -341,7 +343,7 @@ class ServerCalls:
         return self._answered
 
 
-def shortened(block: Block, preview: Preview, address: str) -> Block:
+def shorten_block(block: Block, preview: Preview, address: str) -> Block:
     """Return a block with its texts shortened as ``preview`` says.
 
     An image or a document becomes a marker; content that was left out becomes an empty text.
@@ -350,7 +352,7 @@ def shortened(block: Block, preview: Preview, address: str) -> Block:
         return {"type": "text", "text": ""}
     match block.get("type"):
         case "tool_use":
-            return {**block, "input": _previewed(block.get("input"), preview, address)}
+            return {**block, "input": _preview_value(block.get("input"), preview, address)}
         case "text":
             return {
                 **block,
@@ -368,23 +370,23 @@ def shortened(block: Block, preview: Preview, address: str) -> Block:
 
 
 def _result(block: Block, preview: Preview, address: str) -> str:
-    text, beside = text_of(block), _no_text(block)
+    text, others = text_of(block), _other_parts(block)
     if preview.method == "hard-clear":
         characters = f"{len(text):,} characters" if text else ""
-        return texts.cleared_marker(", ".join(filter(None, (characters, beside))), address)
+        return texts.cleared_marker(", ".join(filter(None, (characters, others))), address)
     if preview.method == "soft-trim":
         parts = (
             _ends(text, (preview.head, 0), address, texts.trimmed_marker),
-            texts.cleared_marker(beside, address),
+            texts.cleared_marker(others, address),
         )
-        return "\n".join(part for part, had in zip(parts, (text, beside), strict=True) if had)
+        return "\n".join(part for part, had in zip(parts, (text, others), strict=True) if had)
     if not text:
         return texts.NOT_TEXT.format(address=address)
     cut = _ends(text, (preview.head, preview.tail), address, texts.preview_marker)
-    return cut + texts.BESIDE_TEXT.format(what=beside, address=address) if beside else cut
+    return cut + texts.OTHER_PARTS.format(what=others, address=address) if others else cut
 
 
-def _no_text(block: Block) -> str:
+def _other_parts(block: Block) -> str:
     """Return the parts of a result that are not text, such as ``2 images``, or an empty string."""
     content = block.get("content")
     parts = content if is_list(content) else []
@@ -396,13 +398,13 @@ def _no_text(block: Block) -> str:
     return ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in kinds.items())
 
 
-def _previewed(value: Any, preview: Preview, address: str) -> Any:
+def _preview_value(value: Any, preview: Preview, address: str) -> Any:
     if isinstance(value, str):
         return _ends(value, (preview.head, preview.tail), address, texts.preview_marker)
     if is_object(value):
-        return {k: _previewed(v, preview, address) for k, v in value.items()}
+        return {k: _preview_value(v, preview, address) for k, v in value.items()}
     if is_list(value):
-        return [_previewed(v, preview, address) for v in value]
+        return [_preview_value(v, preview, address) for v in value]
     return value
 
 

@@ -34,7 +34,7 @@ def render_covered(
         said = text_block(texts.summary_text(copied(previous)))
         builder.open([signed_summary(block) or said])
     builder.add(entries)
-    return builder.finished(answered=False)
+    return builder.finish(answered=False)
 
 
 def _no_address(position: int) -> str:
@@ -51,7 +51,7 @@ SUMMARY = "## PREVIOUS CONTEXT SUMMARY"
 RECENT = "## RECENT MESSAGES"
 
 
-_NOBODY_SAID = frozenset(
+_FILLER_TEXTS = frozenset(
     {
         texts.NO_RESULT,
         texts.EMPTY_RESULT,
@@ -89,7 +89,7 @@ def text_form(
 def _parts(role: Role, content: Any) -> Iterator[str]:
     """Yield a message in words; system notes, which requests include in user turns, are separate."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    own = [block for block in blocks if text_of(block) not in _NOBODY_SAID]
+    own = [block for block in blocks if text_of(block) not in _FILLER_TEXTS]
     for is_note, some in groupby(own, lambda block: _is_note(role, block)):
         text = readable(_message(role, tuple(some)))
         if is_note:

@@ -43,7 +43,7 @@ def request_parts(core: Core, context: Context) -> tuple[RequestPart, ...]:
 
     Counting every part is slow; use it to find out why a request is large, not for every request.
     """
-    counted = _Counted(core)
+    counted = _PartCounter(core)
     system = context.system
     blocks: list[Any] = [{"type": "text", "text": system}] if isinstance(system, str) else system
     for block in blocks:
@@ -62,7 +62,7 @@ def request_parts(core: Core, context: Context) -> tuple[RequestPart, ...]:
     return counted.parts()
 
 
-class _Counted:
+class _PartCounter:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._tokens = Counter[PartKind]()

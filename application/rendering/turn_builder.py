@@ -12,7 +12,7 @@ from refold.domain.value import byte_size
 
 from . import request_blocks as blocks
 from . import request_blocks as texts
-from .request_blocks import shortened, text_block
+from .request_blocks import shorten_block, text_block
 
 
 class LeftOut:
@@ -29,7 +29,7 @@ class LeftOut:
         self._kinds[str(block.get("type"))] += 1
         self._addresses = [*self._addresses[:1], address]
 
-    def ended(self) -> str:
+    def end(self) -> str:
         """End the run, put its marker into the block, and return the marker."""
         what = ", ".join(f"{n:,} {kind}{'s' * (n > 1)}" for kind, n in self._kinds.items())
         marker = texts.left_out_marker(what, self._addresses[0], self._addresses[-1])
@@ -67,10 +67,10 @@ class TurnBuilder:
         self._calls: list[tuple[str, str]] = []
         """Open calls of the last assistant turn, as pairs of logged id and rendered id."""
         self._results: list[Block] = []
-        self._others: list[Block] = []
+        self._user_blocks: list[Block] = []
         self._left_out: LeftOut | None = None
         """The run that is left out right before the next block, or None."""
-        self._as_it_came: str | None = None
+        self._single_text: str | None = None
         self._paused = False
         self._silent = False
         """True if the model's last response has nothing that can be shown."""
@@ -78,7 +78,7 @@ class TurnBuilder:
     def open(self, memory: Sequence[Block]) -> None:
         """Begin with the memory as data in the user's turn, never as words of the assistant."""
         self.opening = len(memory)
-        self._others.extend(memory)
+        self._user_blocks.extend(memory)
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add messages in order."""
@@ -87,13 +87,13 @@ class TurnBuilder:
                 self._end_silence()
             match entry.message.role:
                 case "assistant":
-                    self._assistant(entry)
+                    self._add_assistant(entry)
                 case "user":
-                    self._user(entry)
+                    self._add_user(entry)
                 case "system":
-                    self._system(entry)
+                    self._add_system(entry)
 
-    def finished(self, *, answered: bool = True) -> list[Turn]:
+    def finish(self, *, answered: bool = True) -> list[Turn]:
         """Close the request and return its turns.
 
         Open calls get a marker as result. If the request will be ``answered``, it ends with a user
@@ -107,29 +107,29 @@ class TurnBuilder:
             self._say(texts.CONTINUE)
         return self.turns
 
-    def _user(self, entry: Entry) -> None:
+    def _add_user(self, entry: Entry) -> None:
         content = entry.message.content
-        alone = not self._others and not self._results and not self._calls
-        self._as_it_came = None
+        alone = not self._user_blocks and not self._results and not self._calls
+        self._single_text = None
         for index, block in enumerate(entry.message.blocks()):
             if block.get("type") == "tool_result":
-                self._result(entry, block)
+                self._add_result(entry, block)
                 continue
             if is_unknown(block, entry.message.unknown) or is_refused(block):
-                self._other(self._as_text(entry, block))
+                self._add_block(self._as_text(entry, block))
                 continue
             key = (entry.position, str(index), SAID)
-            said = self._as_shown(entry, block, key)
+            said = self._apply_preview(entry, block, key)
             if self._is_left_out(key):
                 self._leave_out(entry, block)
             elif (shown := blocks.user_block(said)) is not None:
-                self._other(shown)
+                self._add_block(shown)
                 if isinstance(content, str) and alone:
-                    self._as_it_came = shown["text"]
+                    self._single_text = shown["text"]
 
-    def _other(self, block: Block) -> None:
+    def _add_block(self, block: Block) -> None:
         self._end_left_out()
-        self._others.append(block)
+        self._user_blocks.append(block)
 
     def _is_left_out(self, key: PreviewKey) -> bool:
         preview = self._window.previews.get(key)
@@ -138,21 +138,21 @@ class TurnBuilder:
     def _leave_out(self, entry: Entry, block: Block) -> None:
         if self._left_out is None:
             self._left_out = LeftOut()
-            self._others.append(self._left_out.block)
+            self._user_blocks.append(self._left_out.block)
         self._left_out.add(block, self._address(entry.position))
 
     def _end_left_out(self) -> None:
         if self._left_out is not None:
-            self._measure(self._left_out.ended())
+            self._measure(self._left_out.end())
         self._left_out = None
 
-    def _result(self, entry: Entry, block: Block) -> None:
+    def _add_result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
-        call_id = self._answered(logged_id)
-        block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
-        block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
+        call_id = self._take_call(logged_id)
+        block = self._apply_preview(entry, block, (entry.position, logged_id, "result"))
+        block = blocks.replace_parts(block, lambda part: self._show_part(entry, part))
         if call_id is None:
-            self._other(blocks.orphan_result(block))
+            self._add_block(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
         else:
             shown = blocks.tool_result(block, call_id)
@@ -160,24 +160,24 @@ class TurnBuilder:
                 self._measure(texts.EMPTY_ERROR)
             self._results.append(shown)
 
-    def _answered(self, logged_id: str) -> str | None:
+    def _take_call(self, logged_id: str) -> str | None:
         for index, (logged, rendered) in enumerate(self._calls):
             if logged == logged_id:
                 del self._calls[index]
                 return rendered
         return None
 
-    def _system(self, entry: Entry) -> None:
+    def _add_system(self, entry: Entry) -> None:
         # Some models reject the system role between messages; a note in a user turn is always
         # valid.
-        self._as_it_came = None
+        self._single_text = None
         for block in entry.message.blocks():
             if block.get("type") == "text" and str(block.get("text", "")).strip():
                 text = blocks.copied(str(block["text"]))
-                self._other(blocks.text_block(texts.SYSTEM_NOTE + text))
+                self._add_block(blocks.text_block(texts.SYSTEM_NOTE + text))
                 self.extra_tokens += FRAME_TOKENS
 
-    def _assistant(self, entry: Entry) -> None:
+    def _add_assistant(self, entry: Entry) -> None:
         shown, calls = self._assistant_blocks(entry)
         self._silent = not shown
         if not shown:
@@ -219,7 +219,7 @@ class TurnBuilder:
             block = logged
             if block.get("type") == "tool_use":
                 key = (entry.position, str(block.get("id")), "call")
-                block = self._as_shown(entry, block, key)
+                block = self._apply_preview(entry, block, key)
             is_new = self._is_new(block)
             made = blocks.assistant_block(
                 block, thinking=thinking and is_new, calls=self._server_calls
@@ -248,15 +248,15 @@ class TurnBuilder:
         self._measure(marker)
         return blocks.unknown_block(block, marker)
 
-    def _known_part(self, entry: Entry, part: Block) -> Block:
+    def _show_part(self, entry: Entry, part: Block) -> Block:
         refused = is_unknown(part, entry.message.unknown) or is_refused(part)
         return self._as_text(entry, part) if refused else part
 
-    def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
+    def _apply_preview(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)
         if preview is None:
             return block
-        shown = shortened(block, preview, self._address(entry.position))
+        shown = shorten_block(block, preview, self._address(entry.position))
         self.extra_bytes += byte_size(shown) - byte_size(block)
         return shown
 
@@ -274,13 +274,13 @@ class TurnBuilder:
             self._results.append(blocks.missing_result(call_id))
             self._measure(texts.NO_RESULT)
         self._calls = []
-        said = [*self._results, *self._others]
+        said = [*self._results, *self._user_blocks]
         if said:
             content: str | list[Block] = said
-            if self._as_it_came is not None and len(said) == 1:
-                content = self._as_it_came
+            if self._single_text is not None and len(said) == 1:
+                content = self._single_text
             self.turns.append({"role": "user", "content": content})
-        self._results, self._others, self._as_it_came = [], [], None
+        self._results, self._user_blocks, self._single_text = [], [], None
 
     def _say(self, text: str) -> None:
         self.turns.append({"role": "user", "content": text})

@@ -23,18 +23,18 @@ _HEADING = (
 _MOST_NAMED = 10
 
 
-def stand_in(source: SourceMessage, note: str) -> SourceMessage | None:
+def placeholder_for(source: SourceMessage, note: str) -> SourceMessage | None:
     """Return the calls and results of a message with a note in place of their content.
 
     The pairs of calls and results stay complete. Return None if the message has neither.
     """
-    blocks = tuple(filter(None, (_emptied(b, note) for b in source.message.blocks())))
+    blocks = tuple(filter(None, (_empty_block(b, note) for b in source.message.blocks())))
     if not blocks:
         return None
     return replace(source, message=replace(source.message, content=blocks))
 
 
-def _emptied(block: Block, note: str) -> Block | None:
+def _empty_block(block: Block, note: str) -> Block | None:
     match block.get("type"):
         case "tool_use":
             return {**block, "input": {"left_out": note}}
@@ -44,7 +44,7 @@ def _emptied(block: Block, note: str) -> Block | None:
             return None
 
 
-def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
+def skimming_note(thread_id: str, first: int, last: int, skimmed: int) -> str:
     """Return the note that some messages were only skimmed, or an empty string if none were."""
     if not skimmed:
         return ""
@@ -55,7 +55,7 @@ def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
     )
 
 
-def unread(thread_id: str, first: int, last: int, count: int) -> str:
+def unread_note(thread_id: str, first: int, last: int, count: int) -> str:
     """Return the note that some messages were not read again, or an empty string if all were."""
     if count <= 0:
         return ""
@@ -72,7 +72,7 @@ def note_of(thread_id: str, omitted: OmittedMessage) -> str:
     return f"message {omitted.position}, about {omitted.tokens:,} tokens: {address}"
 
 
-def naming(
+def omission_note(
     thread_id: str, omitted: Sequence[OmittedMessage], room: int, count: Callable[[str], int]
 ) -> str:
     """Return the note that names omitted messages, or an empty string without any.
@@ -84,17 +84,17 @@ def naming(
         return ""
     lines = [f"- {note_of(thread_id, one)}" for one in reversed(omitted)]
     shown = min(_MOST_NAMED, len(lines))
-    while shown > 1 and count(_named(lines, shown)) > room:
+    while shown > 1 and count(_note_text(lines, shown)) > room:
         shown -= 1
-    return _named(lines, shown)
+    return _note_text(lines, shown)
 
 
-def _named(lines: Sequence[str], shown: int) -> str:
+def _note_text(lines: Sequence[str], shown: int) -> str:
     rest = [f"- and {len(lines) - shown} earlier ones"] if shown < len(lines) else []
     return "\n".join(["", "", _HEADING, *lines[:shown], *rest])
 
 
-def without_naming(text: str) -> str:
+def remove_omission_note(text: str) -> str:
     """Return a text without its note about omitted messages."""
     if text.startswith(f"{_HEADING}\n"):
         return ""
@@ -132,7 +132,7 @@ def rounds_of(messages: Sequence[SourceMessage]) -> tuple[Round, ...]:
     return tuple(map(tuple, found))
 
 
-def chunked(rounds: Iterable[Sequence[Weighed]], room: int) -> Iterator[Chunk]:
+def split_into_chunks(rounds: Iterable[Sequence[Weighed]], room: int) -> Iterator[Chunk]:
     """Yield chunks of as many rounds as fit into ``room``; a larger round is a chunk of its own."""
     chunk: list[SourceMessage] = []
     left = room
@@ -201,7 +201,7 @@ def _bare(request: SummaryRequest) -> SummaryRequest:
     return replace(request, messages=(), previous=None, previous_block=None)
 
 
-def portioned(
+def split_messages(
     thread_id: str, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
 ) -> Portions:
     """Split the messages of ``request`` so that each call fits, into one chunk if possible.
@@ -219,11 +219,13 @@ def portioned(
             "beside instructions, previous summary and answer: use a model with a larger window",
         )
     omitted: list[OmittedMessage] = []
-    rounds = [_fitted(thread_id, one, scale, omitted) for one in rounds_of(request.messages)]
-    return Portions(tuple(chunked(rounds, scale.chunk)), tuple(sorted(omitted, key=_position)))
+    rounds = [_fit_round(thread_id, one, scale, omitted) for one in rounds_of(request.messages)]
+    return Portions(
+        tuple(split_into_chunks(rounds, scale.chunk)), tuple(sorted(omitted, key=_position))
+    )
 
 
-def _fitted(
+def _fit_round(
     thread_id: str, messages: Round, scale: "_Scale", omitted: list[OmittedMessage]
 ) -> list[Weighed]:
     """Leave out the largest messages of a round until the rest fits one call."""
@@ -234,7 +236,7 @@ def _fitted(
             break
         left_out = OmittedMessage(position=source.position, tokens=tokens)
         omitted.append(left_out)
-        left = stand_in(source, f"[left out: {note_of(thread_id, left_out)}]")
+        left = placeholder_for(source, f"[left out: {note_of(thread_id, left_out)}]")
         kept[at] = Weighed(left, scale.size(left)) if left else Weighed(source, 0)
     gone = {one.position for one in omitted}
     return [w for w in kept if w.tokens or w.source.position not in gone]

@@ -23,7 +23,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary
 from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
-from .chunking import without_naming
+from .chunking import remove_omission_note
 
 GAP = "\n[… cut here …]\n"
 
@@ -181,7 +181,7 @@ DIVIDER = "\n\n---\n\n"
 TURN_HEADING = "**Turn Context (split turn):**\n\n"
 
 
-def joined(history: str, prefix: str | None) -> str:
+def join_parts(history: str, prefix: str | None) -> str:
     """Join the texts about the history and the split turn; either may be empty."""
     if not prefix:
         return history
@@ -192,7 +192,7 @@ def whole_text(summary: CompactionPerformed) -> str:
     """Return a recorded text without its note about omitted messages, which later texts write
     again.
     """
-    return without_naming(summary.text) if summary.omitted else summary.text
+    return remove_omission_note(summary.text) if summary.omitted else summary.text
 
 
 def history_text(summary: CompactionPerformed) -> str:
@@ -269,11 +269,11 @@ def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
     for version in summary.leaves if summary else ():
         [logged] = core.log.read(loaded.thread_id, version, version)
         if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
-            found += [*_written(core, logged.event), logged.event.leaf]
+            found += [*_model_texts(core, logged.event), logged.event.leaf]
     return tuple(found)
 
 
-def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
+def _model_texts(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
     if event.summariser in names_of_code(core):
         return []
     start, stop = event.coverage.start, event.coverage.stop
@@ -310,18 +310,18 @@ async def text_of_leaves(
     to a third or less.
     """
     count = core.counter.count_text
-    older, newest = await asyncio.to_thread(_apart, leaves, room, count)
+    older, newest = await asyncio.to_thread(_split_newest, leaves, room, count)
     if not older:
         return "\n\n".join(newest)
-    shortened = await text_within(core, thread_id, older, room // 2)
+    shortened = await shorten_text(core, thread_id, older, room // 2)
     return "\n\n".join([shortened, *newest])
 
 
-def _apart(
+def _split_newest(
     leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
 ) -> tuple[str, list[str]]:
     """Return the older leaves as one text, empty if all fit, and the newest as a list."""
-    texts = [headed(leaf) for leaf in leaves]
+    texts = [add_heading(leaf) for leaf in leaves]
     if count("\n\n".join(texts)) <= room:
         return "", texts
     newest: list[str] = []
@@ -330,7 +330,7 @@ def _apart(
     return "\n\n".join(texts), newest
 
 
-async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
+async def shorten_text(core: Core, thread_id: str, text: str, room: int) -> str:
     """Shorten a text to about a third or less, and to about ``room`` tokens, without a model."""
     count = core.counter.count_text
     target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
@@ -339,7 +339,7 @@ async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
     return ends_within(await _extract(core, thread_id, request), limit, count, GAP)
 
 
-def headed(leaf: LeafSummary) -> str:
+def add_heading(leaf: LeafSummary) -> str:
     """Return the text of a leaf under a heading that names its messages and author."""
     heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
     has_one = leaf.text.startswith((heading, _BY_MODEL))

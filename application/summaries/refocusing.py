@@ -14,21 +14,21 @@ from refold.domain.events import CompactionPerformed
 from .summary import Source
 
 
-class Refocused(NamedTuple):
+class Refocus(NamedTuple):
     """Plan and source of a summary with another focus."""
 
     plan: CompactionPlan
     source: Source
 
 
-def refocused(
+def plan_refocus(
     core: Core,
     loaded: LoadedConversation,
     budget: Budget,
     focus: str | None,
     *,
     force: bool = False,
-) -> Refocused | None:
+) -> Refocus | None:
     """Plan to make the active summary again with this focus, or return None if that is not
     possible.
 
@@ -47,7 +47,7 @@ def refocused(
         return None
     if not active.leaves or active.leaves[-1] != active.version or made.trigger == "erasure":
         return None
-    before = _made_at(core, loaded, active.leaves[-2]) if len(active.leaves) > 1 else None
+    before = _compaction_at(core, loaded, active.leaves[-2]) if len(active.leaves) > 1 else None
     covered = range(made.coverage.start, made.coverage.stop)
     known = before.coverage if before else None
     new = [p for p in covered if made.coverage.covers(p) and not (known and known.covers(p))]
@@ -61,10 +61,12 @@ def refocused(
     )
     tokens = sum(e.tokens for e in events) + (before.tokens if before else 0)
     plan = _plan(loaded, made, tokens, budget, core)
-    return Refocused(plan, source) if plan.accepted_tokens >= SHORTEST_SUMMARY else None
+    return Refocus(plan, source) if plan.accepted_tokens >= SHORTEST_SUMMARY else None
 
 
-def _made_at(core: Core, loaded: LoadedConversation, version: int) -> CompactionPerformed | None:
+def _compaction_at(
+    core: Core, loaded: LoadedConversation, version: int
+) -> CompactionPerformed | None:
     [logged] = core.log.read(loaded.thread_id, version, version)
     return logged.event if isinstance(logged.event, CompactionPerformed) else None
 

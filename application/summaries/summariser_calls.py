@@ -25,7 +25,7 @@ _ABOUT_THE_ANSWER = frozenset({"truncated", "empty", "bad_answer"})
 """Failure reasons that another answer may fix."""
 
 
-class Asking:
+class SummariserCalls:
     """The calls of one compaction, limited to ``most_calls``, with ``repairs`` for refused answers."""
 
     def __init__(self, summariser: Summariser, policy: CompactionPolicy) -> None:
@@ -47,7 +47,7 @@ class Asking:
         """True if no model is called."""
         return is_by_code(self._summariser)
 
-    def needs(self, calls: int) -> None:
+    def check_calls(self, calls: int) -> None:
         """Check that this many further calls are allowed.
 
         Raises:
@@ -83,7 +83,7 @@ class Asking:
                 request = replace(request, repair=str(refusal))
 
     async def _once(self, request: SummaryRequest) -> SummaryDraft:
-        self.needs(1)
+        self.check_calls(1)
         self.calls += 1
         try:
             with Contained():
@@ -109,7 +109,7 @@ class Rehearsal(NamedTuple):
     write: Callable[[], Awaitable[Summary]]
 
 
-async def rehearsed(
+async def rehearse(
     summariser: Summariser, rehearsal: Callable[[], Awaitable[Rehearsal | None]]
 ) -> ExpectedLength | None:
     """Return the length of a summary without a model, or None if it cannot be determined."""
@@ -135,42 +135,42 @@ AskNotes = Callable[[TakeNotes, NotesRequest], Awaitable[NotesDraft]]
 class Relay:
     """Wraps a summariser, with the same name and abilities."""
 
-    def __init__(self, behind: Summariser, ask: Ask, ask_notes: AskNotes | None) -> None:
-        self.behind = behind
+    def __init__(self, wrapped: Summariser, ask: Ask, ask_notes: AskNotes | None) -> None:
+        self.wrapped = wrapped
         self.ask = ask
         self._ask_notes = ask_notes
 
     @property
     def name(self) -> str:
         """Name of the wrapped summariser."""
-        return self.behind.name
+        return self.wrapped.name
 
     @property
     def signs(self) -> bool:
         """True if the wrapped summariser signs its texts."""
-        return signs(self.behind)
+        return signs(self.wrapped)
 
     def for_models(self, asked: str | None, answering: str | None) -> Summariser:
         """Return a wrapper of the wrapped summariser for these models."""
-        behind = for_models(self.behind, asked, answering)
-        return self if behind is self.behind else relayed(behind, self.ask, self._ask_notes)
+        wrapped = for_models(self.wrapped, asked, answering)
+        return self if wrapped is self.wrapped else relay(wrapped, self.ask, self._ask_notes)
 
     @property
     def by_code(self) -> bool:
         """True if the wrapped summariser calls no model."""
-        return is_by_code(self.behind)
+        return is_by_code(self.wrapped)
 
     @property
     def take_notes(self) -> TakeNotes | None:
         """Note taking of the wrapped summariser through this wrapper, or None if it takes none."""
-        behind = note_taking(self.behind)
-        if behind is None or self._ask_notes is None:
-            return behind
-        return partial(self._ask_notes, behind)
+        wrapped = note_taking(self.wrapped)
+        if wrapped is None or self._ask_notes is None:
+            return wrapped
+        return partial(self._ask_notes, wrapped)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask the wrapped summariser through this wrapper."""
-        return await self.ask(self.behind, request)
+        return await self.ask(self.wrapped, request)
 
 
 class BoundedRelay(Relay):
@@ -178,12 +178,12 @@ class BoundedRelay(Relay):
 
     def __init__(
         self,
-        behind: Summariser,
+        wrapped: Summariser,
         bounds: BoundedSummariser,
         ask: Ask,
         ask_notes: AskNotes | None,
     ) -> None:
-        super().__init__(behind, ask, ask_notes)
+        super().__init__(wrapped, ask, ask_notes)
         self._bounds = bounds
 
     @property
@@ -196,8 +196,8 @@ class BoundedRelay(Relay):
         return self._bounds.measure(request)
 
 
-def relayed(behind: Summariser, ask: Ask, ask_notes: AskNotes | None = None) -> Relay:
+def relay(wrapped: Summariser, ask: Ask, ask_notes: AskNotes | None = None) -> Relay:
     """Wrap a summariser so that ``ask``, and ``ask_notes`` if given, make its calls."""
-    if isinstance(behind, BoundedSummariser):
-        return BoundedRelay(behind, behind, ask, ask_notes)
-    return Relay(behind, ask, ask_notes)
+    if isinstance(wrapped, BoundedSummariser):
+        return BoundedRelay(wrapped, wrapped, ask, ask_notes)
+    return Relay(wrapped, ask, ask_notes)

@@ -30,10 +30,10 @@ from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
 from refold.domain.value import replace
 
-from .chunking import skimming
+from .chunking import skimming_note
 from .leaves import OFF, earlier_texts, is_written, leaf_of, names_of_code
-from .summariser_calls import Asking
-from .writer import Task, Writer, Written, divided
+from .summariser_calls import SummariserCalls
+from .writer import Task, Writer, Written, divide
 
 FIRST = 64
 """Number of oldest messages to read, because they often state the subject."""
@@ -59,19 +59,19 @@ class Selected(NamedTuple):
     """Digest of the skimmed messages, or empty without any."""
 
 
-def selected(entries: Entries, coverage: Coverage) -> Selected:
+def select_messages(entries: Entries, coverage: Coverage) -> Selected:
     """Select the messages to read closely from those that a plan covers."""
     if not isinstance(entries, LongEntries):
         return Selected(_sources(iter(entries), coverage))
     run, end = entries.stored, _newest_from(entries, coverage)
     begin = min(run.start + FIRST, end)
-    looked = run.log.look_through(begin, end, WORDS, TELLING)
+    looked = run.log.scan(begin, end, WORDS, TELLING)
     read = [*entries.kept, *entries.between(run.start, begin)]
     for position in sorted(p for p in looked.telling if p < run.stop):
         read += run.read(position, position + 1)
     read += [e for e in entries.newest if e.position >= end or e.position in looked.telling]
     messages = _sources(iter(read), coverage)
-    return Selected(messages, _covered(entries, coverage) - len(messages), looked.digest)
+    return Selected(messages, _count_covered(entries, coverage) - len(messages), looked.digest)
 
 
 def _newest_from(entries: LongEntries, coverage: Coverage) -> int:
@@ -80,7 +80,7 @@ def _newest_from(entries: LongEntries, coverage: Coverage) -> int:
     return covered[-NEWEST] if len(covered) >= NEWEST else entries.stored.stop
 
 
-def _covered(entries: LongEntries, coverage: Coverage) -> int:
+def _count_covered(entries: LongEntries, coverage: Coverage) -> int:
     """Return the number of covered entries."""
     run = entries.stored
     held = sum(1 for entry in entries.held if coverage.covers(entry.position))
@@ -136,7 +136,7 @@ def source_of(
     summariser: Summariser,
 ) -> Source:
     """Return the source of a plan that was made for this state of the conversation."""
-    read = selected(loaded.window.entries, plan.coverage)
+    read = select_messages(loaded.window.entries, plan.coverage)
     return Source(
         messages=read.messages,
         before=loaded.window.summary,
@@ -213,7 +213,7 @@ class Gathering:
                 "%s: nothing new for the ledger: %s", conversation(self._thread_id), raised(error)
             )
 
-    def kept(self, room: int) -> KeptLedger:
+    def select(self, room: int) -> KeptLedger:
         """Return the ledger, most important lines first, with at most ``room`` tokens shown."""
         if not self.is_wanted:
             return KeptLedger(self._lines)
@@ -242,10 +242,12 @@ def kept_ledger(
 
     Lines that do not fit, or that the settings switch off, are kept for later.
     """
-    return gathered(core, before, covered).kept(room)
+    return gather_ledger(core, before, covered).select(room)
 
 
-def gathered(core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]) -> Gathering:
+def gather_ledger(
+    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]
+) -> Gathering:
     """Return the lines known after ``covered`` left the context."""
     summary = before.window.summary
     gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())
@@ -260,14 +262,14 @@ _MOST_CARRIED = 100
 """Number of omitted messages to carry from summary to summary; leaves have them all."""
 
 
-async def summarised(
+async def write_summary(
     core: Core,
     before: LoadedConversation,
     source: Source,
     plan: CompactionPlan,
     budget: Budget,
     summariser: Summariser,
-    asking: Asking,
+    calls: SummariserCalls,
 ) -> Summary:
     """Have the text written part by part, and add ledger and topics.
 
@@ -275,32 +277,34 @@ async def summarised(
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
-    gathering = await asyncio.to_thread(gathered, core, before, source.messages)
-    ledger = await asyncio.to_thread(gathering.kept, max(0, room))
+    gathering = await asyncio.to_thread(gather_ledger, core, before, source.messages)
+    ledger = await asyncio.to_thread(gathering.select, max(0, room))
     split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
         budget=budget,
-        divided=divided(source.messages, source.before, split_at, source.leaves),
+        divided=divide(source.messages, source.before, split_at, source.leaves),
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
-        skimming=_skimming(before.thread_id, source),
+        skimming=_skimming_note(before.thread_id, source),
     )
-    written = await Writer(core, before.thread_id, summariser, asking, task).write()
-    ledger = await asyncio.to_thread(_roomier, core, gathering, ledger, plan, budget, written)
+    written = await Writer(core, before.thread_id, summariser, calls, task).write()
+    ledger = await asyncio.to_thread(
+        _enlarge_ledger, core, gathering, ledger, plan, budget, written
+    )
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
-    made = await asyncio.to_thread(_finished, core, summariser.name, task, written, ledger)
+    made = await asyncio.to_thread(_build_summary, core, summariser.name, task, written, ledger)
     digest = await asyncio.to_thread(source.digest, written.omitted)
-    made = replace(made, model_calls=asking.model_calls, source_digest=digest, leaf=leaf)
+    made = replace(made, model_calls=calls.model_calls, source_digest=digest, leaf=leaf)
     topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
 
 
-def _roomier(
+def _enlarge_ledger(
     core: Core,
     gathering: Gathering,
     ledger: KeptLedger,
@@ -315,13 +319,13 @@ def _roomier(
     room = min(room, ledger_target(budget, core.settings.policy))
     if ledger.shown == len(ledger.lines) or room <= plan.ledger_tokens:
         return ledger
-    return gathering.kept(room)
+    return gathering.select(room)
 
 
-def _skimming(thread_id: str, source: Source) -> str:
+def _skimming_note(thread_id: str, source: Source) -> str:
     positions = [one.position for one in source.messages]
     first, last = min(positions, default=0), max(positions, default=0)
-    return skimming(thread_id, first, last, source.skimmed)
+    return skimming_note(thread_id, first, last, source.skimmed)
 
 
 def _topics(
@@ -342,10 +346,10 @@ def _topics(
     # Topics only use room that text and ledger left, so that the target size is not exceeded.
     left = plan.limit_tokens - made.text_tokens + plan.ledger_tokens - ledger.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
-    return gathering.kept(room, apart=made.block is not None, ask=made.topics_ask)
+    return gathering.select(room, apart=made.block is not None, ask=made.topics_ask)
 
 
-def _finished(
+def _build_summary(
     core: Core, summariser: str, task: Task, written: Written, ledger: KeptLedger
 ) -> Summary:
     newest, tokens = written.newest, core.counter.count_text(written.text)

@@ -26,14 +26,14 @@ from .chunking import (
     Weighed,
     capacity_of,
     carried_room,
-    chunked,
     fitting_length,
-    naming,
-    portioned,
+    omission_note,
     rounds_of,
+    split_into_chunks,
+    split_messages,
 )
-from .leaves import history_text, joined, text_of_leaves, text_within, whole_text
-from .summariser_calls import Asking
+from .leaves import history_text, join_parts, shorten_text, text_of_leaves, whole_text
+from .summariser_calls import SummariserCalls
 
 
 class Part(NamedTuple):
@@ -62,7 +62,7 @@ class Divided(NamedTuple):
     """First position of the split turn, or None."""
 
 
-def divided(
+def divide(
     messages: Sequence[SourceMessage],
     before: CompactionPerformed | None,
     split_at: int | None,
@@ -151,17 +151,17 @@ class Writer:
     """Writes one summary with one summariser."""
 
     def __init__(
-        self, core: Core, thread_id: str, summariser: Summariser, asking: Asking, task: Task
+        self, core: Core, thread_id: str, summariser: Summariser, calls: SummariserCalls, task: Task
     ) -> None:
         self._core = core
         self._count = core.counter.count_text
         self._thread_id = thread_id
         self._capacity = capacity_of(summariser)
         self._has_shrunk = False
-        self._asking = asking
+        self._calls = calls
         self._task = task
-        self._beside = task.budget.summary_overhead + task.ledger_tokens
-        most = task.plan.covered_tokens - self._beside - 1
+        self._overhead = task.budget.summary_overhead + task.ledger_tokens
+        most = task.plan.covered_tokens - self._overhead - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
         if self._capacity is not None:
             bare = self._request(task.divided.history, (), "", self._limit)
@@ -191,15 +191,13 @@ class Writer:
                 apart = max(0, self._room() - self._share(history, turn))
                 written = self._part(history, lambda: self._share(history, turn), apart=apart)
                 first = remove_headings(await written)
-            before = joined(first, " ")
-            prefix = remove_headings(
-                await self._part(turn, lambda: self._turn_room(turn, before), first)
-            )
-            text = joined(first, prefix)
-        return self._written(text, prefix)
+            before = join_parts(first, " ")
+            prefix = remove_headings(await self._part(turn, lambda: self._turn_room(turn, before), first))
+            text = join_parts(first, prefix)
+        return self._build(text, prefix)
 
-    def _written(self, text: str, prefix: str | None) -> Written:
-        ending = self._naming() + self._task.skimming
+    def _build(self, text: str, prefix: str | None) -> Written:
+        ending = self._omission_note() + self._task.skimming
         whole = (text + ending).strip() if ending else text
         newest = self._accepted[-1] if self._accepted else None
         return Written(
@@ -214,14 +212,14 @@ class Writer:
         )
 
     async def _part(
-        self, part: Part, room: Callable[[], int], beside: str = "", apart: int = 0
+        self, part: Part, room: Callable[[], int], before: str = "", apart: int = 0
     ) -> str:
-        """Write one part after the text ``beside``; ``apart`` tokens are reserved for the next
+        """Write one part after the text ``before``; ``apart`` tokens are reserved for the next
         part.
         """
         if not part.messages and part.previous and self._count(part.previous) <= room():
             return part.previous  # Nothing is new, so the recorded text stays word for word.
-        text, block = await self._carried(part), part.previous_block
+        text, block = await self._carry(part), part.previous_block
         chunks, omitted = await self._portions(part, part.messages, text, room())
         if not chunks and self._count(text) <= room():
             return text
@@ -234,7 +232,7 @@ class Writer:
             # A text carried into another call must fit there; only the last answer may be too long.
             longest = self._longest - apart if len(chunks) == 1 else 0
             try:
-                draft = await self._asking.ask(request, self._judging(request, beside, longest))
+                draft = await self._calls.ask(request, self._make_judge(request, before, longest))
             except SummariserError as error:
                 if error.reason != "too_large" or self._has_shrunk:
                     raise
@@ -253,9 +251,9 @@ class Writer:
             self._accepted.append(draft)
         return text
 
-    async def _carried(self, part: Part) -> str:
+    async def _carry(self, part: Part) -> str:
         if not part.leaves:
-            return await self._shortened(part)
+            return await self._shorten(part)
         room = _LEAVES_ROOM * self._task.plan.limit_tokens
         if self._capacity is not None:
             policy = self._core.settings.policy
@@ -263,7 +261,7 @@ class Writer:
             room = min(room, own)
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
 
-    async def _shortened(self, part: Part) -> str:
+    async def _shorten(self, part: Part) -> str:
         """Return the previous text, shortened without a model if the window has no room for it."""
         if self._capacity is None or not part.previous:
             return part.previous
@@ -272,7 +270,7 @@ class Writer:
         if self._count(part.previous) <= max(room, SHORTEST_SUMMARY):
             return part.previous
         room = max(room, SHORTEST_SUMMARY)
-        return await text_within(self._core, self._thread_id, part.previous, room)
+        return await shorten_text(self._core, self._thread_id, part.previous, room)
 
     async def _portions(
         self, part: Part, messages: Chunk, text: str, room: int
@@ -282,9 +280,9 @@ class Writer:
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
-            portioned, self._thread_id, request, self._capacity, policy
+            split_messages, self._thread_id, request, self._capacity, policy
         )
-        self._asking.needs(len(chunks))
+        self._calls.check_calls(len(chunks))
         self._omitted += omitted
         return chunks, omitted
 
@@ -300,20 +298,20 @@ class Writer:
             ledger=self._task.ledger,
         )
 
-    def _judging(
-        self, request: SummaryRequest, beside: str, longest: int
+    def _make_judge(
+        self, request: SummaryRequest, before: str, longest: int
     ) -> Callable[[SummaryDraft], None]:
         def judge(draft: SummaryDraft) -> None:
-            by_code = self._asking.is_by_code
+            by_code = self._calls.is_by_code
             judge_text(
                 draft.text, complete=draft.complete, required=draft.required, by_code=by_code
             )
             tokens = self._count(draft.text)
-            rendered = tokens + self._beside + self._count(beside)
+            rendered = tokens + self._overhead + self._count(before)
             covered = self._task.plan.covered_tokens
             # A complete text that is too long has been paid for, so it is accepted if there is
             # room.
-            left = longest - self._count(beside) - self._ending()
+            left = longest - self._count(before) - self._ending()
             judge_length(tokens, max(request.limit_tokens, left), rendered, covered)
 
         return judge
@@ -329,14 +327,14 @@ class Writer:
             return (messages,) if messages else ()
         room = int(self._size(messages) * self._core.settings.policy.chunk_share)
         rounds = [[Weighed(m, self._size((m,))) for m in one] for one in rounds_of(messages)]
-        return tuple(chunked(rounds, room))
+        return tuple(split_into_chunks(rounds, room))
 
     def _size(self, messages: Chunk) -> int:
         return sum(self._core.counter.count_message(source.message).total for source in messages)
 
     def _share(self, history: Part, turn: Part) -> int:
         """Return the room for the history part, at least half if it has no new messages."""
-        room = max(2, self._room() - self._count(joined("", " ")))
+        room = max(2, self._room() - self._count(join_parts("", " ")))
         share = share_of(self._sizes[history.kind], self._sizes[turn.kind], room)
         return share if history.messages else max(share, room // 2)
 
@@ -348,7 +346,7 @@ class Writer:
         return max(1, self._limit - self._ending())
 
     def _ending(self) -> int:
-        return self._count(self._naming() + self._task.skimming)
+        return self._count(self._omission_note() + self._task.skimming)
 
     def _turn_room(self, turn: Part, before: str) -> int:
         """Return the room for the turn part after a text that may be longer than requested."""
@@ -356,5 +354,7 @@ class Writer:
         share = share_of(self._source(turn), self._count(before), self._limit)
         return max(1, left, min(share, self._longest - self._count(before) - self._ending()))
 
-    def _naming(self) -> str:
-        return naming(self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count)
+    def _omission_note(self) -> str:
+        return omission_note(
+            self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count
+        )

@@ -179,7 +179,7 @@ class Candidate(NamedTuple):
     weight: float
     """Likelihood that a text of this kind is a topic."""
     is_file: bool = False
-    beside: tuple[str, str] | None = None
+    neighbours: tuple[str, str] | None = None
     """For Chinese text, the characters before and after it; empty strings at the edges."""
 
 
@@ -190,7 +190,7 @@ def candidates(message: Message) -> Iterator[Candidate]:
     for named in (text, *_inputs(message)):
         yield from (Candidate(found[0], 2.0, is_file=True) for found in _FILE.finditer(named))
     yield from (Candidate(found[0], 1.5) for found in _IDENTIFIER.finditer(text))
-    yield from (Candidate(found[1], 3.0, beside=("", "")) for found in _TITLE.finditer(text))
+    yield from (Candidate(found[1], 3.0, neighbours=("", "")) for found in _TITLE.finditer(text))
     for run in _runs(text):
         yield from _phrases(run)
     for found in _HAN.finditer(text):
@@ -231,7 +231,7 @@ def _phrases(run: list[_Word]) -> Iterator[Candidate]:
             continue
         yield from _name(names)
         names = []
-    plain = [w.text if _tells(w.text) else "" for w in run]
+    plain = [w.text if _is_informative(w.text) else "" for w in run]
     yield from (Candidate(text, 0.6) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
         if first and second:
@@ -246,7 +246,7 @@ def _name(words: list[_Word]) -> Iterator[Candidate]:
         yield Candidate(" ".join(word.text for word in words), 1.5 if len(words) == 1 else 2.2)
 
 
-def _tells(word: str) -> bool:
+def _is_informative(word: str) -> bool:
     return len(word) >= _SHORTEST and not is_everyday(word) and "'" not in word and "’" not in word
 
 
@@ -260,8 +260,8 @@ def _chinese(run: str) -> Iterator[Candidate]:
             if piece[-1] in CHINESE_PARTICLES:
                 break
             if piece[-1] not in CHINESE_EDGES and not frames_everyday(piece):
-                beside = (run[start - 1 : start], run[stop : stop + 1])
-                yield Candidate(piece, 0.8 + 0.2 * len(piece), beside=beside)
+                neighbours = (run[start - 1 : start], run[stop : stop + 1])
+                yield Candidate(piece, 0.8 + 0.2 * len(piece), neighbours=neighbours)
 
 
 def _inputs(message: Message) -> Iterator[str]:
@@ -311,7 +311,7 @@ def topic_name(text: str) -> str | None:
     return None if any(map(_is_secret, words)) or redact(name) != name else name
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Return the names that can be shown, without repetitions regardless of case."""
     found: dict[str, str] = {}
     for text in names:
@@ -358,9 +358,9 @@ class _Term:
         self.messages.add(position)
         self.forms[one.text] += 1
         self.is_file = one.is_file
-        if one.beside is not None:
-            self.before.add(one.beside[0])
-            self.after.add(one.beside[1])
+        if one.neighbours is not None:
+            self.before.add(one.neighbours[0])
+            self.after.add(one.neighbours[1])
 
     def score(self, of: int) -> float:
         """Return the score, which counts each message once.
@@ -391,10 +391,10 @@ class FrequentTerms:
             if len(term.messages) >= least and (term.is_whole or least == 1)
         ]
         common.sort(key=lambda one: (-one[1].score(len(messages)), one[0]))
-        return _chosen(common[: 20 * most], most)
+        return _choose(common[: 20 * most], most)
 
 
-def _chosen(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
+def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
     chosen: list[tuple[_Key, _Term, str]] = []
     for key, term in ranked:
         name = topic_name(term.forms.most_common(1)[0][0])
@@ -410,7 +410,7 @@ def _terms(messages: Sequence[SourceMessage]) -> dict[_Key, _Term]:
     terms: defaultdict[_Key, _Term] = defaultdict(_Term)
     for source in messages:
         for one in candidates(source.message):
-            key = (one.text,) if one.beside is not None else tuple(tokens_of(one.text))
+            key = (one.text,) if one.neighbours is not None else tuple(tokens_of(one.text))
             if key:
                 terms[key].take(one, source.position)
     return terms

@@ -13,7 +13,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.conversation import Topic
 from refold.domain.value import replace
 
-from .frequent_terms import distinct
+from .frequent_terms import distinct_names
 
 _SCANNED = 4_000
 """Number of characters of a message to search for topics."""
@@ -51,12 +51,12 @@ class TopicCounts:
                 self._topics[key] = replace(
                     topic, count=topic.count + len(found), last_position=last
                 )
-        for name in distinct(names):
+        for name in distinct_names(names):
             key = _key(name)
             if key and key not in self._topics and (found := _positions(key, places)):
                 self._topics[key] = Topic(name=name, count=len(found), last_position=max(found))
 
-    def kept(self, most: int) -> tuple[Topic, ...]:
+    def select(self, most: int) -> tuple[Topic, ...]:
         """Return up to ``most`` topics, most important first by frequency and recency."""
         newest = max((topic.last_position for topic in self._topics.values()), default=0)
         ranked = sorted(self._topics.values(), key=lambda topic: -_score(topic, newest))
@@ -121,13 +121,13 @@ class TopicGathering:
         ) as error:  # A fault in the extraction must not stop the compaction or lose known topics.
             logger.warning("%s: no new topics: %s", conversation(self._thread_id), raised(error))
 
-    def kept(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
+    def select(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
         """Return the topics that the settings keep, with those shown that fit ``room`` tokens.
 
         With ``apart``, the line is in its own block after a signed one. With ``ask``, it names the
         tool that recalls topics.
         """
-        topics = self._counts.kept(self._most)
+        topics = self._counts.select(self._most)
         count = self._core.counter.count_text
         shown = min(len(topics), self._core.settings.policy.topics_shown)
         while shown:

@@ -16,7 +16,7 @@ from refold.application.api.context import Context
 from refold.application.api.memory import Memory
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
-from refold.application.lab.playing import Played, Player, PlayFigures, combined
+from refold.application.lab.playing import Played, Player, PlayFigures, combine
 from refold.application.maintenance.verifying import Verification
 
 from .arguments import as_request, next_command
@@ -35,7 +35,7 @@ def as_json(
     return {
         "file": transcript.source,
         "format": transcript.format,
-        **combined(figures).model_dump(exclude={"thread_id"}),
+        **combine(figures).model_dump(exclude={"thread_id"}),
         "refused": troubles.refused,
         "failed": troubles.failed,
         "conversations": [f.model_dump() for f in figures],
@@ -249,7 +249,7 @@ def _tell(
     file: Path, transcript: Transcript, figures: list[PlayFigures], troubles: Troubles
 ) -> None:
     many = f", {len(figures):,} conversations" if figures[1:] else ""
-    show_figures(f"{clean(file.name)} ({transcript.format}{many})", combined(figures))
+    show_figures(f"{clean(file.name)} ({transcript.format}{many})", combine(figures))
     for reason, count in skipped_counts(transcript).items():
         say(f"  left out: {count:,} × {clean(reason)}")
     troubles.tell()

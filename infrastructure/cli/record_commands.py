@@ -8,9 +8,9 @@ import typer
 
 from refold.application.api.memory import Memory
 from refold.application.history.expand import ExpandedSummary
-from refold.application.history.query import HistoryPage, HistoryRecord, begin_of
+from refold.application.history.query import HistoryPage, HistoryRecord, excerpt_start
 from refold.application.notes.markdown_search import NotesFound, NotesStatus
-from refold.application.notes.note_files import MEMORY, OWNERS, dated, files_of
+from refold.application.notes.note_files import MEMORY, OWNERS, files_of, localise_times
 from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
@@ -195,7 +195,7 @@ def _show_summary(found: ExpandedSummary) -> None:
 
 def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
     for record in page.records:
-        say_parts(_record(record, begin_of(record.text, wanted)))
+        say_parts(_record(record, excerpt_start(record.text, wanted)))
     if page.notice:
         say(f"[dim]{clean(page.notice)}[/dim]")
 
@@ -274,7 +274,9 @@ def notes(
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
         written = folder is None or memory.write_notes()
         files = (
-            tuple(files_of(dated(memory.notes(), zone), memory.conversations())) if folder else ()
+            tuple(files_of(localise_times(memory.notes(), zone), memory.conversations()))
+            if folder
+            else ()
         )
     if not written:
         raise OSError(None, "the files of notes cannot be written", str(folder))

@@ -11,7 +11,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.entries import LongEntries
-from refold.application.projections.window import Window, must_reload, project, undone_by
+from refold.application.projections.window import Window, must_reload, project, reverted_summaries
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
@@ -69,9 +69,9 @@ class StreamFolding:
         self.head = Head(recorded[-1].originator_version, recorded[-1].link)
 
     def _note_undone(self, events: Sequence[Event], new: Sequence[Event]) -> None:
-        # A reverted compaction may have covered messages that were never read because of the
-        # snapshot, or that an earlier batch removed from the window.
-        undone = frozenset(undone_by(events)) - self.undone
+        # Behind a snapshot, what is undone may have covered what was never read; behind an earlier batch,
+        # what was dropped from the window there.
+        undone = frozenset(reverted_summaries(events)) - self.undone
         is_dropped = not self._performed.isdisjoint(undone)
         self.lacks = self.lacks or is_dropped or (self._version > 0 and must_reload(new))
         self.undone |= undone

@@ -15,7 +15,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.entries import (
     Entry,
     LongEntries,
-    Looked,
+    ScanResult,
     StoredMessages,
     StoredRun,
     Words,
@@ -282,8 +282,8 @@ class MessageReader:
                     case _:
                         pass
 
-    def look_through(self, start: int, stop: int, words: Words, most: int) -> Looked:
-        """Search messages for words in their stored bytes, without decoding them."""
+    def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
+        """See ``StoredMessages``. The words are looked for in the stored bytes: nothing is decoded."""
         digest, best = sha256(), list[tuple[float, int]]()
         for name, envelope in self._envelopes(self._thread_id, start + 1):
             if name != "message_appended":
@@ -299,7 +299,7 @@ class MessageReader:
                 heappush(best, (score, position))
             elif score and (score, position) > best[0]:
                 heapreplace(best, (score, position))
-        return Looked(digest.hexdigest(), frozenset(position for _, position in best))
+        return ScanResult(digest.hexdigest(), frozenset(position for _, position in best))
 
 
 def _position(payload: bytes) -> int | None:
@@ -378,4 +378,4 @@ def trimmed(window: Window, state: Conversation, log: StoredMessages) -> Window:
     held = entries.newest if isinstance(entries, LongEntries) else entries
     if len(held) < MOST_HELD or state.live_tokens < LARGEST_WINDOW:
         return window
-    return window.shelved(REMEMBERED, log)
+    return window.shelve(REMEMBERED, log)

@@ -18,7 +18,7 @@ from refold.application.maintenance.maintenance_results import (
     Salvaged,
     Share,
     Sizes,
-    added,
+    combine_shares,
 )
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
@@ -109,7 +109,7 @@ def measure(log: SQLiteLog) -> Sizes:
     ]
     return Sizes(
         conversations=tuple(sorted(sizes, key=lambda size: -size.bytes)),
-        frames=added([Share(name=g.frame, count=g.events, bytes=g.bytes) for g in groups]),
+        frames=combine_shares([Share(name=g.frame, count=g.events, bytes=g.bytes) for g in groups]),
         files=tuple(_files(log.path)),
     )
 
@@ -162,7 +162,7 @@ def _conversation(
         message_bytes=decoded + sum(g.message_bytes for g in groups),
         snapshots=snapshots[0],
         snapshot_bytes=snapshots[1],
-        kinds=added([Share(name=g.name, count=g.events, bytes=g.bytes) for g in groups]),
+        kinds=combine_shares([Share(name=g.name, count=g.events, bytes=g.bytes) for g in groups]),
         erased_events=sum(g.events for g in groups if g.frame.startswith(ERASED_FRAME)),
     )
 

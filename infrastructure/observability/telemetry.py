@@ -15,7 +15,7 @@ from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
-from refold.application.summaries.summariser_calls import relayed
+from refold.application.summaries.summariser_calls import relay
 from refold.domain.events import Trigger
 
 from .log_lines import Naming
@@ -64,7 +64,7 @@ def watched(summariser: Summariser, following: Following) -> Summariser:
     async def ask_notes(behind: TakeNotes, request: NotesRequest) -> NotesDraft:
         return await _followed(following(summariser), lambda: behind(request))
 
-    return relayed(summariser, ask, ask_notes)
+    return relay(summariser, ask, ask_notes)
 
 
 async def _followed(

@@ -63,7 +63,7 @@ def recall_parts(
         embedder,
         words=partial(words_in, log),
         newest=log.newest,
-        told=lambda name, figures: told(Notice(name, "", figures)),
+        report=lambda name, figures: told(Notice(name, "", figures)),
     )
     return RecallParts(index, vectors, embedder, embedding, backend, handed_over)
 

@@ -24,7 +24,7 @@ from refold.application.ports.summariser import (
     SummaryRequest,
     TokenCounter,
 )
-from refold.application.summaries.summariser_calls import Relay, relayed
+from refold.application.summaries.summariser_calls import Relay, relay
 from refold.infrastructure.api_failures import passes
 from refold.infrastructure.settings.option_checks import warn_of_missing_key
 
@@ -73,9 +73,9 @@ def retrying(
     if tries < 1:
         raise ValueError(f"tries is {tries}: it counts the first call, so 1 or more")
     if isinstance(summariser, Relay) and isinstance(summariser.ask, Retries):
-        return relayed(each(summariser.behind), summariser.ask, summariser.ask.for_notes)
+        return relay(each(summariser.wrapped), summariser.ask, summariser.ask.for_notes)
     retries = Retries(tries, backoff, sleep)
-    return relayed(each(summariser), retries, retries.for_notes)
+    return relay(each(summariser), retries, retries.for_notes)
 
 
 @dataclass(frozen=True, slots=True)

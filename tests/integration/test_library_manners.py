@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.recall.missing_vectors import understood
+from refold.application.recall.missing_vectors import to_embedder_error
 from refold.application.runtime.plain_lines import unquoted
 from refold.infrastructure.embedders.named_embedders import chosen_embedder
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, shown
@@ -126,5 +126,5 @@ def test_logs_do_not_quote(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.WARNING, "refold"):
         for _ in range(5):
-            understood(Broken(SECRET))
+            to_embedder_error(Broken(SECRET))
     assert [r.getMessage() for r in caplog.records] == ["making vectors failed: Broken"]

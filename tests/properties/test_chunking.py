@@ -11,9 +11,9 @@ from refold.application.summaries.chunking import (
     Capacity,
     Portions,
     Weighed,
-    chunked,
-    portioned,
     rounds_of,
+    split_into_chunks,
+    split_messages,
 )
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.messages import Message, gist
@@ -66,7 +66,7 @@ def test_chunks_keep_order_and_pairs_and_lose_nothing(
     rounds = rounds_of(messages)
     assert [m for one in rounds for m in one] == list(messages)
     weighed = [[Weighed(m, size[m.position]) for m in one] for one in rounds]
-    chunks = list(chunked(weighed, room))
+    chunks = list(split_into_chunks(weighed, room))
     assert [m for chunk in chunks for m in chunk] == list(messages)
     assert all(chunks)
     pairs_are_together(chunks)
@@ -78,7 +78,7 @@ def parted(messages: tuple[SourceMessage, ...], window: int) -> tuple[Portions, 
     bounded = Bounded(window)
     request = SummaryRequest(messages=messages, previous="p" * 400, limit_tokens=120)
     capacity = Capacity(bounded.window, bounded.measure)
-    return portioned("t", request, capacity, POLICY), bounded
+    return split_messages("t", request, capacity, POLICY), bounded
 
 
 @given(sources(), st.sampled_from((600, 1_000, 2_500, 6_000, 50_000)))
@@ -113,7 +113,7 @@ def test_even_without_slack_every_call_fits_with_the_longest_draft_before_it(
     tight = CompactionPolicy(chunk_share=1, chunk_least=1, chunk_slack=1, oversized_share=1)
     request = SummaryRequest(messages=messages, previous="p" * previous, limit_tokens=120)
     capacity = Capacity(bounded.window, bounded.measure)
-    for chunk in portioned("t", request, capacity, tight).chunks:
+    for chunk in split_messages("t", request, capacity, tight).chunks:
         drafted = SummaryRequest(messages=chunk, previous="p" * 480, limit_tokens=120)
         only_pairs = all(len(source_text(SummaryRequest(messages=(m,)))) < 100 for m in chunk)
         assert bounded.measure(drafted) <= window or only_pairs

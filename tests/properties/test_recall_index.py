@@ -15,7 +15,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
 from refold.application.projections.message_list import readable
 from refold.application.recall.passages import digest_of
-from refold.application.recall.tokens import padded, tokens_of
+from refold.application.recall.tokens import pad, tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
@@ -93,7 +93,7 @@ def nothing_of(folder: Path, erased: set[int]) -> None:
     for path in folder.iterdir():
         content = path.read_bytes()
         for number in erased:
-            for form in (marker(number), padded(tokens_of(marker(number)))):
+            for form in (marker(number), pad(tokens_of(marker(number)))):
                 assert form.encode() not in content, f"{form} in {path.name}"
 
 
@@ -106,7 +106,7 @@ def reads_back(core: Core, events: Sequence[LoggedEvent]) -> None:
         assert logged.event.position == passage.position
         words = readable(logged.event.message)[passage.start : passage.stop]
         assert digest_of(words) == passage.digest
-        assert passage.tokens.startswith(padded(tokens_of(words)))
+        assert passage.tokens.startswith(pad(tokens_of(words)))
 
 
 def is_found(core: Core, events: Sequence[LoggedEvent], erased: set[int]) -> None:
@@ -119,13 +119,13 @@ def is_found(core: Core, events: Sequence[LoggedEvent], erased: set[int]) -> Non
         for number in marked(readable(event.message)):
             tokens, scope = tokens_of(marker(number)), Filters(thread_id=logged.thread_id)
             found = index.find(tokens, scope, limit=10_000)
-            line = padded(tokens)
+            line = pad(tokens)
             where = {p.position for p in found.candidates if line in p.tokens}
             assert where == {event.position}
             assert {p.thread_id for p in found.candidates} == {logged.thread_id}
             assert number not in erased
     for number in erased:
-        line = padded(tokens_of(marker(number)))
+        line = pad(tokens_of(marker(number)))
         everywhere = index.find(tokens_of(marker(number)), limit=10_000).candidates
         assert not any(line in passage.tokens for passage in everywhere)
 

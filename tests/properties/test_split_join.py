@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.summaries.chunking import naming
+from refold.application.summaries.chunking import omission_note
 from refold.application.summaries.leaves import (
     DIVIDER,
     TURN_HEADING,
     history_text,
-    joined,
+    join_parts,
     whole_text,
 )
 from refold.application.summaries.writer import share_of
@@ -27,7 +27,7 @@ OMITTED = st.lists(
 
 @given(HISTORIES, TEXTS)
 def test_history_is_what_stands_before_the_divided_turn(history: str, prefix: str) -> None:
-    text = joined(history, prefix)
+    text = join_parts(history, prefix)
     assert text.endswith(prefix)
     summary = performed(4, text=text, is_split_turn=True, split_turn_prefix=prefix)
     assert history_text(summary) == history
@@ -38,8 +38,8 @@ def test_history_is_what_stands_before_the_divided_turn(history: str, prefix: st
 def test_naming_what_was_left_out_is_taken_off_again(
     history: str, prefix: str, omitted: tuple[OmittedMessage, ...], room: int
 ) -> None:
-    text = joined(history, prefix)
-    named = text + naming("t", omitted, room, lambda words: len(words) // 4)
+    text = join_parts(history, prefix)
+    named = text + omission_note("t", omitted, room, lambda words: len(words) // 4)
     summary = performed(
         4, text=named, is_split_turn=True, split_turn_prefix=prefix, omitted=omitted
     )

@@ -13,7 +13,7 @@ from refold.application.api.context import Context
 from refold.application.api.memory import Memory
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.application.errors import TranscriptError
-from refold.application.lab.playing import Player, PlayFigures, combined
+from refold.application.lab.playing import Player, PlayFigures, combine
 from refold.application.maintenance.verifying import Verification
 from refold.domain.events import (
     CompactionFailed,
@@ -147,7 +147,7 @@ def judged(
     with opened() as memory:
         verified = memory.verify()
     return Judged(
-        figures=combined(figures),
+        figures=combine(figures),
         illegal=tuple(found["illegal"]),
         prefix=tuple(found["prefix"]),
         thinking=tuple(found["thinking"]),

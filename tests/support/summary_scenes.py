@@ -7,8 +7,8 @@ from typing import Any
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SourceMessage, Summariser
 from refold.application.runtime.core import Core
-from refold.application.summaries.summariser_calls import Asking
-from refold.application.summaries.summary import Source, summarised
+from refold.application.summaries.summariser_calls import SummariserCalls
+from refold.application.summaries.summary import Source, write_summary
 from refold.domain.compaction.budget import budget_for
 from refold.domain.compaction.summary_rules import Summary
 from refold.domain.cuts.planner import CompactionPlan
@@ -50,7 +50,7 @@ class Scene:
             "limit_tokens": 1_200,
         }
         self.plan = CompactionPlan(**{**fields, **plan})
-        self.asking = Asking(self.summariser, self.core.settings.policy)
+        self.asking = SummariserCalls(self.summariser, self.core.settings.policy)
 
     def written(self) -> Summary:
         """The summary, accepted.
@@ -61,7 +61,7 @@ class Scene:
         budget = budget_for(8_000, 0, self.core.settings.policy, summary_overhead=60)
         before = LoadedConversation("t")
         return asyncio.run(
-            summarised(
+            write_summary(
                 self.core, before, self.source, self.plan, budget, self.summariser, self.asking
             )
         )

@@ -8,7 +8,7 @@ from typing import cast
 
 from refold.application.errors import SummariserError
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest, is_by_code
-from refold.application.summaries.summariser_calls import relayed
+from refold.application.summaries.summariser_calls import relay
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
 from refold.testing.findings import Finding, described, shown
 
@@ -18,7 +18,7 @@ class Watch:
 
     def __init__(self, behind: Summariser) -> None:
         self.found: list[Finding] = []
-        self.summariser: Summariser = relayed(behind, self._ask)
+        self.summariser: Summariser = relay(behind, self._ask)
 
     async def _ask(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
         given = deepcopy(request)

@@ -50,7 +50,7 @@ class Desk:
             embedder,
             words=self.index.words,
             newest=lambda: self.newest,
-            told=lambda name, figures: self.told.append((name, figures)),
+            report=lambda name, figures: self.told.append((name, figures)),
         )
 
     def say(self, *texts: str) -> None:
@@ -149,7 +149,7 @@ def test_nobody_waits_while_vectors_are_made_and_how_far_it_is_can_be_asked() ->
         assert embedder.begun.wait(WAIT)
         progress = embedding.progress()
         assert (progress.done, progress.total, progress.running) == (0, BATCH + 1, True)
-        assert "0 of 33" in str(embedding.lacks())
+        assert "0 of 33" in str(embedding.describe_missing())
         assert not embedding.has_any()
         embedding.wake()
         embedding.appended()
@@ -157,7 +157,7 @@ def test_nobody_waits_while_vectors_are_made_and_how_far_it_is_can_be_asked() ->
         embedder.let.set()
         assert embedding.finish(WAIT) == done(BATCH + 1)
         assert embedding.has_any()
-        assert embedding.lacks() is None
+        assert embedding.describe_missing() is None
 
 
 def test_closing_waits_for_the_batch_and_leaves_the_rest() -> None:
@@ -196,7 +196,7 @@ def test_an_embedder_that_failed_is_left_alone_and_asked_at_once_by_who_wants_to
     with working(desk, embedder) as embedding:
         progress = embedding.finish(WAIT)
         assert (progress.done, progress.running, progress.error) == (0, False, "no connection")
-        assert "no connection" in str(embedding.lacks())
+        assert "no connection" in str(embedding.describe_missing())
         for _ in range(5):
             desk.say("more")
             embedding.wake()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.recall.recall_query import inquire, moment
+from refold.application.recall.recall_query import moment, parse_query
 from refold.domain.errors import InvalidSetting
 
 
@@ -40,7 +40,7 @@ from refold.domain.errors import InvalidSetting
 )
 def test_what_cannot_be_is_refused_with_what_can(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidSetting) as caught:
-        inquire("port", **given)
+        parse_query("port", **given)
     assert says in str(caught.value)
     assert caught.value.setting in given
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_is_refused_with_what_can(given: dict[str, Any], says: st
 def test_a_question_is_a_text() -> None:
     nothing: Any = None
     with pytest.raises(InvalidSetting) as caught:
-        inquire(nothing)
+        parse_query(nothing)
     assert caught.value.setting == "query"
 
 
@@ -56,11 +56,11 @@ def test_a_question_is_a_text() -> None:
 def test_none_stands_for_any_as_no_names_do(name: str) -> None:
     nothing: dict[str, Any] = {name: None}
     empty: dict[str, Any] = {name: ()}
-    assert inquire("port", **nothing) == inquire("port", **empty) == inquire("port")
+    assert parse_query("port", **nothing) == parse_query("port", **empty) == parse_query("port")
 
 
 def test_one_name_needs_no_list() -> None:
-    assert inquire("port", roles="user", tools="bash", kinds="call").filters[1:4] == (
+    assert parse_query("port", roles="user", tools="bash", kinds="call").filters[1:4] == (
         frozenset({"user"}),
         frozenset({"call"}),
         frozenset({"bash"}),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from refold.application.recall.owner_memories import choose_anew, give_up
+from refold.application.recall.owner_memories import drop_memories, update_memories
 from refold.application.runtime.core import LastRequests
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased
@@ -191,7 +191,7 @@ def test_a_copy_quotes_with_its_own_addresses_and_measures_them(agent: Agent) ->
 
 def test_choosing_again_without_any_news_records_nothing(agent: Agent) -> None:
     context = agent.asks()
-    assert choose_anew(agent.core, "t", context.budget) == 0
+    assert update_memories(agent.core, "t", context.budget) == 0
     assert len(agent.choices) == 1
 
 
@@ -241,7 +241,7 @@ def test_a_request_of_which_only_the_quotations_changed_is_not_taken_for_a_repet
     known, context = LastRequests(), agent.asks()
     loaded = agent.log.load("t")
     assert known.repeated(loaded, context, None) == 0
-    assert give_up(agent.core, "t") == 1
+    assert drop_memories(agent.core, "t") == 1
     after = agent.conversation.context()
     assert known.repeated(agent.log.load("t"), after, None) == after.budget.fixed
 
@@ -250,7 +250,7 @@ def test_they_never_make_a_request_as_large_as_it_was_before_the_decision(agent:
     context = agent.asks()
     size = context.tokens - give_up_tokens(agent)
     for below, is_quoted in ((size + 50, False), (size + 600, True)):
-        grown = choose_anew(agent.core, "t", context.budget, below=below)
+        grown = update_memories(agent.core, "t", context.budget, below=below)
         assert (grown > 0) == is_quoted
         assert agent.conversation.context().tokens < below
 
@@ -258,5 +258,5 @@ def test_they_never_make_a_request_as_large_as_it_was_before_the_decision(agent:
 def give_up_tokens(agent: Agent) -> int:
     """Take the quotations away; what they took."""
     [chosen] = agent.choices
-    give_up(agent.core, "t")
+    drop_memories(agent.core, "t")
     return chosen.tokens

@@ -5,7 +5,7 @@ import pytest
 from refold.application.projections.window import Preview, Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import render
-from refold.application.rendering.request_blocks import shortened
+from refold.application.rendering.request_blocks import shorten_block
 from refold.domain.events import Event, MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from tests.support.builders import assistant, history, text, tool_result, tool_use, user
 from tests.support.fake_ports import PlainCounter
@@ -22,7 +22,7 @@ def marker(shown: int, whole: str = LONG) -> str:
 
 
 def test_head_and_tail_are_shown_and_the_marker_says_how_much_is_not() -> None:
-    short = shortened(tool_result("a", LONG), Preview(100, 50, 0), ADDRESS)
+    short = shorten_block(tool_result("a", LONG), Preview(100, 50, 0), ADDRESS)
     assert short["content"] == LONG[:100] + marker(150) + LONG[-50:]
     assert short["tool_use_id"] == "a"
     assert f"{len(LONG) - 150:,} of {len(LONG):,} characters" in short["content"]
@@ -30,7 +30,7 @@ def test_head_and_tail_are_shown_and_the_marker_says_how_much_is_not() -> None:
 
 
 def test_without_a_tail_the_marker_ends_the_preview() -> None:
-    short = shortened(tool_result("a", LONG), Preview(100, 0, 0), ADDRESS)
+    short = shorten_block(tool_result("a", LONG), Preview(100, 0, 0), ADDRESS)
     assert short["content"] == LONG[:100] + marker(100)
 
 
@@ -38,31 +38,31 @@ def test_without_a_tail_the_marker_ends_the_preview() -> None:
 def test_a_text_that_a_preview_makes_no_shorter_stays_whole(extra: int) -> None:
     longest = 150 + len(texts.preview_marker(150, 240, ADDRESS))
     whole = "x" * (longest + extra)
-    short = shortened(tool_result("a", whole), Preview(100, 50, 0), ADDRESS)
+    short = shorten_block(tool_result("a", whole), Preview(100, 50, 0), ADDRESS)
     assert (short["content"] == whole) is (extra == 0)
 
 
 def test_the_blocks_of_a_result_are_shown_as_one_text() -> None:
     block = tool_result("a", [text(LONG), text("end")])
-    short = shortened(block, Preview(10, 3, 0), ADDRESS)
+    short = shorten_block(block, Preview(10, 3, 0), ADDRESS)
     assert short["content"].startswith(LONG[:10])
     assert short["content"].endswith("end")
 
 
 def test_a_result_without_text_names_its_address() -> None:
-    short = shortened(tool_result("a", [PICTURE]), Preview(10, 3, 0), ADDRESS)
+    short = shorten_block(tool_result("a", [PICTURE]), Preview(10, 3, 0), ADDRESS)
     assert ADDRESS in str(short)
     assert "AAAA" not in str(short)
 
 
 def test_beside_a_text_a_picture_that_is_not_shown_is_named() -> None:
-    short = shortened(tool_result("a", [text("A map:"), PICTURE]), Preview(10, 3, 0), ADDRESS)
-    note = texts.BESIDE_TEXT.format(what="1 image", address=ADDRESS)
+    short = shorten_block(tool_result("a", [text("A map:"), PICTURE]), Preview(10, 3, 0), ADDRESS)
+    note = texts.OTHER_PARTS.format(what="1 image", address=ADDRESS)
     assert short["content"] == "A map:" + note
 
 
 def test_a_condensed_result_shows_its_beginning_and_says_how_long_it_was() -> None:
-    short = shortened(tool_result("a", LONG, is_error=True), TRIMMED, ADDRESS)
+    short = shorten_block(tool_result("a", LONG, is_error=True), TRIMMED, ADDRESS)
     assert short["content"] == LONG[:200] + texts.trimmed_marker(200, len(LONG), ADDRESS)
     assert short["is_error"] is True
     for said in ("soft-trim", f"{len(LONG):,} characters", ADDRESS):
@@ -70,19 +70,19 @@ def test_a_condensed_result_shows_its_beginning_and_says_how_long_it_was() -> No
 
 
 def test_of_a_condensed_result_with_pictures_the_text_is_left() -> None:
-    short = shortened(tool_result("a", [text("A map:"), PICTURE, PICTURE]), TRIMMED, ADDRESS)
+    short = shorten_block(tool_result("a", [text("A map:"), PICTURE, PICTURE]), TRIMMED, ADDRESS)
     assert short["content"] == "A map:\n" + texts.cleared_marker("2 images", ADDRESS)
 
 
 def test_a_condensed_result_without_text_is_cleared() -> None:
-    short = shortened(tool_result("a", [PICTURE]), TRIMMED, ADDRESS)
+    short = shorten_block(tool_result("a", [PICTURE]), TRIMMED, ADDRESS)
     assert short["content"] == texts.cleared_marker("1 image", ADDRESS)
     assert "hard-clear" in short["content"]
 
 
 def test_of_a_cleared_result_a_marker_is_left_that_says_what_was_there() -> None:
     unknown = {"type": "future_block", "note": "x"}
-    short = shortened(tool_result("a", [text(LONG), PICTURE, unknown]), CLEARED, ADDRESS)
+    short = shorten_block(tool_result("a", [text(LONG), PICTURE, unknown]), CLEARED, ADDRESS)
     what = f"{len(LONG):,} characters, 1 image, 1 part"
     assert short["content"] == texts.cleared_marker(what, ADDRESS)
 
@@ -90,13 +90,13 @@ def test_of_a_cleared_result_a_marker_is_left_that_says_what_was_there() -> None
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_text_that_a_trim_makes_no_shorter_stays_whole(extra: int) -> None:
     longest = 200 + len(texts.trimmed_marker(200, 300, ADDRESS))
-    short = shortened(tool_result("a", "x" * (longest + extra)), TRIMMED, ADDRESS)
+    short = shorten_block(tool_result("a", "x" * (longest + extra)), TRIMMED, ADDRESS)
     assert (short["content"] == "x" * longest) is (extra == 0)
 
 
 def test_of_an_input_every_long_text_is_cut_and_its_shape_stays() -> None:
     block = tool_use("a", path="src/app.py", edits=[{"old": LONG, "line": 5}], ok=True)
-    short = shortened(block, Preview(10, 0, 0), ADDRESS)
+    short = shorten_block(block, Preview(10, 0, 0), ADDRESS)
     assert short["input"] == {
         "path": "src/app.py",
         "edits": [{"old": LONG[:10] + marker(10), "line": 5}],

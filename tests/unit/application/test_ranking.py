@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
 from refold.application.recall.question import ask
-from refold.application.recall.ranking import Features, Ranked, Said, features_of, ranked
-from refold.application.recall.tokens import padded, tokens_of
+from refold.application.recall.ranking import Features, Matches, Ranked, features_of, rank
+from refold.application.recall.tokens import pad, tokens_of
 
 WORDS = st.lists(
     st.sampled_from(["port", "postgres", "redis", "端口", "what", "is", "the", "cache"]), max_size=8
@@ -38,7 +38,7 @@ class Talk:
         return Found(candidates, beside, counts, len(self.passages))
 
     def ask(self, question: str, **how: Any) -> list[Ranked]:
-        return ranked(ask(question), self.found(question), **how)
+        return rank(ask(question), self.found(question), **how)
 
 
 def talk(*texts: str, **fields: Any) -> Talk:
@@ -60,7 +60,7 @@ def said(position: int, text: str, **fields: Any) -> Passage:
         start=0,
         stop=len(text),
         is_question="?" in text or "？" in text,
-        tokens=padded(tokens_of(text)),
+        tokens=pad(tokens_of(text)),
         digest=text,
     )
     return plain._replace(**fields)
@@ -94,7 +94,7 @@ def test_the_messages_around_a_passage_speak_for_it() -> None:
     question, found = ask("port of postgres"), conversation.found("port of postgres")
     by_name = zip(
         Features._fields,
-        features_of(question, Said(question, found, conversation.passages), {}),
+        features_of(question, Matches(question, found, conversation.passages), {}),
         strict=True,
     )
     columns = dict(by_name)
@@ -139,8 +139,8 @@ def test_nearness_in_meaning_lifts_a_message_without_the_words() -> None:
     question, found = ask("port"), conversation.found("port")
     everything = found._replace(candidates=conversation.passages)
     near = {passage.number: 0.1 for passage in conversation.passages} | {1: 0.9}
-    plain = positions(ranked(question, everything))
-    lifted = ranked(question, everything, near)
+    plain = positions(rank(question, everything))
+    lifted = rank(question, everything, near)
     assert positions(lifted).index(0) < plain.index(0)
     assert "near in meaning (0.90)" in lifted[positions(lifted).index(0)].why()
 
@@ -168,7 +168,7 @@ def test_chinese_is_explained_by_whole_words() -> None:
 
 
 def test_nothing_found_is_nothing_ranked() -> None:
-    assert ranked(ask("port"), Found((), {}, {}, 0)) == []
+    assert rank(ask("port"), Found((), {}, {}, 0)) == []
     assert talk("Good morning").ask("port") == []
 
 
@@ -183,7 +183,7 @@ def test_nothing_found_is_nothing_ranked() -> None:
 )
 def test_what_stands_beside_a_hit_passes_the_filters_or_is_none(filters: Filters) -> None:
     conversation = talk("the port", "the port", "port", "other")
-    found = ranked(ask("port"), conversation.found("port"), filters=filters)
+    found = rank(ask("port"), conversation.found("port"), filters=filters)
     assert found
     assert set(positions(found)) <= {1, 3}
     assert found[0].score == 1
@@ -210,8 +210,8 @@ def test_the_order_of_what_was_found_does_not_matter(
     cosines = (
         {p.number: Random(p.number).random() for p in conversation.passages} if with_cosines else {}
     )
-    plain = ranked(ask(question), conversation.found(question), cosines)
-    other = ranked(ask(question), conversation.found(question, order), cosines)
+    plain = rank(ask(question), conversation.found(question), cosines)
+    other = rank(ask(question), conversation.found(question, order), cosines)
     assert list(map(told, other)) == list(map(told, plain))
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.application.recall.tokens import LONGEST, padded, tokens_of
+from refold.application.recall.tokens import LONGEST, pad, tokens_of
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=["Cn"]), max_size=200)
 CODE = st.text("abcXYZ019_-./\\:'’, \n中文カが한é", max_size=80)
@@ -85,7 +85,7 @@ def test_what_stands_beside_a_text_does_not_change_its_tokens(text: str) -> None
 
 @given(st.lists(st.sampled_from(["a", "ab", "b", "中"])))
 def test_a_padded_line_has_each_token_between_blanks(tokens: list[str]) -> None:
-    line = padded(tokens)
+    line = pad(tokens)
     assert line.split() == tokens
     assert all((f" {token} " in line) == (token in tokens) for token in ("a", "ab", "b", "x"))
 

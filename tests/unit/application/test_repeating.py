@@ -4,7 +4,7 @@ import pytest
 
 from refold.application.api.context import Context
 from refold.application.api.memory import Memory
-from refold.application.lab.playing import RepeatedPrefix, in_characters
+from refold.application.lab.playing import RepeatedPrefix, count_characters
 from refold.application.rendering.render import System
 from tests.support.fake_ports import core_of
 from tests.support.fake_summarisers import GoodSummariser
@@ -99,7 +99,7 @@ def test_looking_back_is_no_request(memory: Memory, told: Told) -> None:
 
 
 def test_what_is_told_is_true_of_the_bytes(memory: Memory, told: Told) -> None:
-    prefix, partly = RepeatedPrefix(in_characters), 0
+    prefix, partly = RepeatedPrefix(count_characters), 0
     sizes: list[int] = []
     for n in range(60):
         made = turn(memory, n)

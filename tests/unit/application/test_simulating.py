@@ -8,7 +8,13 @@ import pytest
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.application.lab.playing import Played
 from refold.application.lab.pricing import Price, Prices
-from refold.application.lab.simulating import PRESETS, Contestant, Simulated, remains, simulate
+from refold.application.lab.simulating import (
+    PRESETS,
+    Contestant,
+    Simulated,
+    measure_remains,
+    simulate,
+)
 from refold.application.ports.summariser import Summariser
 from refold.application.runtime.core import Core
 from refold.domain.compaction.policy import CompactionPolicy
@@ -141,7 +147,7 @@ def test_of_covered_words_only_whole_lines_in_the_summary_count_as_kept() -> Non
         requested(2),
         performed(2, text="He said: keep this."),
     ]
-    kept = remains(core_of(log), "t")
+    kept = measure_remains(core_of(log), "t")
     assert kept.user_words == round((8 + 4) / (8 + 14 + 4), 4)
     assert kept.messages == {"full": 2, "summarised": 2}
     assert kept.summary_tokens == 50

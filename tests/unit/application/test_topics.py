@@ -12,7 +12,7 @@ from refold.application.topics.frequent_terms import (
     LONGEST,
     MOST_WORDS,
     FrequentTerms,
-    distinct,
+    distinct_names,
     topic_name,
 )
 from refold.application.topics.summary_topics import TopicCounts, TopicGathering
@@ -80,7 +80,7 @@ def test_a_name_is_a_few_words(text: str, name: str | None) -> None:
 
 
 def test_of_names_that_differ_in_case_alone_one_is_kept() -> None:
-    assert distinct(["Retry policy", "retry policy", "a" * 99, "rollout"]) == [
+    assert distinct_names(["Retry policy", "retry policy", "a" * 99, "rollout"]) == [
         "Retry policy",
         "rollout",
     ]
@@ -140,7 +140,7 @@ def test_topics_are_counted_by_message_and_carried_on() -> None:
         for p, text in ((10, "The policy for a retry."), (11, "Nothing."), (12, "Rollout plan."))
     )
     counts.take(new, ["Rollout", "retry policies", "unheard of"])
-    assert counts.kept(10) == (
+    assert counts.select(10) == (
         Topic(name="retry policy", count=4, last_position=10),
         Topic(name="Rollout", count=1, last_position=12),
     )
@@ -149,14 +149,14 @@ def test_topics_are_counted_by_message_and_carried_on() -> None:
 def test_a_models_own_words_count_where_half_of_them_are() -> None:
     counts = TopicCounts()
     counts.take(sources(user("The build is red."), user("A test fails.")), ["build failures"])
-    assert counts.kept(5) == (Topic(name="build failures", count=1, last_position=0),)
+    assert counts.select(5) == (Topic(name="build failures", count=1, last_position=0),)
 
 
 def test_what_did_not_come_up_for_long_gives_way() -> None:
     counts = TopicCounts([Topic(name="old affair", count=5, last_position=0)])
     late = tuple(SourceMessage(position=p, message=user("rollout")) for p in (900, 901))
     counts.take(late, ["rollout"])
-    assert [topic.name for topic in counts.kept(1)] == ["rollout"]
+    assert [topic.name for topic in counts.select(1)] == ["rollout"]
 
 
 def gathering(policy: CompactionPolicy | None = None, core: Core | None = None) -> TopicGathering:
@@ -166,25 +166,25 @@ def gathering(policy: CompactionPolicy | None = None, core: Core | None = None) 
 def test_as_many_are_shown_as_there_is_room_for() -> None:
     made = gathering()
     made.take(sources(user("alpha beta gamma delta")), ["alpha", "beta", "gamma", "delta"])
-    whole = made.kept(1_000, apart=False, ask=True)
+    whole = made.select(1_000, apart=False, ask=True)
     assert (len(whole.topics), whole.shown) == (4, 4)
-    less = made.kept(whole.tokens - 1, apart=False, ask=True)
+    less = made.select(whole.tokens - 1, apart=False, ask=True)
     assert len(less.topics) == 4
     assert less.shown < 4
     assert less.tokens <= whole.tokens - 1
-    assert made.kept(3, apart=False, ask=True)[1:] == (0, 0)
-    assert made.kept(1_000, apart=True, ask=True).tokens > whole.tokens
+    assert made.select(3, apart=False, ask=True)[1:] == (0, 0)
+    assert made.select(1_000, apart=True, ask=True).tokens > whole.tokens
 
 
 def test_settings_say_how_many_are_kept_and_shown() -> None:
     names = ["alpha", "beta", "gamma", "delta"]
     few = gathering(CompactionPolicy(topics_kept=3, topics_shown=2))
     few.take(sources(user(" ".join(names))), names)
-    kept = few.kept(1_000, apart=False, ask=True)
+    kept = few.select(1_000, apart=False, ask=True)
     assert (len(kept.topics), kept.shown) == (3, 2)
     none = gathering(CompactionPolicy(topics_kept=0))
     none.take(sources(user(" ".join(names))), names)
-    assert none.kept(1_000, apart=False, ask=True) == ((), 0, 0)
+    assert none.select(1_000, apart=False, ask=True) == ((), 0, 0)
 
 
 class Broken:
@@ -201,5 +201,5 @@ def test_an_extractor_that_raises_costs_no_more_than_new_topics(
     object.__setattr__(core, "topics", Broken())
     made = TopicGathering(core, "t", [Topic(name="known", count=1, last_position=0)])
     made.take(sources(user("known and new")))
-    assert [topic.name for topic in made.kept(1_000, apart=False, ask=True).topics] == ["known"]
+    assert [topic.name for topic in made.select(1_000, apart=False, ask=True).topics] == ["known"]
     assert "no new topics" in caplog.text

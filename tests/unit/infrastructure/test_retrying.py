@@ -13,7 +13,7 @@ from refold.application.ports.summariser import (
     SummaryRequest,
     signs,
 )
-from refold.application.summaries.summariser_calls import relayed
+from refold.application.summaries.summariser_calls import relay
 from refold.domain.value import replace
 from refold.infrastructure.api_failures import PASSING
 from refold.infrastructure.summarisers.named_summarisers import retrying
@@ -152,7 +152,7 @@ def test_what_stands_before_each_call_sees_it_and_the_tries_stay_as_they_were() 
         return await behind.summarise(request)
 
     def eyed(one: Summariser) -> Summariser:
-        return relayed(one, ask)
+        return relay(one, ask)
 
     once = retrying(summariser, 2, backoff=half_a_second, sleep=Naps())
     for wrapped in (
