@@ -27,7 +27,7 @@ class UnknownToolFieldWarning(UserWarning):
 _told: set[str] = set()
 
 
-def forget_told() -> None:
+def forget_reported() -> None:
     """Forget the reported fields, so that each is reported again."""
     _told.clear()
 
@@ -171,12 +171,12 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
     """
     if tools is None:
         return ()
-    made = tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_listed(tools)))
-    refuse_names_of_two((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(made))
+    made = tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_as_list(tools)))
+    refuse_duplicate_names((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(made))
     return made
 
 
-def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
+def refuse_duplicate_names(names: Iterable[tuple[object, str]]) -> None:
     """Raise if two tools have the same name: the API accepts each once.
 
     ``names``: each name with its location.
@@ -196,10 +196,10 @@ def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
         known[name] = place
 
 
-def _listed(given: object) -> Iterable[object]:
+def _as_list(given: object) -> Iterable[object]:
     if _is_list(given):
         return cast("Iterable[object]", given)
-    raise _refused("tools", given, "a list of tool definitions")
+    raise _invalid("tools", given, "a list of tool definitions")
 
 
 def _is_list(given: object) -> bool:
@@ -213,10 +213,10 @@ def _definition(tool: object, place: str) -> Mapping[str, Any]:
         definition = cast("Mapping[str, Any]", tool)
         check_tool(definition, place)
         return definition
-    raise _refused(place, tool, "a mapping as tools= of the Messages API has it")
+    raise _invalid(place, tool, "a mapping as tools= of the Messages API has it")
 
 
-def _refused(place: str, given: object, wanted: str) -> InvalidMessage:
+def _invalid(place: str, given: object, wanted: str) -> InvalidMessage:
     kind = type(given).__name__
     hint = "conversation.tools() and conversation.tools().definitions can be given as they are"
     return InvalidMessage(place, f"must be {wanted}, not a value of type {kind}; {hint}")

@@ -99,7 +99,7 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
         hidden=reach.hidden(thread),
     )
     return first_with_items(
-        _told(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))
+        _answer(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))
         for room in rooms(reach.room, FRAME)
     )
 
@@ -116,12 +116,12 @@ def _thread(reach: Reach, arguments: QueryArguments) -> str:
     return next(iter(threads))
 
 
-def _told(reach: Reach, page: HistoryPage) -> Answer:
+def _answer(reach: Reach, page: HistoryPage) -> Answer:
     home = page.thread_id == reach.home
     whose = "" if home else f" of conversation {named(page.thread_id, 120)}"
     # A shortened message says so itself.
-    told = page.notice if page.missing or not page.records else None
-    notice = f" Note: {one_line(told)}." if told else ""
+    notice_text = page.notice if page.missing or not page.records else None
+    notice = f" Note: {one_line(notice_text)}." if notice_text else ""
     seen = reach.sees_context_of(page.thread_id)
     items = [record_text(record, seen=seen) for record in page.records]
 

@@ -55,7 +55,7 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
         LogError: the log cannot be read.
     """
     return first_with_items(
-        _told(reach, arguments, _expanded(reach, arguments, room))
+        _answer(reach, arguments, _expanded(reach, arguments, room))
         for room in rooms(reach.room, EXPANDED_FRAME)
     )
 
@@ -91,7 +91,7 @@ def _active(reach: Reach, thread: str) -> str:
     return active
 
 
-def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:
+def _answer(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:
     home = found.thread_id == reach.home
     seen = reach.sees_context_of(found.thread_id)
     items = [record_text(record, seen=seen) for record in found.page.records]

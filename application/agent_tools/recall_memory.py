@@ -44,7 +44,7 @@ def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
     """
     thread = _thread(reach, arguments)
     found = _asked(reach, arguments, thread)
-    return _Told(reach, thread, found).text()
+    return _AnswerFormatter(reach, thread, found).text()
 
 
 def _thread(reach: Reach, arguments: RecallArguments) -> str | None:
@@ -78,7 +78,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
     return search(reach.core, inquiry, reach.scope.visible())
 
 
-class _Told:
+class _AnswerFormatter:
     """Formats a recall result for a model."""
 
     def __init__(self, reach: Reach, thread: str | None, found: Recalled) -> None:
@@ -90,15 +90,15 @@ class _Told:
     def text(self) -> str:
         """Return the whole answer within its room; neighbours are dropped first, then the last passages."""
         number = len(self._hits)
-        for beside in range(number, 0, -1):
-            made = self._answer(beside, least=number)
+        for with_neighbours in range(number, 0, -1):
+            made = self._answer(with_neighbours, least=number)
             if made.shown == number:
                 return made.text
         return self._answer(0, least=1).text
 
-    def _answer(self, beside: int, *, least: int) -> Answer:
+    def _answer(self, with_neighbours: int, *, least: int) -> Answer:
         """Return an answer with neighbours for the first ``beside`` passages."""
-        items = [self._item(n, hit, n < beside) for n, hit in enumerate(self._hits)]
+        items = [self._item(n, hit, n < with_neighbours) for n, hit in enumerate(self._hits)]
         room, count = self._reach.room, self._reach.count
         return answer(self._head(), items, self._tail, room, count, least=least)
 
@@ -127,7 +127,7 @@ class _Told:
             ERASED if hit.fate == "erased" else quoted(hit.text),
         ]
         if neighbours:
-            lines += [_beside(hit, neighbour) for neighbour in hit.neighbours]
+            lines += [_neighbour_text(hit, neighbour) for neighbour in hit.neighbours]
         return "\n".join(lines)
 
     def _tail(self, shown: int) -> str:
@@ -179,7 +179,7 @@ def _why(hit: RecallHit) -> str:
     return f"found by: {one_line('; '.join(hit.why), 240)}" if hit.why else ""
 
 
-def _beside(hit: RecallHit, neighbour: Neighbour) -> str:
+def _neighbour_text(hit: RecallHit, neighbour: Neighbour) -> str:
     side = "before" if neighbour.position < hit.position else "after"
     where = f"{side} it, message {neighbour.position}, {neighbour.role}:"
     return f"{where} {ERASED}" if neighbour.erased else f"{where}\n{quoted(neighbour.text)}"

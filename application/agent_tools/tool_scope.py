@@ -54,7 +54,7 @@ class Reach:
         """Return whether the calling model sees the context of this conversation."""
         return self.sees and thread == self.home
 
-    def told(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """Return the text of an error for the model, without details of conversations out of reach."""
         damage = error.thread_id if isinstance(error, LogDamaged) else self.home
         if damage != self.home and not self.everywhere:
@@ -176,7 +176,8 @@ class Tool:
             return ToolOutput(text=self.answer(self.reach, arguments))
         except (ToolRefusal, RefoldError) as error:
             return ToolOutput(
-                text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True
+                text=f"{self.name}: {one_line(self.reach.describe_error(error), 1_000)}",
+                is_error=True,
             )
         except OSError as error:
             problem = one_line(error.strerror or str(error))

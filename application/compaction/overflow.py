@@ -133,8 +133,8 @@ def _is_said(loaded: LoadedConversation, position: int) -> bool:
 def _fixed(budget: Budget) -> str:
     """Return the sizes of the parts that every request has, from the caller and from settings."""
     files, given = budget.instructions, budget.fixed - budget.instructions
-    told = f"instruction files {files:,} tokens; " if files else ""
-    return told + (f"system text and tools {given:,} tokens; " if given else "")
+    sizes = f"instruction files {files:,} tokens; " if files else ""
+    return sizes + (f"system text and tools {given:,} tokens; " if given else "")
 
 
 def _way_out(first: str, second: str, budget: Budget) -> str:

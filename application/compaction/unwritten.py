@@ -208,7 +208,7 @@ class Attempt(Protocol):
         """Return the events that record the refusal."""
         ...
 
-    def tell(self, result: CompactionResult) -> None:
+    def notify(self, result: CompactionResult) -> None:
         """Notify the observers."""
         ...
 
@@ -250,5 +250,5 @@ class KeptSummary:
         else:
             performed = [event for event in events if isinstance(event, CompactionPerformed)]
             result = self._attempt.performed(loaded, performed or [summary])
-        self._attempt.tell(result)
+        self._attempt.notify(result)
         return result

@@ -128,8 +128,8 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
         raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
     for key, what in _KEYS.items():
         if fields.get(key) and not _is_shown(key, fields):
-            told = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
-            raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {told}")
+            hint = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
+            raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {hint}")
     item = _ITEMS.get(_text(fields.get("type")))
     if "role" not in fields and item:
         raise InvalidMessage(
@@ -223,7 +223,7 @@ def warn_of_unknown(kinds: Iterable[str]) -> None:
             )
 
 
-def forget_told() -> None:
+def forget_reported() -> None:
     """Forget the reported types, so that each is reported again."""
     _told.clear()
 
@@ -238,7 +238,7 @@ def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
         check_block(block, role, f"{place}[{index}]")
     # Calls of the program's own tools and of the provider's.
     calls = ((n, b) for n, b in enumerate(content) if str(b.get("type")).endswith("tool_use"))
-    refuse_ids_of_two((call.get("id"), f"{place}[{n}].id") for n, call in calls)
+    refuse_duplicate_ids((call.get("id"), f"{place}[{n}].id") for n, call in calls)
 
 
 def check_block(block: Block, role: str, place: str) -> None:
@@ -265,7 +265,7 @@ def check_block(block: Block, role: str, place: str) -> None:
             _check_part(part, f"{place}.content[{index}]")
 
 
-def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
+def refuse_duplicate_ids(ids: Iterable[tuple[object, str]]) -> None:
     """Raise if two calls of a message have the same id: a result could belong to either.
 
     ``ids``: each id with its location; values that are not ids are ignored.

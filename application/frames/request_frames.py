@@ -157,7 +157,7 @@ _position = attrgetter("position")
 
 
 @dataclass(slots=True)
-class _Asked:
+class _ThreadRequests:
     """The newest requests of one conversation."""
 
     recorded: RecordedFrame
@@ -195,7 +195,7 @@ class _Asked:
             self.open, self.unclear = 0, False
         return found is not None
 
-    def with_frame(self, frame: Frame) -> None:
+    def set_frame(self, frame: Frame) -> None:
         """Replace the frame."""
         if self.spoken:
             self.open, self.unclear = 0, False
@@ -222,11 +222,11 @@ class _Asked:
         return not self.answered or position == self.end
 
 
-class Asked:
+class NewestRequests:
     """The newest requests of each conversation. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Asked] = OrderedDict()
+        self._known: OrderedDict[str, _ThreadRequests] = OrderedDict()
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
@@ -234,7 +234,7 @@ class Asked:
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
-                self._known[thread_id] = _Asked(RecordedFrame(frame), newest=state.version)
+                self._known[thread_id] = _ThreadRequests(RecordedFrame(frame), newest=state.version)
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
                 return
@@ -244,7 +244,7 @@ class Asked:
             known.newest = state.version
             answered_elsewhere = known.open > 0 and known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
-                known.with_frame(frame)
+                known.set_frame(frame)
                 # If this frame equals the one before, no event has the frame of that answer.
                 known.changed = known.changed or answered_elsewhere
 
@@ -353,7 +353,9 @@ class Asked:
         self._known.pop(thread_id, None)
 
 
-def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: float) -> None:
+def record_waiting(
+    log: ConversationLog, asked: NewestRequests, *, at: datetime, wait: float
+) -> None:
     """Record the frames of requests without an answer before the memory is closed.
 
     Another process may store the answer without knowing the request. The wait for a busy log is short; a
@@ -370,7 +372,7 @@ def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: fl
 class _WithChange:
     """A decision with a frame change before it."""
 
-    def __init__(self, asked: Asked, thread_id: str, decide: Decision) -> None:
+    def __init__(self, asked: NewestRequests, thread_id: str, decide: Decision) -> None:
         self._asked = asked
         self._thread_id = thread_id
         self._decide = decide

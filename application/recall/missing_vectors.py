@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import RecallIndex
 from refold.application.ports.vectors import Embedder, Vector, VectorStore
-from refold.application.runtime.foreign_code import Contained, described
+from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 from .passages import Passage
@@ -204,7 +204,7 @@ def understood(error: Exception) -> EmbedderError:
     if kind not in _told:  # Each text is tried again by itself.
         _told.add(kind)
         logger.warning("making vectors failed: %s", raised(error))
-    return EmbedderError("raised", described(error))
+    return EmbedderError("raised", describe(error))
 
 
 _told: set[str] = set()

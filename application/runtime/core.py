@@ -20,7 +20,7 @@ from refold.application.conversation.models import (
     takes_signed_summaries,
 )
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
-from refold.application.frames.request_frames import Asked, Frame
+from refold.application.frames.request_frames import Frame, NewestRequests
 from refold.application.notes.section_vectors import SectionVectors
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.log_keeper import LogKeeper
@@ -266,7 +266,7 @@ class Core:
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Process that opened the memory; only this process may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
-    asked: Asked = field(default_factory=Asked)
+    asked: NewestRequests = field(default_factory=NewestRequests)
     """Newest requests whose answers are not stored yet."""
     turns: Turns = field(default_factory=TurnsInMemory)
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
@@ -297,7 +297,7 @@ class Core:
         """Return this core with another policy."""
         return dataclasses.replace(self, settings=replace(self.settings, policy=policy))
 
-    def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
+    def with_answering_model(self, model: str | None, asked: str | None = None) -> "Core":
         """Return this core with the summariser for answers of ``model``, or else of the default model.
 
         ``asked``: model to use for summaries regardless of the configuration.

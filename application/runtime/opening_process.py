@@ -38,7 +38,7 @@ _kept: WeakSet[object] = WeakSet()
 """Objects that are never destroyed in a forked process."""
 
 
-def live_for_ever(
+def prevent_destruction(
     one: object,
     add: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
     held: Callable[[object], Any] = ctypes.py_object,
@@ -59,7 +59,7 @@ def _note_fork() -> None:
     global _forks
     _forks += 1
     for one in list(_kept):
-        live_for_ever(one)
+        prevent_destruction(one)
     _kept.clear()
 
 
