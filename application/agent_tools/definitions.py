@@ -42,7 +42,7 @@ def check_tool(tool: Mapping[str, Any], place: str) -> None:
     if kind == "function" or is_object(tool.get("function")):
         raise InvalidMessage(
             f"{place}.type",
-            "that is a tool of the OpenAI format; convert the tools with "
+            "this is a tool of the OpenAI format; convert the tools with "
             "refold.tools_from_openai(tools) first",
         )
     if kind is not None and kind != CUSTOM:
@@ -60,12 +60,12 @@ def check_tool(tool: Mapping[str, Any], place: str) -> None:
 
 def _check_server_tool(tool: Mapping[str, Any], kind: object, place: str) -> None:
     if not isinstance(kind, str) or not kind:
-        raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or left out")
+        raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or be omitted")
     if not _DATED.fullmatch(kind) and kind not in _UNDATED:
         raise InvalidMessage(
             f"{place}.type",
-            f"{kind[:80]!r} is no type of a tool: those of the provider end in a date, such as "
-            "web_search_20250305; leave it out of a tool of your own",
+            f"{kind[:80]!r} is not a tool type: those of the provider end in a date, such as "
+            "web_search_20250305; omit it in your own tools",
         )
     # A set of tools has no name of its own.
     needed = "name" if "toolset" not in kind else "mcp_server_name" if kind in _UNDATED else None
@@ -108,8 +108,8 @@ def _warn_of_unknown(tool: Mapping[str, Any]) -> None:
         if field not in _KNOWN and field not in _told:
             _told.add(field)
             warnings.warn(
-                f"the field {field[:80]!r} of the tool {tool['name']!r} is unknown here: it is sent as it "
-                "came. Where it is right, this version of refold is older",
+                f"the field {field[:80]!r} of the tool {tool['name']!r} is unknown: it is sent "
+                "unchanged. If it is valid, this version of refold is too old",
                 UnknownToolFieldWarning,
                 stacklevel=2,
             )
@@ -191,7 +191,7 @@ def refuse_duplicate_names(names: Iterable[tuple[object, str]]) -> None:
         if name in known:
             raise InvalidMessage(
                 place,
-                f"{name!r} is the name of two tools, here and in {known[name]}: give each its own",
+                f"{name!r} is the name of two tools, here and in {known[name]}: use a different name for each",
             )
         known[name] = place
 
@@ -218,5 +218,5 @@ def _definition(tool: object, place: str) -> Mapping[str, Any]:
 
 def _invalid(place: str, given: object, wanted: str) -> InvalidMessage:
     kind = type(given).__name__
-    hint = "conversation.tools() and conversation.tools().definitions can be given as they are"
+    hint = "conversation.tools() and conversation.tools().definitions can be passed unchanged"
     return InvalidMessage(place, f"must be {wanted}, not a value of type {kind}; {hint}")

@@ -82,7 +82,7 @@ class Runner:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RefoldError(
-                "a summariser or an observer called what waits for the memory that it was called by: "
+                "a summariser or an observer called the memory that called it, and would wait forever: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
         loop, future = self.loop, None
@@ -187,7 +187,7 @@ class CallersLoop(Runner):
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop of the caller."""
         work = CURRENT.get()
-        assert work is not None, "only work for a coroutine asks for its loop"
+        assert work is not None, "only work for a coroutine has a caller's loop"
         assert work.loop is not None
         return work.loop
 
@@ -199,7 +199,7 @@ class CallersLoop(Runner):
 def _end(future: Future[Any]) -> None:
     """Notify the waiting caller that no result will come."""
     with suppress(InvalidStateError):
-        future.set_exception(RefoldError("the work ended before its answer; ask again"))
+        future.set_exception(RefoldError("the work ended before its result; try again"))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -72,7 +72,7 @@ class Context:
         given = cast("object", limit)
         if given is not None and (type(given) is not int or given < 0):
             raise InvalidSetting(
-                f"limit={given!r}: it must be a whole number, 0 or more",
+                f"limit={given!r}: must be an integer of 0 or more",
                 setting="limit",
                 value=given,
             )

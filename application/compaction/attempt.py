@@ -132,10 +132,10 @@ class CompactionQueue:
 
 def find_overtaking(before: Measured, now: Conversation) -> NothingToCompact | None:
     """Return the reason to do nothing if another caller has made the summary that was due, or None."""
-    state, beside = before.loaded.state, before.size - before.loaded.state.tokens
-    if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
+    state, overhead = before.loaded.state, before.size - before.loaded.state.tokens
+    if now.summary == state.summary or now.tokens + overhead >= before.budget.trigger:
         return None
-    return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
+    return NothingToCompact(rule=OVERTAKEN, because="another caller has just compacted")
 
 
 logger = plain_logger(__name__)
@@ -256,8 +256,8 @@ class CompactionAttempt:
             return plan
         return NothingToCompact(
             rule="breaker_open",
-            because=f"{state.setbacks.count} attempts in a row came to nothing; the next is made when "
-            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or by force",
+            because=f"{state.setbacks.count} attempts in a row failed; the next is made when "
+            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or with force",
         )
 
     def _request_of(self, state: Conversation, plan: CompactionPlan) -> tuple[Event, ...]:

@@ -160,7 +160,7 @@ class Background:
             return self._falls_due(thread_id)
         except Exception as error:  # A stored append must not fail because of what follows it.
             logger.warning(
-                "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
+                "%s: could not check whether to compact: %s", conversation(thread_id), raised(error)
             )
             return False
 

@@ -252,7 +252,7 @@ class FitToBudget:
         """Record that the log could not be written; the request fits without it."""
         core, reason = self._core, reason_of(error)
         logger.warning(
-            "%s: the context was not made smaller, it fits as it is: %s",
+            "%s: the context was not made smaller, but fits: %s",
             conversation(self._thread_id),
             error,
         )

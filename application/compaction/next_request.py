@@ -153,11 +153,11 @@ async def _exact_tokens(core: Core, context: Context) -> int:
                 tools=context.tools,
             )
     except TokenCountError as error:
-        logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        logger.warning("the request was not counted exactly, the estimate is used: %s", error)
         return context.tokens
     except Exception as error:  # A user's counter may raise anything.
         logger.warning(
-            "the request was not counted exactly, the estimate stands: %s", raised(error)
+            "the request was not counted exactly, the estimate is used: %s", raised(error)
         )
         return context.tokens
 

@@ -180,11 +180,11 @@ def _with_target(budget: Budget, target: object) -> Budget:
 
 def _integer(name: str, given: object, least: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise _invalid(name, given, f"a whole number, at least {least}")
+        raise _invalid(name, given, f"an integer of at least {least}")
     return given
 
 
 def _invalid(name: str, given: object, must: str) -> InvalidSetting:
     return InvalidSetting(
-        f"compact: {name} is {given!r}: it must be {must}", setting=name, value=given
+        f"compact: {name} is {given!r}, but must be {must}", setting=name, value=given
     )

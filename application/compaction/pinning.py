@@ -42,7 +42,7 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
         what = position_in(thread_id, what)  # An address copied from a context means the message.
     text = what if isinstance(what, str) else ""
     if not is_utf8(text):
-        raise InvalidMessage("text", "holds half of a surrogate pair: it could never be sent")
+        raise InvalidMessage("text", "has half of a surrogate pair and could never be sent")
     pinned = ""
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:

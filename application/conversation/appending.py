@@ -36,9 +36,7 @@ def read_expected_version(given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InvalidMessage(
-            "expected_version", f"must be a whole number of 0 or more, not {given!r}"
-        )
+        raise InvalidMessage("expected_version", f"must be an integer of 0 or more, not {given!r}")
     return given
 
 
@@ -120,8 +118,8 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     if not all(isinstance(one, RecordedMessage) for one in given):
         raise InvalidMessage(
             "messages",
-            "must be messages of a transcript, as refold.read_transcript(path) gives them "
-            "(others: append(messages, recorded=True))",
+            "must be messages of a transcript, as refold.read_transcript(path) returns them "
+            "(for others: append(messages, recorded=True))",
         )
     return cast(list[RecordedMessage], given)
 
@@ -310,7 +308,7 @@ def _several(keys: Sequence[str | None]) -> list[str | None]:
     if not _is_sequence(keys):
         kind = type(keys).__name__
         raise InvalidMessage(
-            "key", f"is of the type {kind}; give text, or a list with one for each message"
+            "key", f"is of type {kind}; give text, or a list with one for each message"
         )
     return list(keys)
 

@@ -148,14 +148,14 @@ def _fit_file(file: InstructionFile, room: int, left: str) -> ShownFile:
     part = _cut_to_room(file, room) if room >= LEAST else None
     if part is None:
         logger.warning(
-            "instruction file %s is skipped: only %s characters for all such files are left",
+            "instruction file %s is skipped: only %s characters are left for all files",
             name,
             left,
         )
         return ShownFile(file.name, "", len(file.text), "no room is left for it")
     if part.cut:
         logger.warning(
-            "instruction file %s is cut: %s of its %s characters are left out",
+            "instruction file %s is cut: %s of its %s characters are omitted",
             name,
             f"{part.cut:,}",
             f"{len(file.text):,}",

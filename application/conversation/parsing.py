@@ -98,9 +98,7 @@ def read_messages(
         for m, p in zip(given if is_list(given) else [given], places, strict=True)
     ]
     if author is not None and taken and all(item.message.role != "user" for item in taken):
-        raise InvalidMessage(
-            "author", "says who wrote messages of the role user, and none is given"
-        )
+        raise InvalidMessage("author", "says who wrote user messages, but there is none")
     return taken
 
 
@@ -272,11 +270,11 @@ def _copy_with_path(value: object, place: str, depth: int) -> Any:
         raise InvalidMessage(_short(place), problem)
     if isinstance(value, int):
         if not -LARGEST_INT < value < LARGEST_INT:
-            raise InvalidMessage(_short(place), "is a whole number of more than 4,000 digits")
+            raise InvalidMessage(_short(place), "is an integer of more than 4,000 digits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidMessage(_short(place), f"{value} is not a number of JSON")
+            raise InvalidMessage(_short(place), f"{value} is not a JSON number")
         return value
     if _is_mapping(value):
         return {
@@ -290,7 +288,7 @@ def _copy_with_path(value: object, place: str, depth: int) -> Any:
         return _copy_with_path(
             dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1
         )
-    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
+    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot represent")
 
 
 def _short(place: str) -> str:

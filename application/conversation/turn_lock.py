@@ -89,7 +89,7 @@ class _Turn:
     def __init__(self, turns: Turns, thread_id: str, wait: object) -> None:
         if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
             raise InvalidSetting(
-                f"wait is {wait!r}: it is a number of seconds, 0 or more",
+                f"wait is {wait!r}: it must be a number of seconds, 0 or more",
                 setting="wait",
                 value=wait,
             )
