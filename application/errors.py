@@ -91,7 +91,8 @@ class AmbiguousId(RefoldError, LookupError):
     def __init__(self, what: str, given: str, candidates: Sequence[str]) -> None:
         more = f" and {len(candidates) - 8:,} more" if candidates[8:] else ""
         super().__init__(
-            f"{given[:200]!r} matches more than one {what}: {', '.join(candidates[:8])}{more}; give more characters of it"
+            f"{given[:200]!r} matches more than one {what}: {', '.join(candidates[:8])}{more}; "
+            "give more characters of it"
         )
         self.given = given
         self.candidates = tuple(candidates)

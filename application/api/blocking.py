@@ -141,7 +141,7 @@ class Runner:
 
     @property
     def started(self) -> bool:
-        """Whether the loop was started in this process."""
+        """True if the loop was started in this process."""
         return self._loop is not None and self._process.is_this
 
     @property

@@ -13,7 +13,7 @@ from refold.application.notes.note_taking import NoteTaking
 from refold.application.ports.summariser import Owner, Summariser
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
-from refold.application.runtime.observers import followed, notify_compaction
+from refold.application.runtime.observers import follow_compaction, notify_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.application.summaries.refocusing import refocused
@@ -183,7 +183,7 @@ class CompactionAttempt:
         """Plan and request the compaction, call the summariser, and record the outcome against the newest
         state.
         """
-        with followed(self._core, self._thread_id, self._trigger):
+        with follow_compaction(self._core, self._thread_id, self._trigger):
             result = await self.work()
             # "Nothing to do" is reported only to callers that asked for a compaction.
             if result.outcome != "nothing_to_do" or self._trigger == "manual":

@@ -109,7 +109,7 @@ class Background:
 
     @property
     def enabled(self) -> bool:
-        """Whether compactions begin automatically."""
+        """True if compactions begin automatically."""
         return self._core.settings.background and not self._closing
 
     def ready_context(self, thread_id: str, extras: Extras) -> Context | None:

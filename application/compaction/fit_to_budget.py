@@ -46,7 +46,7 @@ def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int)
 
 
 def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether the conversation has so many messages that the oldest are archived, and some can be."""
+    """Return whether there are too many live messages, and some can be archived."""
     policy = core.settings.policy
     if not may_archive(loaded.state, policy):
         return False

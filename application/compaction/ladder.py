@@ -91,7 +91,7 @@ class Shortened(NamedTuple):
     condensed: int = 0
     decisions: int = 0
     enough: bool = False
-    """Whether the request is small enough without a summary."""
+    """True if the request is small enough without a summary."""
 
     def plus(self, later: "Shortened") -> "Shortened":
         """Return the sum of both."""
@@ -109,7 +109,7 @@ def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False
     If it is not, only content that a summary would keep is shortened: the rest would be released at once.
     ``all_of_it``: no summary will follow.
     """
-    return recorded(core, thread_id, partial(_climb, core, budget, all_of_it=all_of_it))
+    return record(core, thread_id, partial(_climb, core, budget, all_of_it=all_of_it))
 
 
 def _climb(
@@ -167,7 +167,7 @@ def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
     for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
         if measure(core, thread_id, budget).size <= budget.limit:
             break
-        done = done.plus(recorded(core, thread_id, partial(_fit, core, budget, preview)))
+        done = done.plus(record(core, thread_id, partial(_fit, core, budget, preview)))
     return done
 
 
@@ -181,7 +181,7 @@ class Decision(NamedTuple):
 Decide = Callable[[LoadedConversation], Decision]
 
 
-def recorded(core: Core, thread_id: str, decide: Decide) -> Shortened:
+def record(core: Core, thread_id: str, decide: Decide) -> Shortened:
     """Record a decision. It is made before the log is locked, and again only if the state has changed."""
     before = core.asked.framed(core.log.load(thread_id))
     planned = decide(before)
@@ -264,7 +264,7 @@ def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
     Oldest content goes first. Content that the model has not answered yet stays, unless the request cannot
     be sent with it.
     """
-    return recorded(core, thread_id, partial(_lighten, core, budget))
+    return record(core, thread_id, partial(_lighten, core, budget))
 
 
 def _lighten(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision:

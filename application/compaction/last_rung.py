@@ -12,7 +12,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.events import UserContentShortened
 from refold.domain.shortening import ToolPart, unanswered_from
 
-from .ladder import Decide, Decision, Shortened, climb, make_fit, measure, measure_as, recorded
+from .ladder import Decide, Decision, Shortened, climb, make_fit, measure, measure_as, record
 from .overflow import is_out_of_reach, least_size
 from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 
@@ -176,7 +176,7 @@ def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
 def _shorten_all(core: Core, thread_id: str, decide: Decide) -> Shortened:
     done = Shortened()
     while core.settings.shorten_texts:
-        taken = recorded(core, thread_id, decide)
+        taken = record(core, thread_id, decide)
         if not taken.decisions:
             break
         done = done.plus(taken)

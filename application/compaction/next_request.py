@@ -38,13 +38,13 @@ class CurrentContext(NamedTuple):
     loaded: LoadedConversation
     context: Context
     is_due: bool
-    """Whether a compaction or notes are due."""
+    """True if a compaction or notes are due."""
     may_shorten: bool = True
-    """Whether user content may be shortened."""
+    """True if user content may be shortened."""
 
     @property
     def fits(self) -> bool:
-        """Whether the request can be sent as it is."""
+        """True if the request can be sent as it is."""
         budget = self.context.budget
         return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
 

@@ -78,7 +78,7 @@ class Demand(NamedTuple):
     model: str | None = None
     """Model for the summary, or None for that of the settings."""
     everything: bool = False
-    """Whether to cover everything that the keep rules allow, regardless of the target."""
+    """True to cover everything that the keep rules allow, regardless of the target."""
 
     @property
     def wish(self) -> Wish:

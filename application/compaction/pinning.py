@@ -25,7 +25,7 @@ class PinnedItem(Value, frozen=True):
     text: str
     """Text that is kept."""
     in_place: bool
-    """Whether the message itself stays in the context; otherwise its words are in the ledger."""
+    """True if the message itself stays in the context; otherwise its words are in the ledger."""
 
 
 def add_pin(core: Core, thread_id: str, what: int | str) -> str:

@@ -140,9 +140,8 @@ class _Shown(NamedTuple):
 def _decide_in(
     core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
 ) -> Iterator[Decided]:
-    # The message is measured as a whole, and the last part gets the sum of all rounding
-    # differences. In
-    # the tokens that were recorded with the message, whatever the counter has learnt since.
+    # The message is measured as a whole, and the last part gets the sum of all rounding differences.
+    # Sizes are in the units of the recorded tokens, even if the counter has learnt since.
     recorded = shown.entry.tokens - shown.entry.thinking
     recorded -= sum(before.tokens_freed for before in shown.previews.values())
     now = max(1, shown.size(core))

@@ -55,7 +55,7 @@ class OwnerScope:
 
     @property
     def is_wide(self) -> bool:
-        """Whether more than one conversation can be within reach."""
+        """True if more than one conversation can be within reach."""
         return self.scope != "conversation"
 
     def visible(self) -> Visible | None:

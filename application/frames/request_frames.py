@@ -44,13 +44,13 @@ class Frame(NamedTuple):
     model: str | None = None
     place: SummaryPlace = "user"
     signed: bool = False
-    """Whether the model accepts its provider's own compaction block."""
+    """True if the model accepts its provider's own compaction block."""
     binds_thinking: bool = True
-    """Whether the model refuses thinking after a different prefix than the one it was signed for."""
+    """True if the model refuses thinking after a different prefix than the one it was signed for."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether the frame has nothing worth recording."""
+        """True if the frame has nothing worth recording."""
         given = self.system, self.instructions, self.tools, self.model
         return not any(given) and self.place == "user"
 
@@ -170,17 +170,17 @@ class _ThreadRequests:
     open: int = 0
     """Number of requests without an answer."""
     answered: bool = False
-    """Whether one of the newest requests has an answer."""
+    """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """Whether the user spoke after that answer; requests that had no answer by then were abandoned."""
+    """True if the user spoke after that answer; requests that had no answer by then were abandoned."""
     unclear: bool = False
-    """Whether the requests without an answer differ, so that the next answer cannot be assigned."""
+    """True if the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1
     """Position after the newest answer and its tool results."""
     changed: bool = False
-    """Whether the frame may have changed and reverted since it was recorded."""
+    """True if the frame may have changed and reverted since it was recorded."""
     chose: bool = False
-    """Whether memories were chosen for the first request; it is then recorded even if it is bare."""
+    """True if memories were chosen for the first request; it is then recorded even if it is bare."""
 
     def look(self, state: Conversation) -> bool:
         """Find answers that another process stored. Return whether there are any."""
@@ -329,7 +329,7 @@ class NewestRequests:
         change = self.change(loaded.thread_id, loaded.state)
         return loaded if change is None else loaded.after((change,))
 
-    def recorded(self, thread_id: str) -> None:
+    def mark_recorded(self, thread_id: str) -> None:
         """Note that the change was recorded."""
         known = self._known.get(thread_id)
         if known is not None:
@@ -391,7 +391,7 @@ class _WithChange:
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Note that the change was recorded."""
         if self._is_noted:
-            self._asked.recorded(self._thread_id)
+            self._asked.mark_recorded(self._thread_id)
         return events
 
 

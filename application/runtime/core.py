@@ -142,7 +142,7 @@ class NotesSettings(Value, frozen=True):
     """Folder in which such files are searched, or None for ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
-    """Tokens before the compaction trigger at which notes are taken."""
+    """Notes are taken when a request exceeds the window less ``reserve_tokens`` and ``soft_tokens``."""
     timeout: float = 3.0
     """Additional seconds that a turn waits for notes by a model."""
     timezone: str | None = None
@@ -184,7 +184,7 @@ class Settings(Value, frozen=True):
     """Model that answers, unless a call names another."""
     policy: CompactionPolicy = CompactionPolicy()
     background: bool = False
-    """Whether a due compaction begins in the background after an append."""
+    """True if a due compaction begins in the background after an append."""
     close_wait: float = 5.0
     """Seconds that closing waits for background compactions before it cancels them."""
     compaction_wait: float = 30.0
@@ -193,12 +193,12 @@ class Settings(Value, frozen=True):
     request_bytes: int = 32_000_000
     """Maximum bytes of a request body."""
     shorten_texts: bool = True
-    """Whether a user's text that is too large is shortened to its beginning and end."""
+    """True if a user's text that is too large is shortened to its beginning and end."""
     recall_tokens: int = 4_000
+    """Maximum tokens of a recall answer: hits and their neighbours."""
     recall_hits: int = 5
     recall_least_score: float = 0.0
     recall_mode: RecallMode | None = None
-    """The room of one answer of recall: hits and their neighbours."""
     notes: NotesSettings = NotesSettings()
     memories: MemoriesSettings = MemoriesSettings()
     instructions: InstructionSettings = InstructionSettings()
@@ -220,7 +220,7 @@ class Layout(NamedTuple):
     """Text of the instruction files."""
     place: SummaryPlace
     signed: bool
-    """Whether the provider's own compaction block is sent."""
+    """True if the provider's own compaction block is sent."""
 
 
 class Extras(NamedTuple):

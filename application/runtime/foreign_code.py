@@ -25,7 +25,7 @@ class Withdrawal:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the caller has withdrawn the work; a write that has begun continues."""
+        """True if the caller has withdrawn the work; a write that has begun continues."""
         return self._is_withdrawn
 
     def withdraw(self) -> bool:

@@ -48,7 +48,7 @@ def notify_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
 
 
 @contextmanager
-def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
+def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
     """Enter the contexts of observers that follow compactions, for the duration of one."""
     with ExitStack() as stack:
         for observer in core.observers:
@@ -84,7 +84,7 @@ class CompactionNotifier:
     def begin(self) -> None:
         """Begin a compaction, and report the one before it."""
         self._report()
-        self._stack.enter_context(followed(self._core, self._thread_id, self._trigger))
+        self._stack.enter_context(follow_compaction(self._core, self._thread_id, self._trigger))
 
     def ended(self, result: CompactionResult) -> None:
         """Record the result of the current compaction."""

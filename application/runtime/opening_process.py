@@ -84,7 +84,7 @@ class OpeningProcess:
 
     @property
     def is_this(self) -> bool:
-        """Whether it is the current process."""
+        """True if it is the current process."""
         return os.getpid() == self._pid and self._forks == _forks
 
     def check(self) -> None:
