@@ -77,7 +77,7 @@ class ForeignAddress(InvalidAddress):
 
     def __init__(self, address: str, thread_id: str, asked: str) -> None:
         super().__init__(
-            f"{address} is a message of conversation {thread_id!r}, and {asked!r} was asked: "
+            f"{address} is a message of conversation {thread_id!r}, not of {asked!r}: "
             f"use memory.conversation({thread_id!r}).read(…)"
         )
         self.address = address
@@ -91,7 +91,8 @@ class AmbiguousId(RefoldError, LookupError):
     def __init__(self, what: str, given: str, candidates: Sequence[str]) -> None:
         more = f" and {len(candidates) - 8:,} more" if candidates[8:] else ""
         super().__init__(
-            f"{given[:200]!r} could be any {what} of {', '.join(candidates[:8])}{more}: give more of it"
+            f"{given[:200]!r} matches more than one {what}: {', '.join(candidates[:8])}{more}; "
+            "give more characters of it"
         )
         self.given = given
         self.candidates = tuple(candidates)
@@ -102,7 +103,7 @@ class TargetExists(RefoldError):
 
     def __init__(self, path: Path, problem: str = "") -> None:
         there = (
-            "is there already; give another path, or say that it may be replaced "
+            "exists already; give another path, or allow replacing it "
             "(--force; in Python replace=True)"
         )
         super().__init__(f"{path} {problem or there}")
@@ -117,11 +118,11 @@ class TurnTaken(RefoldError):
 
     def __init__(self, thread_id: str, waited: float, *, by_itself: bool = False) -> None:
         super().__init__(
-            f"conversation {thread_id!r}: this very task or thread has the turn already; leave it before "
-            "you ask for it again"
+            f"conversation {thread_id!r}: this task or thread has the turn already; leave it before "
+            "entering it again"
             if by_itself
-            else f"conversation {thread_id!r}: another request or process has the turn, and kept it for "
-            f"{waited:g} s; have the user wait for the answer before, or wait longer (wait=…)"
+            else f"conversation {thread_id!r}: another request or process held the turn for "
+            f"{waited:g} s; wait for its answer first, or wait longer (wait=…)"
         )
         self.thread_id = thread_id
         self.waited = waited
@@ -167,8 +168,8 @@ class OpenedBeforeFork(LogError):
 
     def __init__(self, what: object, *, refused: bool = False) -> None:
         super().__init__(
-            f"{what} was in use when this process was forked: SQLite's locks of it cannot be trusted here. "
-            "Start a process that is not forked from one that uses it (subprocess, or multiprocessing with "
+            f"{what} was in use when this process was forked: SQLite's locks are not reliable here. "
+            "Start a new process without fork (subprocess, or multiprocessing with "
             "spawn), and call refold.open there"
             if refused
             else f"{what} was opened before this process was forked; call refold.open in this process"
@@ -197,9 +198,9 @@ class BackupDamaged(LogError):
     def __init__(self, path: Path, damage: Sequence["Damage"]) -> None:
         first = damage[0]
         super().__init__(
-            f"{path} is damaged in {len(damage):,} places, the first: conversation "
-            f"{first.thread_id!r}, event {first.version}: {first.detail}. Nothing was made or changed. "
-            f"Run `refold verify --db {path}` to see all damage; take another backup, if there is one."
+            f"{path} is damaged in {len(damage):,} places, first in conversation "
+            f"{first.thread_id!r}, event {first.version}: {first.detail}. Nothing was written or changed. "
+            f"Run `refold verify --db {path}` to see all damage; use another backup if there is one."
         )
         self.path = path
         self.damage = tuple(damage)
@@ -219,7 +220,7 @@ class LogDamaged(LogError):
     def __init__(self, thread_id: str, version: int, problem: str, *, advice: str = "") -> None:
         place = f"conversation {thread_id!r}, event {version}: " if thread_id else ""
         usual = (
-            "run `refold verify` to see all damage; restore from a backup, or copy what is intact with "
+            "run `refold verify` to see all damage; restore a backup, or copy the intact events with "
             "`refold salvage NEW.db`"
         )
         advice = advice or usual
@@ -236,11 +237,11 @@ class WriteAheadDamaged(LogDamaged):
     """
 
     def __init__(self, path: Path, problem: str, copy: Path | None) -> None:
-        kept = f"A copy is {copy}" if copy else "No copy could be made: keep the file safe"
+        kept = f"A copy is at {copy}" if copy else "No copy could be made: keep the file safe"
         LogError.__init__(
             self,
-            f"{problem}. Nothing was opened or changed. {kept}. Copy everything that is intact with "
-            f"`refold salvage NEW.db --db {path}`, then put that in place with "
+            f"{problem}. Nothing was opened or changed. {kept}. Copy the intact events with "
+            f"`refold salvage NEW.db --db {path}`, then replace the log with "
             f"`refold restore NEW.db --db {path} --force`.",
         )
         self.thread_id = ""

@@ -11,7 +11,7 @@ from refold.application.api.memory import Memory
 from refold.application.compaction.unwritten import UnwrittenWrites
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
-from refold.application.frames.request_frames import Asked
+from refold.application.frames.request_frames import NewestRequests
 from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.summariser import Summariser, TokenCounter
@@ -108,7 +108,7 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
-    asked, unwritten = Asked(), UnwrittenWrites()
+    asked, unwritten = NewestRequests(), UnwrittenWrites()
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
         log=log,

@@ -24,8 +24,8 @@ _UNSEEN = re.compile(
 )
 
 
-def quoted(text: str) -> str:
-    """A text of the record between fences, or that there is none."""
+def quote(text: str) -> str:
+    """Return a record text between fences, or a remark that there is none."""
     return fence(well_formed(text)) if text.strip() else EMPTY
 
 
@@ -34,7 +34,7 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def named(text: str, most: int = 200) -> str:
+def quote_name(text: str, most: int = 200) -> str:
     """Return a name or id of the record on one line, in quotation marks and shortened if long."""
     return _UNSEEN.sub(_escaped, json.dumps(beginning(text, most), ensure_ascii=False))
 
@@ -45,12 +45,12 @@ def one_line(text: str, most: int = 400) -> str:
     return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escaped(found), shown)
 
 
-def moment(at: str) -> str:
+def format_time(at: str) -> str:
     """Return a time of the record to the second, in UTC."""
     try:
         found = datetime.fromisoformat(at)
     except ValueError:
-        return named(at, 40)
+        return quote_name(at, 40)
     return f"{found.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -75,14 +75,14 @@ _SHOWN: dict[Fate, str] = {
 }
 
 
-def shown_as(fate: Fate, *, seen: bool) -> str:
+def describe_form(fate: Fate, *, seen: bool) -> str:
     """Describe the form of a message in the context; ``seen``: whether the calling model has this context."""
     shown = _SHOWN.get(fate)
     whose = "your context" if seen else "its conversation's context"
     return f"{whose} has {shown}" if shown else fate
 
 
-def too_large(record: HistoryRecord) -> str:
+def advise_paging(record: HistoryRecord) -> str:
     """Return advice for a first record that does not fit."""
     return (
         f"Message {record.position} does not fit into this answer. Next: {READ_OFFLOADED} with "
@@ -96,16 +96,16 @@ def record_text(record: HistoryRecord, *, seen: bool) -> str:
     where = (
         f"Message {record.position}",
         record.role,
-        moment(record.at),
+        format_time(record.at),
         record.address,
-        f"id {named(record.message_id, 80)}",
-        shown_as(record.fate, seen=seen),
+        f"id {quote_name(record.message_id, 80)}",
+        describe_form(record.fate, seen=seen),
         f"characters {record.start:,} to {record.stop:,} of {record.length:,}" if part else "",
     )
     head = ", ".join(filter(None, where))
     if record.erased:
         return f"{head}\n{ERASED}"
-    return f"{head}\n{quoted(record.text) if record.text else EMPTY}"
+    return f"{head}\n{quote(record.text) if record.text else EMPTY}"
 
 
 Count = Callable[[str], int]

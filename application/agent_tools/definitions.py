@@ -27,7 +27,7 @@ class UnknownToolFieldWarning(UserWarning):
 _told: set[str] = set()
 
 
-def forget_told() -> None:
+def forget_reported() -> None:
     """Forget the reported fields, so that each is reported again."""
     _told.clear()
 
@@ -42,7 +42,7 @@ def check_tool(tool: Mapping[str, Any], place: str) -> None:
     if kind == "function" or is_object(tool.get("function")):
         raise InvalidMessage(
             f"{place}.type",
-            "that is a tool of the OpenAI format; convert the tools with "
+            "this is a tool of the OpenAI format; convert the tools with "
             "refold.tools_from_openai(tools) first",
         )
     if kind is not None and kind != CUSTOM:
@@ -60,12 +60,12 @@ def check_tool(tool: Mapping[str, Any], place: str) -> None:
 
 def _check_server_tool(tool: Mapping[str, Any], kind: object, place: str) -> None:
     if not isinstance(kind, str) or not kind:
-        raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or left out")
+        raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or be omitted")
     if not _DATED.fullmatch(kind) and kind not in _UNDATED:
         raise InvalidMessage(
             f"{place}.type",
-            f"{kind[:80]!r} is no type of a tool: those of the provider end in a date, such as "
-            "web_search_20250305; leave it out of a tool of your own",
+            f"{kind[:80]!r} is not a tool type: those of the provider end in a date, such as "
+            "web_search_20250305; omit it in your own tools",
         )
     # A set of tools has no name of its own.
     needed = "name" if "toolset" not in kind else "mcp_server_name" if kind in _UNDATED else None
@@ -108,8 +108,8 @@ def _warn_of_unknown(tool: Mapping[str, Any]) -> None:
         if field not in _KNOWN and field not in _told:
             _told.add(field)
             warnings.warn(
-                f"the field {field[:80]!r} of the tool {tool['name']!r} is unknown here: it is sent as it "
-                "came. Where it is right, this version of refold is older",
+                f"the field {field[:80]!r} of the tool {tool['name']!r} is unknown: it is sent "
+                "unchanged. If it is valid, this version of refold is too old",
                 UnknownToolFieldWarning,
                 stacklevel=2,
             )
@@ -171,12 +171,12 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
     """
     if tools is None:
         return ()
-    made = tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_listed(tools)))
-    refuse_names_of_two((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(made))
+    made = tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_as_list(tools)))
+    refuse_duplicate_names((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(made))
     return made
 
 
-def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
+def refuse_duplicate_names(names: Iterable[tuple[object, str]]) -> None:
     """Raise if two tools have the same name: the API accepts each once.
 
     ``names``: each name with its location.
@@ -191,15 +191,15 @@ def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
         if name in known:
             raise InvalidMessage(
                 place,
-                f"{name!r} is the name of two tools, here and in {known[name]}: give each its own",
+                f"{name!r} is the name of two tools, here and in {known[name]}: use a different name for each",
             )
         known[name] = place
 
 
-def _listed(given: object) -> Iterable[object]:
+def _as_list(given: object) -> Iterable[object]:
     if _is_list(given):
         return cast("Iterable[object]", given)
-    raise _refused("tools", given, "a list of tool definitions")
+    raise _invalid("tools", given, "a list of tool definitions")
 
 
 def _is_list(given: object) -> bool:
@@ -213,10 +213,10 @@ def _definition(tool: object, place: str) -> Mapping[str, Any]:
         definition = cast("Mapping[str, Any]", tool)
         check_tool(definition, place)
         return definition
-    raise _refused(place, tool, "a mapping as tools= of the Messages API has it")
+    raise _invalid(place, tool, "a mapping as tools= of the Messages API has it")
 
 
-def _refused(place: str, given: object, wanted: str) -> InvalidMessage:
+def _invalid(place: str, given: object, wanted: str) -> InvalidMessage:
     kind = type(given).__name__
-    hint = "conversation.tools() and conversation.tools().definitions can be given as they are"
+    hint = "conversation.tools() and conversation.tools().definitions can be passed unchanged"
     return InvalidMessage(place, f"must be {wanted}, not a value of type {kind}; {hint}")

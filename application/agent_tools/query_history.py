@@ -8,15 +8,15 @@ from refold.application.ports.read_models import ConversationRow
 from .answers import (
     GUIDANCE,
     Answer,
+    advise_paging,
     answer,
     first_with_items,
-    moment,
-    named,
+    format_time,
     one_line,
     plural,
+    quote_name,
     record_text,
     rooms,
-    too_large,
 )
 from .arguments import (
     QUERY_HISTORY,
@@ -58,10 +58,10 @@ def list_conversations(reach: Reach, arguments: ListArguments) -> str:
 
 
 def _row(row: ConversationRow) -> str:
-    label = f", {named(row.label, 120)}" if row.label else ""
-    began, last = moment(row.created_at), moment(row.last_activity)
+    label = f", {quote_name(row.label, 120)}" if row.label else ""
+    began, last = format_time(row.created_at), format_time(row.last_activity)
     messages = plural(row.messages, "message")
-    return f"- thread {named(row.thread_id, 500)}{label}: {messages}, {began} to {last}"
+    return f"- thread {quote_name(row.thread_id, 500)}{label}: {messages}, {began} to {last}"
 
 
 DESCRIPTION = f"""\
@@ -99,7 +99,7 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
         hidden=reach.hidden(thread),
     )
     return first_with_items(
-        _told(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))
+        _answer(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))
         for room in rooms(reach.room, FRAME)
     )
 
@@ -116,18 +116,18 @@ def _thread(reach: Reach, arguments: QueryArguments) -> str:
     return next(iter(threads))
 
 
-def _told(reach: Reach, page: HistoryPage) -> Answer:
+def _answer(reach: Reach, page: HistoryPage) -> Answer:
     home = page.thread_id == reach.home
-    whose = "" if home else f" of conversation {named(page.thread_id, 120)}"
+    whose = "" if home else f" of conversation {quote_name(page.thread_id, 120)}"
     # A shortened message says so itself.
-    told = page.notice if page.missing or not page.records else None
-    notice = f" Note: {one_line(told)}." if told else ""
+    notice_text = page.notice if page.missing or not page.records else None
+    notice = f" Note: {one_line(notice_text)}." if notice_text else ""
     seen = reach.sees_context_of(page.thread_id)
     items = [record_text(record, seen=seen) for record in page.records]
 
     def tail(shown: int) -> str:
         if items and not shown:
-            return too_large(page.records[0])
+            return advise_paging(page.records[0])
         following = page.records[shown].position if shown < len(page.records) else page.next
         return "" if following is None else f"Next: start {following} for what follows."
 

@@ -15,15 +15,15 @@ from .answers import (
     ERASED,
     GUIDANCE,
     Answer,
+    advise_paging,
     answer,
     first_with_items,
-    moment,
-    named,
+    format_time,
     plural,
-    quoted,
+    quote,
+    quote_name,
     record_text,
     rooms,
-    too_large,
 )
 from .arguments import (
     EXPAND_SUMMARY,
@@ -55,7 +55,7 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
         LogError: the log cannot be read.
     """
     return first_with_items(
-        _told(reach, arguments, _expanded(reach, arguments, room))
+        _answer(reach, arguments, _expanded(reach, arguments, room))
         for room in rooms(reach.room, EXPANDED_FRAME)
     )
 
@@ -75,7 +75,7 @@ def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSu
         found = expand(reach.core, thread, summary_id or _active(reach, thread), start, room)
     if reach.scope.hides(found.thread_id, found.start, found.stop):
         raise ToolRefusal(
-            f"summary {named(found.summary_id, 80)} was made of messages that are out of reach as well."
+            f"summary {quote_name(found.summary_id, 80)} was made of messages that are out of reach as well."
         )
     return found
 
@@ -91,7 +91,7 @@ def _active(reach: Reach, thread: str) -> str:
     return active
 
 
-def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:
+def _answer(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:
     home = found.thread_id == reach.home
     seen = reach.sees_context_of(found.thread_id)
     items = [record_text(record, seen=seen) for record in found.page.records]
@@ -99,12 +99,12 @@ def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> A
     def tail(shown: int) -> str:
         records = found.page.records
         if records and not shown:
-            return too_large(records[0])
+            return advise_paging(records[0])
         following = records[shown].position if shown < len(records) else found.page.next
         if following is None:
             return "These are all of them." if items else "It covers no message from there on."
-        thread = "" if home else f", thread {named(found.thread_id, 500)}"
-        summary = f"summary_id {named(found.summary_id, 80)}{thread}"
+        thread = "" if home else f", thread {quote_name(found.thread_id, 500)}"
+        summary = f"summary_id {quote_name(found.summary_id, 80)}{thread}"
         return f"Next: {EXPAND_SUMMARY} with start {following}, {summary} for what follows."
 
     in_sight = seen and found.state == "active"
@@ -115,12 +115,12 @@ def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> A
 
 
 def _head(found: ExpandedSummary, *, home: bool, in_sight: bool) -> str:
-    whose = "" if home else f" of conversation {named(found.thread_id, 120)}"
+    whose = "" if home else f" of conversation {quote_name(found.thread_id, 120)}"
     shown = " and in your context" if in_sight else ""
     but = f", without {plural(len(found.exclusions), 'message')}" if found.exclusions else ""
     return (
-        f"Summary {named(found.summary_id, 80)}{whose}, {found.state}{shown}, made "
-        f"{moment(found.made_at)}. It stands for {plural(found.count, 'message')}, positions {found.start} "
+        f"Summary {quote_name(found.summary_id, 80)}{whose}, {found.state}{shown}, made "
+        f"{format_time(found.made_at)}. It stands for {plural(found.count, 'message')}, positions {found.start} "
         f"to {found.stop - 1}{but}.{_parts(found)} {GUIDANCE}"
     )
 
@@ -139,7 +139,7 @@ def _text(reach: Reach, found: ExpandedSummary) -> str:
         return ERASED
     shown = longest_beginning(found.text, max(LEAST_TOKENS, reach.room // 3), reach.count)
     cut = "" if len(shown) == len(found.text) else "\n(the beginning of it)"
-    return f"{quoted(shown)}{cut}" if shown else EMPTY
+    return f"{quote(shown)}{cut}" if shown else EMPTY
 
 
 READ_DESCRIPTION = f"""\
@@ -167,8 +167,8 @@ def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
     if message.position in reach.hidden(thread):
         raise ToolRefusal(f"message {message.position} of that conversation is out of reach.")
     address = address_of(thread, message.position)
-    whose = "" if thread == reach.home else f" of conversation {named(thread, 120)}"
-    head = f"Message {message.position}{whose}, {message.message.role}, {moment(message.at)}, {address}"
+    whose = "" if thread == reach.home else f" of conversation {quote_name(thread, 120)}"
+    head = f"Message {message.position}{whose}, {message.message.role}, {format_time(message.at)}, {address}"
     if message.erased:
         return f"{head}\n{ERASED}"
     return _piece(reach, head, message, arguments.start)
@@ -187,4 +187,4 @@ def _piece(reach: Reach, head: str, message: StoredMessage, start: int) -> str:
     stop = start + len(piece)
     which = f"characters {start:,} to {stop:,} of {len(text):,}"
     more = f"\n\nNext: start {stop} for what follows." if stop < len(text) else ""
-    return f"{head}, {which}. {GUIDANCE}\n{quoted(piece)}{more}"
+    return f"{head}, {which}. {GUIDANCE}\n{quote(piece)}{more}"

@@ -9,12 +9,12 @@ from .answers import (
     GUIDANCE,
     Answer,
     answer,
-    moment,
-    named,
+    describe_form,
+    format_time,
     one_line,
     plural,
-    quoted,
-    shown_as,
+    quote,
+    quote_name,
 )
 from .arguments import QUERY_HISTORY, READ_OFFLOADED, RecallAnywhere, RecallArguments, RecallOfAll
 from .tool_scope import Reach
@@ -44,7 +44,7 @@ def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
     """
     thread = _thread(reach, arguments)
     found = _asked(reach, arguments, thread)
-    return _Told(reach, thread, found).text()
+    return _AnswerFormatter(reach, thread, found).text()
 
 
 def _thread(reach: Reach, arguments: RecallArguments) -> str | None:
@@ -78,7 +78,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
     return search(reach.core, parsed, reach.scope.visible())
 
 
-class _Told:
+class _AnswerFormatter:
     """Formats a recall result for a model."""
 
     def __init__(self, reach: Reach, thread: str | None, found: Recalled) -> None:
@@ -90,15 +90,15 @@ class _Told:
     def text(self) -> str:
         """Return the whole answer within its room; neighbours are dropped first, then the last passages."""
         number = len(self._hits)
-        for beside in range(number, 0, -1):
-            made = self._answer(beside, least=number)
+        for with_neighbours in range(number, 0, -1):
+            made = self._answer(with_neighbours, least=number)
             if made.shown == number:
                 return made.text
         return self._answer(0, least=1).text
 
-    def _answer(self, beside: int, *, least: int) -> Answer:
-        """Return an answer with neighbours for the first ``beside`` passages."""
-        items = [self._item(n, hit, n < beside) for n, hit in enumerate(self._hits)]
+    def _answer(self, with_neighbours: int, *, least: int) -> Answer:
+        """Return an answer with neighbours for the first ``with_neighbours`` passages."""
+        items = [self._item(n, hit, n < with_neighbours) for n, hit in enumerate(self._hits)]
         room, count = self._reach.room, self._reach.count
         return answer(self._head(), items, self._tail, room, count, least=least)
 
@@ -113,21 +113,21 @@ class _Told:
 
     def _asked(self) -> str:
         query, topic = self._found.query, self._found.topic
-        of_topic = f"topic {named(topic, 120)}" if topic else ""
-        asked = named(query, 120) if query.strip() or not topic else ""
+        of_topic = f"topic {quote_name(topic, 120)}" if topic else ""
+        asked = quote_name(query, 120) if query.strip() or not topic else ""
         return " in ".join(filter(None, (asked, of_topic)))
 
     def _item(self, number: int, hit: RecallHit, neighbours: bool) -> str:
         home = hit.thread_id == self._reach.home
-        shown = shown_as(hit.fate, seen=self._reach.sees_context_of(hit.thread_id))
-        whose = "" if home else f", conversation {named(hit.thread_id, 120)}"
+        shown = describe_form(hit.fate, seen=self._reach.sees_context_of(hit.thread_id))
+        whose = "" if home else f", conversation {quote_name(hit.thread_id, 120)}"
         lines = [
-            f"{number + 1}. Message {hit.position}{whose}, {_role(hit)}, {moment(hit.at)}, {hit.address}",
+            f"{number + 1}. Message {hit.position}{whose}, {_role(hit)}, {format_time(hit.at)}, {hit.address}",
             "; ".join(filter(None, (_why(hit), f"score {hit.score:.2f}", shown))),
-            ERASED if hit.fate == "erased" else quoted(hit.text),
+            ERASED if hit.fate == "erased" else quote(hit.text),
         ]
         if neighbours:
-            lines += [_beside(hit, neighbour) for neighbour in hit.neighbours]
+            lines += [_neighbour_text(hit, neighbour) for neighbour in hit.neighbours]
         return "\n".join(lines)
 
     def _tail(self, shown: int) -> str:
@@ -157,7 +157,9 @@ class _Told:
         best = self._hits[0]
         start = max(0, best.position - 5)
         whose = (
-            "" if best.thread_id == self._reach.home else f", thread {named(best.thread_id, 500)}"
+            ""
+            if best.thread_id == self._reach.home
+            else f", thread {quote_name(best.thread_id, 500)}"
         )
         return (
             f"Next: {READ_OFFLOADED} with an address reads a whole message; {QUERY_HISTORY} with start "
@@ -168,9 +170,9 @@ class _Told:
 def _role(hit: RecallHit) -> str:
     match hit.kind:
         case "result":
-            return f"result of tool {named(hit.tool or '', 80)}"
+            return f"result of tool {quote_name(hit.tool or '', 80)}"
         case "call":
-            return f"{hit.role}, call of tool {named(hit.tool or '', 80)}"
+            return f"{hit.role}, call of tool {quote_name(hit.tool or '', 80)}"
         case "text":
             return hit.role
 
@@ -179,7 +181,7 @@ def _why(hit: RecallHit) -> str:
     return f"found by: {one_line('; '.join(hit.why), 240)}" if hit.why else ""
 
 
-def _beside(hit: RecallHit, neighbour: Neighbour) -> str:
+def _neighbour_text(hit: RecallHit, neighbour: Neighbour) -> str:
     side = "before" if neighbour.position < hit.position else "after"
     where = f"{side} it, message {neighbour.position}, {neighbour.role}:"
-    return f"{where} {ERASED}" if neighbour.erased else f"{where}\n{quoted(neighbour.text)}"
+    return f"{where} {ERASED}" if neighbour.erased else f"{where}\n{quote(neighbour.text)}"

@@ -15,7 +15,7 @@ from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidThreadId, RefoldError
 
-from .answers import named, one_line
+from .answers import one_line, quote_name
 from .arguments import LIST_CONVERSATIONS, Arguments, read_arguments, refusal, schema_of
 
 
@@ -33,11 +33,11 @@ class Reach:
     scope: OwnerScope
     """Scope of the tools."""
     sees: bool = True
-    """Whether the calling model sees the context of that conversation, as its own agent does."""
+    """True if the calling model sees the context of that conversation, as its own agent does."""
 
     @property
     def everywhere(self) -> bool:
-        """Whether other conversations can be read as well."""
+        """True if other conversations can be read as well."""
         return self.scope.is_wide
 
     @property
@@ -54,7 +54,7 @@ class Reach:
         """Return whether the calling model sees the context of this conversation."""
         return self.sees and thread == self.home
 
-    def told(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """Return the text of an error for the model, without details of conversations out of reach."""
         damage = error.thread_id if isinstance(error, LogDamaged) else self.home
         if damage != self.home and not self.everywhere:
@@ -75,7 +75,7 @@ class Reach:
             )
         if wanted != self.home and not self.everywhere:
             raise ToolRefusal(
-                f"conversation {named(wanted, 80)} is another one: these tools reach this one alone."
+                f"conversation {quote_name(wanted, 80)} is another one: these tools reach this one alone."
             )
         return self._existing(wanted)
 
@@ -104,14 +104,14 @@ class Reach:
             parsed = parse_address(text)
         except InvalidAddress as error:
             raise ToolRefusal(
-                f"{named(text, 80)} is no address: copy one from a preview or an answer, "
+                f"{quote_name(text, 80)} is no address: copy one from a preview or an answer, "
                 "refold://THREAD/POSITION, or give the position alone."
             ) from error
         if self.home is not None and parsed.names(self.home):
             return self.thread()
         if not self.everywhere:
             raise ToolRefusal(
-                f"{named(text, 120)} is a message of another conversation: these tools reach this one "
+                f"{quote_name(text, 120)} is a message of another conversation: these tools reach this one "
                 "alone. Give an address of this conversation, or a position in it."
             )
         known = (parsed.thread_id, parsed.as_written)
@@ -122,10 +122,12 @@ class Reach:
         try:
             usable = read_thread_id(thread)
         except InvalidThreadId as error:
-            raise ToolRefusal(f"{named(thread, 80)} cannot be the id of a conversation.") from error
+            raise ToolRefusal(
+                f"{quote_name(thread, 80)} cannot be the id of a conversation."
+            ) from error
         if thread != self.home and not self._is_within(usable):
             raise ToolRefusal(
-                f"there is no conversation {named(thread, 80)}; {LIST_CONVERSATIONS} or an answer of "
+                f"there is no conversation {quote_name(thread, 80)}; {LIST_CONVERSATIONS} or an answer of "
                 "recall names those there are."
             )
         return usable
@@ -176,7 +178,8 @@ class Tool:
             return ToolOutput(text=self.answer(self.reach, arguments))
         except (ToolRefusal, RefoldError) as error:
             return ToolOutput(
-                text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True
+                text=f"{self.name}: {one_line(self.reach.describe_error(error), 1_000)}",
+                is_error=True,
             )
         except OSError as error:
             problem = one_line(error.strerror or str(error))

@@ -9,7 +9,7 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage
 from refold.domain.value import is_object
 
-from .answers import named
+from .answers import quote_name
 from .arguments import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
@@ -112,8 +112,8 @@ class Toolbox:
         """Answer a call with any JSON input; errors are returned as answers too."""
         tool = self._by_name.get(name) if isinstance(name, str) else None
         if tool is None:
-            told = named(name, 80) if isinstance(name, str) else "without a name"
-            text = f"there is no tool {told} here; there are: {', '.join(self._by_name)}."
+            tool_name = quote_name(name, 80) if isinstance(name, str) else "without a name"
+            text = f"there is no tool {tool_name} here; there are: {', '.join(self._by_name)}."
             return ToolOutput(text=text, is_error=True)
         return tool.call(input)
 

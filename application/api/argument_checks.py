@@ -61,7 +61,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     optional = frozenset(p.name for p in parameters if p.default is None)
     known = {*names, *RecallOptions.__annotations__} - {"self", "how"}
 
-    def look(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    def check_all(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         # Positional arguments first: most calls have none or one.
         for name, value in (*zip(names[1:], given[1:], strict=False), *named.items()):
             if options and name not in known:
@@ -73,18 +73,18 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         waiting = cast("Callable[..., Awaitable[Any]]", method)
 
         @functools.wraps(method)
-        async def asked(*given: Any, **named: Any) -> Any:
-            look(given, named)
+        async def call_async(*given: Any, **named: Any) -> Any:
+            check_all(given, named)
             return await waiting(*given, **named)
 
-        return asked
+        return call_async
 
     @functools.wraps(method)
-    def called(*given: Any, **named: Any) -> Any:
-        look(given, named)
+    def call(*given: Any, **named: Any) -> Any:
+        check_all(given, named)
         return method(*given, **named)
 
-    return called
+    return call
 
 
 def _is_text(value: object) -> bool:

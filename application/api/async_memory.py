@@ -18,7 +18,7 @@ from refold.application.history.moments import At
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 
-from .blocking import CallersLoop, to_the_end
+from .blocking import CallersLoop, run_to_end
 from .context import Context
 from .conversation_memory import ConversationMemory
 from .forwarding import Forwarding, forwarding, reads, writes
@@ -125,13 +125,13 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         """
         conversation, extras = self._blocking, Extras(system, definitions_of(tools), model)
         if at is None and position is None:
-            ready = await to_the_end(conversation.context_without_model, extras)
+            ready = await run_to_end(conversation.context_without_model, extras)
         else:
             ready = await asyncio.to_thread(
                 conversation.context_without_model, extras, at, position
             )
         if ready is None:
-            return await self._background.settled_context(self.thread_id, extras)
+            return await self._background.make_context(self.thread_id, extras)
         return ready
 
     async def compact(
@@ -167,7 +167,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         Arguments and errors are those of ``ConversationMemory.fork``.
         """
         fork = partial(self._blocking.fork, at=at, position=position, thread_id=thread_id)
-        return AsyncConversationMemory(self._core, await to_the_end(fork), self._background)
+        return AsyncConversationMemory(self._core, await run_to_end(fork), self._background)
 
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
@@ -204,12 +204,12 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
 
     async def owner(self) -> str | None:
-        """Return the owner from the log, else the given owner, or None if there is no owner."""
+        """Owner from the log, else the given owner, or None if there is no owner."""
         conversation = self._blocking
         return await asyncio.to_thread(lambda: conversation.owner)
 
     async def version(self) -> int:
-        """Return the number of events in the conversation; 0 before the first."""
+        """Number of events in the conversation; 0 before the first."""
         conversation = self._blocking
         return await asyncio.to_thread(lambda: conversation.version)
 
@@ -291,7 +291,7 @@ class AsyncMemory(Forwarding[Memory]):
         try:
             await self._background.finish(wait)
         finally:
-            await to_the_end(self._blocking.close, wait)
+            await run_to_end(self._blocking.close, wait)
 
     def __await__(self) -> Generator[Any, Any, Self]:
         return self.__aenter__().__await__()

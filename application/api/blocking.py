@@ -24,7 +24,7 @@ GRACE = 2.0
 """Seconds that cancelled work has to record its end; work that takes longer is abandoned."""
 
 
-async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that writes in a thread. A cancellation takes effect after its outcome is known.
 
     A write that has not begun at that point never begins; a write that has begun is awaited. So the caller
@@ -82,7 +82,7 @@ class Runner:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RefoldError(
-                "a summariser or an observer called what waits for the memory that it was called by: "
+                "a summariser or an observer called the memory that called it, and would wait forever: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
         loop, future = self.loop, None
@@ -103,7 +103,7 @@ class Runner:
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes; Ctrl-C takes effect after its outcome is known."""
-        return self.run(to_the_end(function, *args, **kwargs))
+        return self.run(run_to_end(function, *args, **kwargs))
 
     def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Schedule a function in the loop, unless the requesting work is cancelled first."""
@@ -128,7 +128,7 @@ class Runner:
             return
         # Do not wait for a loop that a summariser blocks.
         with suppress(TimeoutError):
-            if asyncio.run_coroutine_threadsafe(_ended(), loop).result(2 * GRACE):
+            if asyncio.run_coroutine_threadsafe(_all_ended(), loop).result(2 * GRACE):
                 thread.join()
         # A summariser that blocks a worker thread cannot be cancelled: do not wait for it.
         ending = threading.Thread(target=workers.shutdown, daemon=True)
@@ -141,7 +141,7 @@ class Runner:
 
     @property
     def started(self) -> bool:
-        """Whether the loop was started in this process."""
+        """True if the loop was started in this process."""
         return self._loop is not None and self._process.is_this
 
     @property
@@ -187,7 +187,7 @@ class CallersLoop(Runner):
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop of the caller."""
         work = CURRENT.get()
-        assert work is not None, "only work for a coroutine asks for its loop"
+        assert work is not None, "only work for a coroutine has a caller's loop"
         assert work.loop is not None
         return work.loop
 
@@ -199,7 +199,7 @@ class CallersLoop(Runner):
 def _end(future: Future[Any]) -> None:
     """Notify the waiting caller that no result will come."""
     with suppress(InvalidStateError):
-        future.set_exception(RefoldError("the work ended before its answer; ask again"))
+        future.set_exception(RefoldError("the work ended before its result; try again"))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -211,7 +211,7 @@ def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
         time.sleep(_LOOK)
 
 
-async def _ended() -> bool:
+async def _all_ended() -> bool:
     """Cancel all tasks, and stop the loop once they have ended. Return whether it was stopped."""
     loop, current = asyncio.get_running_loop(), asyncio.current_task()
     tasks = {task for task in asyncio.all_tasks() if task is not current}

@@ -48,13 +48,13 @@ class Context:
         summary = f", summary {self.summary.summary_id}" if self.summary else ""
         return f"<Context of {self.thread_id!r} at version {self.version}: {held}{summary}>"
 
-    def settled(
+    def with_compactions(
         self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget
     ) -> "Context":
         """Return this context with the compactions that were run for it and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
-    def showing(self, version: int) -> "Context":
+    def with_version(self, version: int) -> "Context":
         """Return this context with another version number."""
         return self if version == self.version else replace(self, version=version)
 
@@ -72,7 +72,7 @@ class Context:
         given = cast("object", limit)
         if given is not None and (type(given) is not int or given < 0):
             raise InvalidSetting(
-                f"limit={given!r}: it must be a whole number, 0 or more",
+                f"limit={given!r}: must be an integer of 0 or more",
                 setting="limit",
                 value=given,
             )

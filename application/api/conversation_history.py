@@ -33,7 +33,7 @@ from .context import Context
 from .results import StoredMessage
 
 
-def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[CompactionRow]:
+def mark_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[CompactionRow]:
     """Mark the attempts whose summary could not be written yet as ``waiting``."""
     if not rows:
         return rows
@@ -42,8 +42,8 @@ def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[Compacti
     if not waiting:
         return rows
     return [
-        replace(row, outcome="waiting", reason=told.reason, model_calls=told.model_calls)
-        if row.outcome == "requested" and (told := waiting.get(row.attempt_id))
+        replace(row, outcome="waiting", reason=result.reason, model_calls=result.model_calls)
+        if row.outcome == "requested" and (result := waiting.get(row.attempt_id))
         else row
         for row in rows
     ]
@@ -257,7 +257,7 @@ class ConversationHistory:
 
         Outcome ``waiting``: the summary is ready, but the log could not be written; ``reason`` says why.
         """
-        return with_waiting(self._core, self._core.views.compactions(self.thread_id))
+        return mark_waiting(self._core, self._core.views.compactions(self.thread_id))
 
     def topics(self) -> Sequence[TopicSeen]:
         """Return the topics of the messages that the active summary covers, the most important first.

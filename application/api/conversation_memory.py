@@ -6,7 +6,7 @@ from refold.application.agent_tools.definitions import Tools, definitions_of
 from refold.application.compaction.background import Background
 from refold.application.compaction.next_request import context_at
 from refold.application.compaction.on_demand import Demand, compact_on_demand, revert
-from refold.application.compaction.pinning import PinnedItem, pin_down, pinned_items, take_back
+from refold.application.compaction.pinning import PinnedItem, add_pin, list_pins, remove_pin
 from refold.application.conversation import appending
 from refold.application.conversation.appending import Keys
 from refold.application.conversation.owners import read_owner
@@ -60,22 +60,19 @@ class ConversationMemory(ConversationHistory):
     ) -> Appended:
         """Append a message, a list of messages, or a message object of the SDK. It is durable on return.
 
-        ``key``: idempotency key, one for each message of a list. A message with a known key is not stored
-        again if role, content, author and ``name`` are the same; other fields are not compared, and the
-        stored ones stay.
-        ``expected_version``: version of a context or an append; the append is refused if the conversation
-        has changed since.
+        ``key``: idempotency key, one for each message of a list. A known key stores nothing if role,
+        content, author and ``name`` are the same as before; other fields may differ.
+        ``expected_version``: version of a context or an append; refused if messages were appended since.
         ``recorded``: accept history from elsewhere unchanged where a live message would be refused.
         ``author``: writer of user messages: "person", "program" (a loaded skill, a reminder) or "tool". It
         is refused if there is no user message. Requests and rules are extracted from a person's words only;
         those from messages without an author are marked.
-        ``owner``: owner of the messages if it is not the owner of the conversation. They stay in this
-        conversation and are erased with the owner named here.
+        ``owner``: owner of the messages, for erasure, if it is not the owner of the conversation.
 
         Raises:
             InvalidMessage, UnknownToolCall: a message is invalid; names the field. Nothing is stored.
             KeyReused: the key belongs to a different message. Nothing is stored.
-            VersionConflict: the conversation has changed. Nothing is stored. A known key never conflicts.
+            VersionConflict: messages were appended since. Nothing is stored. A known key never conflicts.
             InvalidOwner, OwnerConflict: the owner is invalid or not that of the conversation.
             LogError: the log cannot be written. Nothing is stored.
         """
@@ -131,7 +128,7 @@ class ConversationMemory(ConversationHistory):
         extras = Extras(system, definitions_of(tools), model)
         ready = self.context_without_model(extras, at, position)
         if ready is None:
-            return self._runner.run(self._background.settled_context(self.thread_id, extras))
+            return self._runner.run(self._background.make_context(self.thread_id, extras))
         return ready
 
     def context_without_model(
@@ -220,15 +217,15 @@ class ConversationMemory(ConversationHistory):
             UnknownMessage: there is no message at this position.
             InvalidMessage: there is no text to keep, or there are too many pins.
         """
-        return pin_down(self._core, self.thread_id, what)
+        return add_pin(self._core, self.thread_id, what)
 
     def unpin(self, pin_id: str) -> bool:
         """Remove a pin. Return False if there is no such pin."""
-        return take_back(self._core, self.thread_id, pin_id)
+        return remove_pin(self._core, self.thread_id, pin_id)
 
     def pins(self) -> tuple[PinnedItem, ...]:
         """Return all pins, oldest first."""
-        return pinned_items(self._core, self.thread_id)
+        return list_pins(self._core, self.thread_id)
 
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from refold.application.runtime.core import Core
 
 from .argument_checks import checked
-from .blocking import to_the_end
+from .blocking import run_to_end
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,17 +40,17 @@ def reads(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
     """Forward to a method that reads; a cancellation does not wait for it."""
-    return _forwarded(method, asyncio.to_thread)
+    return _forward(method, asyncio.to_thread)
 
 
 def writes(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
     """Forward to a method that writes; a cancellation takes effect after its outcome is known."""
-    return _forwarded(method, to_the_end)
+    return _forward(method, run_to_end)
 
 
-def _forwarded(
+def _forward(
     method: Callable[Concatenate[S, P], R],
     run: Callable[[Callable[[], R]], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:

@@ -180,8 +180,8 @@ class Memory(MemoryLists):
         """
         if scope == "conversation" or (scope == "owner" and owner is None):
             raise InvalidSetting(
-                f"scope={scope!r} needs {'an owner' if scope == 'owner' else 'a conversation'}: give "
-                "owner=, or ask a conversation",
+                f"scope={scope!r} needs {'an owner' if scope == 'owner' else 'a conversation'}: pass "
+                "owner=, or use a conversation",
                 setting="scope",
                 value=scope,
             )

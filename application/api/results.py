@@ -58,11 +58,11 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     summary_id: str | None = None
     """Id of the active summary if it covers the message, or None if the message is in the context."""
     erased: bool = False
-    """Whether its content was erased; ``message`` then has a marker instead."""
+    """True if its content was erased; ``message`` then has a marker instead."""
 
     @property
     def is_archived(self) -> bool:
-        """Whether the active summary covers it."""
+        """True if the active summary covers it."""
         return self.summary_id is not None
 
     @property
@@ -127,10 +127,10 @@ class CompactionResult(Value, frozen=True):
     attempt_id: str | None = None
     trigger: Trigger | None = None
     effective: bool = True
-    """Whether the target was reached."""
+    """True if the target was reached."""
     is_split_turn: bool = False
     rebuilt: bool = False
-    """Whether the summary was rebuilt from leaf summaries."""
+    """True if the summary was rebuilt from leaf summaries."""
     omitted: tuple[OmittedMessage, ...] = ()
     """Messages that this compaction omitted as too large: named in the text, recallable."""
     model_calls: int = 0
@@ -139,7 +139,7 @@ class CompactionResult(Value, frozen=True):
     seconds: float = 0.0
     """Duration in seconds, including the summariser."""
     breaker_open: bool = False
-    """Whether the circuit breaker is open afterwards; ``CompactionPolicy.breaker_after`` describes it."""
+    """True if the circuit breaker is open afterwards; ``CompactionPolicy.breaker_after`` describes it."""
     blocked_since: int | None = None
     """Position of the message that prevents covering any messages, or None."""
     blocked_at: str | None = None
@@ -147,7 +147,7 @@ class CompactionResult(Value, frozen=True):
 
     @property
     def success(self) -> bool:
-        """Whether the context was made smaller or there was nothing to do."""
+        """True if the context was made smaller or there was nothing to do."""
         return self.outcome in ("performed", "shortened", "nothing_to_do", "reverted")
 
     @property

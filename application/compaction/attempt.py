@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from refold.application.api.blocking import to_the_end
+from refold.application.api.blocking import run_to_end
 from refold.application.api.results import CompactionResult, Outcome
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
 from refold.application.notes.note_taking import NoteTaking
 from refold.application.ports.summariser import Owner, Summariser
 from refold.application.runtime.core import Core
-from refold.application.runtime.foreign_code import Contained, described
-from refold.application.runtime.observers import followed, tell_compaction
+from refold.application.runtime.foreign_code import Contained, describe
+from refold.application.runtime.observers import follow_compaction, notify_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.application.summaries.refocusing import plan_refocus
@@ -53,11 +53,11 @@ from refold.domain.events import (
 from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
-from .ladder import Measured, measured
+from .ladder import Measured, measure
 from .unwritten import KeptSummary, is_live, reason_of
 
 
-def is_left_behind(owner: Owner, state: Conversation) -> bool:
+def is_abandoned(owner: Owner, state: Conversation) -> bool:
     """Return whether the running compaction will never end because its process no longer works on it.
 
     The process is certainly dead, or is this one, which finished the attempt but could not record its end.
@@ -69,24 +69,24 @@ def is_left_behind(owner: Owner, state: Conversation) -> bool:
     return owner.is_gone(name) or (is_ours and not is_live(state.attempt.attempt_id))
 
 
-def settle_left_behind(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
+def end_abandoned(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
     """Return the events that end an abandoned compaction; empty if a process still works on it."""
-    if not is_left_behind(core.owner, loaded.state):
+    if not is_abandoned(core.owner, loaded.state):
         return ()
     return abandon_compaction(loaded.state, "the process that worked on it ended before it did")
 
 
-def load_settled(core: Core, thread_id: str) -> LoadedConversation:
+def load_without_abandoned(core: Core, thread_id: str) -> LoadedConversation:
     """Return the conversation after ending an abandoned compaction."""
     loaded = core.log.load(thread_id)
-    if not is_left_behind(core.owner, loaded.state):
+    if not is_abandoned(core.owner, loaded.state):
         return loaded
     with (
         suppress(LogError),
         waiting_at_most(BRIEFLY),
     ):  # Without it, the conversation is still readable.
         loaded, _ = core.log.transact(
-            thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
+            thread_id, lambda now: end_abandoned(core, now), at=core.clock()
         )
     return loaded
 
@@ -96,7 +96,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Shortest and longest seconds between two checks."""
 
 
-class Turn:
+class CompactionQueue:
     """The wait of one request for compactions of other callers.
 
     The total wait is limited by the settings.
@@ -107,15 +107,15 @@ class Turn:
         self._thread_id = thread_id
         self._until: float | None = None
 
-    async def measured(self, budget: Budget) -> Measured:
+    async def measure(self, budget: Budget) -> Measured:
         """Measure the newest version; if it does not fit, first wait for compactions of other callers."""
-        now = await to_the_end(measured, self._core, self._thread_id, budget)
+        now = await run_to_end(measure, self._core, self._thread_id, budget)
         if now.size <= budget.limit or now.loaded.state.attempt is None:
             return now
-        await self.comes()
-        return await to_the_end(measured, self._core, self._thread_id, budget)
+        await self.wait()
+        return await run_to_end(measure, self._core, self._thread_id, budget)
 
-    async def comes(self) -> bool:
+    async def wait(self) -> bool:
         """Wait until no living process works on a compaction. Return False if the time is up first."""
         self._until = self._until or monotonic() + self._core.settings.compaction_wait
         pause = FIRST_PAUSE
@@ -129,18 +129,18 @@ class Turn:
 
     def _is_anothers(self) -> bool:
         core = self._core
-        state = load_settled(core, self._thread_id).state
-        if state.attempt is None or is_left_behind(core.owner, state):
+        state = load_without_abandoned(core, self._thread_id).state
+        if state.attempt is None or is_abandoned(core.owner, state):
             return False
         return holds_lease(state.attempt, core.clock(), core.settings.policy)
 
 
-def overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
-    """Say why nothing is to be done, where somebody else made the summary that was due after ``before``."""
-    state, take_during = before.loaded.state, before.size - before.loaded.state.tokens
-    if now.summary == state.summary or now.tokens + take_during >= before.budget.trigger:
+def find_overtaking(before: Measured, now: Conversation) -> NothingToCompact | None:
+    """Return the reason to do nothing if another caller has made the summary that was due, or None."""
+    state, overhead = before.loaded.state, before.size - before.loaded.state.tokens
+    if now.summary == state.summary or now.tokens + overhead >= before.budget.trigger:
         return None
-    return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
+    return NothingToCompact(rule=OVERTAKEN, because="another caller has just compacted")
 
 
 logger = plain_logger(__name__)
@@ -188,11 +188,11 @@ class CompactionAttempt:
         """Plan and request the compaction, call the summariser, and record the outcome against the newest
         state.
         """
-        with followed(self._core, self._thread_id, self._trigger):
+        with follow_compaction(self._core, self._thread_id, self._trigger):
             result = await self.work()
             # "Nothing to do" is reported only to callers that asked for a compaction.
             if result.outcome != "nothing_to_do" or self._trigger == "manual":
-                tell_compaction(self._core, result)
+                notify_compaction(self._core, result)
         return result
 
     async def work(self) -> CompactionResult:
@@ -208,35 +208,35 @@ class CompactionAttempt:
     async def _run(self) -> CompactionResult:
         self._rehearsed = await rehearse(self._summariser, self._rehearsal)
         try:
-            plan = await to_the_end(self._request)
+            plan = await run_to_end(self._request)
         except CompactionInFlight as error:
             return self._result("in_flight", self._before, "in_flight", str(error))
         if isinstance(plan, NothingToCompact):
-            return await to_the_end(self._rest, plan)
+            return await run_to_end(self._rest, plan)
         try:
             with Contained():  # Window and measure of a summariser are user code as well.
-                summary = await self._summarised(plan)
+                summary = await self._summarise(plan)
         except (SummariserError, SummaryRefused) as error:
-            return await to_the_end(self._fail, error.reason, str(error))
+            return await run_to_end(self._fail, error.reason, str(error))
         except Exception as error:  # A user's summariser may raise anything.
             logger.warning("summariser %r failed: %s", self._summariser.name, raised(error))
-            return await to_the_end(self._fail, "error", described(error))
-        return await to_the_end(self._record, plan, summary)
+            return await run_to_end(self._fail, "error", describe(error))
+        return await run_to_end(self._record, plan, summary)
 
     def would_rest(self, state: Conversation) -> bool:
         """Return whether the attempt would have nothing to do in this state."""
-        return isinstance(self._planned(state), NothingToCompact)
+        return isinstance(self._choose_plan(state), NothingToCompact)
 
     def _request(self) -> CompactionPlan | NothingToCompact:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
             self._before = loaded.present()
-            self._plan = plan = self._idle(loaded.state) or self._planned(loaded.state)
+            self._plan = plan = self._idle(loaded.state) or self._choose_plan(loaded.state)
             if isinstance(plan, NothingToCompact):
                 again = plan_refocus(
                     self._core, loaded, self._budget, self._focus, force=self._force
                 )
                 if again is None:
-                    return settle_left_behind(self._core, loaded)
+                    return end_abandoned(self._core, loaded)
                 self._plan, self._source = plan, _ = again
                 return self._request_of(loaded.state, plan)
             self._source = source_of(self._core, loaded, plan, self._focus, self._summariser)
@@ -249,7 +249,7 @@ class CompactionAttempt:
         assert self._plan is not None
         return self._plan
 
-    def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
+    def _choose_plan(self, state: Conversation) -> CompactionPlan | NothingToCompact:
         policy = self._core.settings.policy
         known = expect_length(state, self._summariser.name) or self._rehearsed
         plan = plan_compaction(
@@ -263,8 +263,8 @@ class CompactionAttempt:
             return plan
         return NothingToCompact(
             rule="breaker_open",
-            because=f"{state.setbacks.count} attempts in a row came to nothing; the next is made when "
-            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or by force",
+            because=f"{state.setbacks.count} attempts in a row failed; the next is made when "
+            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or with force",
         )
 
     def _request_of(self, state: Conversation, plan: CompactionPlan) -> tuple[Event, ...]:
@@ -280,7 +280,7 @@ class CompactionAttempt:
             tokens_before=state.tokens + self._budget.fixed,
             focus=self._focus,
             owner=self._core.owner.name or None,
-            owner_gone=is_left_behind(self._core.owner, state),
+            owner_gone=is_abandoned(self._core.owner, state),
             rebuilds=bool(self._source.leaves),
         )
 
@@ -288,13 +288,13 @@ class CompactionAttempt:
         """Return the content that the first summary would cover, or None if earlier summaries show its
         length.
         """
-        loaded = await to_the_end(self._core.log.load, self._thread_id)
+        loaded = await run_to_end(self._core.log.load, self._thread_id)
         if expect_length(loaded.state, self._summariser.name) is not None:
             return None
-        plan = await to_the_end(self._planned, loaded.state)
+        plan = await run_to_end(self._choose_plan, loaded.state)
         if isinstance(plan, NothingToCompact):
             return None
-        source = await to_the_end(
+        source = await run_to_end(
             source_of, self._core, loaded, plan, self._focus, self._summariser
         )
         asking = SummariserCalls(self._summariser, self._core.settings.policy)
@@ -305,7 +305,7 @@ class CompactionAttempt:
             ),
         )
 
-    async def _summarised(self, plan: CompactionPlan) -> Summary:
+    async def _summarise(self, plan: CompactionPlan) -> Summary:
         notes = NoteTaking(self._core, self._thread_id, self._summariser)
         return await notes.take_during(
             self._before, plan.coverage.stop, lambda: self._summary(plan)
@@ -354,13 +354,13 @@ class CompactionAttempt:
 
     def _keep(self, kept: KeptSummary, error: LogError) -> CompactionResult:
         """Keep a summary that cannot be written yet."""
-        told = self._result("waiting", self._before, reason_of(error), str(error))
-        self._end.keep("summary", kept.decide, kept.written, error, told)
-        return told
+        result = self._result("waiting", self._before, reason_of(error), str(error))
+        self._end.keep("summary", kept.decide, kept.written, error, result)
+        return result
 
-    def tell(self, result: CompactionResult) -> None:
+    def notify(self, result: CompactionResult) -> None:
         """Notify the observers."""
-        tell_compaction(self._core, result)
+        notify_compaction(self._core, result)
 
     def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
         """Return the result of an attempt without a summary."""
@@ -375,28 +375,28 @@ class CompactionAttempt:
             return
         if self._ended is not None:
             # The attempt was cancelled just after its end was recorded: the recorded end counts.
-            tell_compaction(self._core, self._ended)
+            notify_compaction(self._core, self._ended)
             return
         # A background attempt has no waiting caller: it is cancelled when its memory closes.
         reason = ABANDONED if self._trigger == "background" else "cancelled"
         with waiting_at_most(BRIEFLY):  # A caller waits for the cancellation.
             loaded = self._end.fail(reason, "cancelled", self._asking.model_calls)
-        tell_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
+        notify_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
 
     def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
         """Return the events that record the end of the attempt without a summary."""
         return self._end.failing(now, reason, detail, self._asking.model_calls)
 
     def _rest(self, idle: NothingToCompact) -> CompactionResult:
-        return self._told(idle_outcome(self._core, self._budget, self._before, idle))
+        return self._notified(idle_outcome(self._core, self._budget, self._before, idle))
 
     def _result(
         self, outcome: Outcome, after: LoadedConversation, reason: str = "", detail: str = ""
     ) -> CompactionResult:
         core, budget, before = self._core, self._budget, self._before
-        return self._told(outcome_of(core, budget, before, after, outcome, reason, detail))
+        return self._notified(outcome_of(core, budget, before, after, outcome, reason, detail))
 
-    def _told(self, result: CompactionResult) -> CompactionResult:
+    def _notified(self, result: CompactionResult) -> CompactionResult:
         self._ended = replace(
             result,
             attempt_id=self._requested.attempt_id if self._requested else None,

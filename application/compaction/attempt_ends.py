@@ -14,7 +14,7 @@ from refold.domain.cuts.planner import NothingToCompact
 from refold.domain.events import Event, Trigger
 from refold.domain.value import replace
 
-from .ladder import Measured, Shortened, measured_as
+from .ladder import Measured, Shortened, measure_as
 from .unwritten import Unwritten, Written, begin, end
 
 
@@ -49,7 +49,7 @@ def outcome_of(
     )
 
 
-def sized(
+def with_sizes(
     core: Core,
     budget: Budget,
     before: LoadedConversation,
@@ -61,7 +61,7 @@ def sized(
     These include what rendering adds, such as a note if the conversation does not begin or end with its
     user.
     """
-    sizes = [measured_as(core, core.asked.framed(then), budget).size for then in (before, after)]
+    sizes = [measure_as(core, core.asked.framed(then), budget).size for then in (before, after)]
     return replace(result, tokens_before=sizes[0], tokens_after=sizes[1])
 
 
@@ -77,7 +77,7 @@ def idle_outcome(
     return replace(result, blocked_since=idle.since, blocked_at=logged.at or None)
 
 
-def told_results(
+def with_shortened(
     core: Core,
     before: Measured,
     now: Measured,
@@ -88,21 +88,21 @@ def told_results(
     """Return the results with the shortened parts, which are a result of their own if nothing else was
     done.
     """
-    told = results
+    reported = results
     if done.decisions:
-        told = [result for result in results if result.outcome != "nothing_to_do"]
+        reported = [result for result in results if result.outcome != "nothing_to_do"]
         enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
-        told = told or [replace(enough, trigger=trigger)]
-    if not told:
+        reported = reported or [replace(enough, trigger=trigger)]
+    if not reported:
         return []  # The work of other callers was enough.
-    told[0] = replace(told[0], tokens_before=before.size)
-    told[-1] = replace(
-        told[-1],
+    reported[0] = replace(reported[0], tokens_before=before.size)
+    reported[-1] = replace(
+        reported[-1],
         tokens_after=now.size,
         results_offloaded=done.offloaded,
         results_condensed=done.condensed,
     )
-    return told
+    return reported
 
 
 class AttemptEnd:
@@ -154,9 +154,9 @@ class AttemptEnd:
         decide: Decision,
         written: Written,
         error: LogError,
-        told: CompactionResult | None,
+        reported: CompactionResult | None,
     ) -> None:
         """Keep an end that cannot be written yet."""
         self._is_kept = True
-        kept = Unwritten(what, decide, written, self._attempt_id, told)
+        kept = Unwritten(what, decide, written, self._attempt_id, reported)
         self._core.unwritten.keep(self._thread_id, kept, error)

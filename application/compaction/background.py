@@ -9,12 +9,12 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from refold.application.api.blocking import GRACE, to_the_end
+from refold.application.api.blocking import GRACE, run_to_end
 from refold.application.api.context import Context
 from refold.application.api.results import Appended
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.frames.sent_request import as_carried
+from refold.application.frames.sent_request import expect_extras
 from refold.application.notes.note_taking import notes_from
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import finish_observers
@@ -27,7 +27,7 @@ from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
 
 from .fit_to_budget import is_due
-from .next_request import current_context, request_made, settled_context
+from .next_request import current_context, make_context, request_made
 
 logger = plain_logger(__name__)
 
@@ -41,7 +41,7 @@ class _Request:
 
     extras: Extras
     budget: Budget
-    beside: int = 0
+    overhead: int = 0
     """Tokens of the request in addition to the conversation itself."""
     size: int = 0
     """Tokens of the request, as far as known, with messages appended here since."""
@@ -109,7 +109,7 @@ class Background:
 
     @property
     def enabled(self) -> bool:
-        """Whether compactions begin automatically."""
+        """True if compactions begin automatically."""
         return self._core.settings.background and not self._closing
 
     def ready_context(self, thread_id: str, extras: Extras) -> Context | None:
@@ -121,7 +121,7 @@ class Background:
         if self._core.unwritten.of(thread_id):
             return None  # The waiting summary is written first.
         now = current_context(self._core, thread_id, extras)
-        known = self._remember(thread_id, extras, now.context.budget, now.beside)
+        known = self._remember(thread_id, extras, now.context.budget, now.overhead)
         known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
         known.notes_from = notes_from(self._core, now.loaded.state, known.budget)
         others_do = self.enabled or thread_id in self._runs
@@ -131,14 +131,14 @@ class Background:
         request_made(self._core, now.loaded, context, extras)
         return context
 
-    async def settled_context(self, thread_id: str, extras: Extras) -> Context:
+    async def make_context(self, thread_id: str, extras: Extras) -> Context:
         """Wait for the running compaction, compact if still due, then return the context.
 
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        async with self._alone(thread_id):
-            return await settled_context(self._core, thread_id, extras)
+        async with self._exclusive(thread_id):
+            return await make_context(self._core, thread_id, extras)
 
     def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
         """Return whether a compaction should begin in the background now; True only once.
@@ -160,7 +160,7 @@ class Background:
             return self._falls_due(thread_id)
         except Exception as error:  # A stored append must not fail because of what follows it.
             logger.warning(
-                "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
+                "%s: could not check whether to compact: %s", conversation(thread_id), raised(error)
             )
             return False
 
@@ -200,13 +200,13 @@ class Background:
                     task.get_loop().call_soon_threadsafe(task.cancel)
         if not await self.drained(GRACE):
             for run in self._running():
-                await to_the_end(self._give_up, run.thread_id)
+                await run_to_end(self._give_up, run.thread_id)
 
     def _falls_due(self, thread_id: str) -> bool:
         loaded, known = self._core.log.load(thread_id), self._known(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
-        known.size, known.messages = state.tokens + known.beside, live_messages(state)
+        known.size, known.messages = state.tokens + known.overhead, live_messages(state)
         known.notes_from = notes_from(core, state, known.budget)
         if not known.is_large():
             return False
@@ -221,7 +221,7 @@ class Background:
     async def _compact(self, thread_id: str) -> None:
         try:
             extras = (await asyncio.to_thread(self._known, thread_id)).extras
-            await settled_context(self._core, thread_id, extras, trigger="background")
+            await make_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request raises this error to a caller that can act on it.
             logger.info("%s: %s", conversation(thread_id), error)
@@ -233,7 +233,7 @@ class Background:
             )
 
     @asynccontextmanager
-    async def _alone(self, thread_id: str) -> AsyncGenerator[None]:
+    async def _exclusive(self, thread_id: str) -> AsyncGenerator[None]:
         mine, lease = _Run(thread_id), self._core.settings.policy.lease_seconds
         while (other := self._enter(mine)) is not mine:
             done, _ = await asyncio.wait({asyncio.wrap_future(other.ended)}, timeout=lease)
@@ -265,14 +265,14 @@ class Background:
         if known is not None:
             return known
         # After a restart, requests continue with the same extras.
-        extras = as_carried(self._core, thread_id, Extras())
+        extras = expect_extras(self._core, thread_id, Extras())
         budget = self._core.for_model(extras.model).budget(extras)
         return self._remember(thread_id, extras, budget, budget.fixed)
 
-    def _remember(self, thread_id: str, extras: Extras, budget: Budget, beside: int) -> _Request:
+    def _remember(self, thread_id: str, extras: Extras, budget: Budget, overhead: int) -> _Request:
         with self._lock:
             known = self._requests.setdefault(thread_id, _Request(extras, budget))
-            known.extras, known.budget, known.beside = extras, budget, beside
+            known.extras, known.budget, known.overhead = extras, budget, overhead
             known.most = archives_over(self._core.for_model(extras.model).settings.policy)
             self._requests.move_to_end(thread_id)
             if len(self._requests) > REMEMBERED:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from refold.application.api.blocking import to_the_end
+from refold.application.api.blocking import run_to_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
@@ -11,7 +11,7 @@ from refold.application.notes.note_taking import notes_are_due, take_notes_if_du
 from refold.application.ports.summariser import Summariser
 from refold.application.recall.owner_memories import drop_memories, update_memories
 from refold.application.runtime.core import Core
-from refold.application.runtime.observers import Telling, tell_compaction
+from refold.application.runtime.observers import CompactionNotifier, notify_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.summaries.leaves import first_stage, next_stage
@@ -21,9 +21,9 @@ from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
 
-from .attempt import OVERTAKEN, CompactionAttempt, Turn, overtaken
-from .attempt_ends import outcome_of, told_results
-from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measured
+from .attempt import OVERTAKEN, CompactionAttempt, CompactionQueue, find_overtaking
+from .attempt_ends import outcome_of, with_shortened
+from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measure
 from .last_rung import clear_texts, shorten_texts
 from .overflow import is_out_of_reach
 from .unwritten import reason_of, write_waiting
@@ -46,7 +46,7 @@ def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int)
 
 
 def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether the conversation has so many messages that the oldest are archived, and some can be."""
+    """Return whether there are too many live messages, and some can be archived."""
     policy = core.settings.policy
     if not may_archive(loaded.state, policy):
         return False
@@ -57,12 +57,12 @@ async def settle(
     core: Core, thread_id: str, budget: Budget, *, trigger: Trigger = "size"
 ) -> list[CompactionResult]:
     """Fit a conversation to its budget and return the results of its compactions."""
-    settling = Settling(core, thread_id, budget, trigger)
-    await settling.run()
-    return settling.results
+    fitter = FitToBudget(core, thread_id, budget, trigger)
+    await fitter.run()
+    return fitter.results
 
 
-class Settling:
+class FitToBudget:
     """Fits one request to its budget: offload large tool content, condense older results, summarise.
 
     It stops as soon as the request is small enough. Too many messages need a summary. If the request still
@@ -77,7 +77,7 @@ class Settling:
         self._thread_id = thread_id
         self._budget = budget
         self._trigger: Trigger = trigger
-        self._turn = Turn(core, thread_id)
+        self._turn = CompactionQueue(core, thread_id)
         self.results: list[CompactionResult] = []
         """Results of the compactions, for the caller of the request."""
         self.version = self.length = 0
@@ -89,87 +89,92 @@ class Settling:
         Raises:
             LogError: the request does not fit, and the log cannot be written.
         """
-        now = await self._measured()
+        now = await self._measure()
         while True:
             # Nothing depends on decisions for a request that already fits.
             is_patient = now.size > self._budget.limit
             try:
                 with waiting_at_most(None if is_patient else BRIEFLY):
-                    await self._settle(now)
+                    await self._fit(now)
                 return
             except LogError as error:
-                now = await self._measured()
+                now = await self._measure()
                 if now.size <= self._budget.limit:
-                    self._leave_as_it_is(now, error)
+                    self._note_unwritten(now, error)
                     return
                 if is_patient:
                     raise
 
-    async def _measured(self) -> Measured:
-        return self._seen(await to_the_end(measured, self._core, self._thread_id, self._budget))
+    async def _measure(self) -> Measured:
+        return self._note_version(
+            await run_to_end(measure, self._core, self._thread_id, self._budget)
+        )
 
-    async def _in_turn(self) -> Measured:
-        return self._seen(await self._turn.measured(self._budget))
+    async def _measure_after_others(self) -> Measured:
+        return self._note_version(await self._turn.measure(self._budget))
 
-    def _seen(self, now: Measured) -> Measured:
+    def _note_version(self, now: Measured) -> Measured:
         state = now.loaded.present().state
         self.version, self.length = state.version, state.length
         return now
 
-    async def _settle(self, now: Measured) -> None:
+    async def _fit(self, now: Measured) -> None:
         core = self._core
         if core.unwritten.of(self._thread_id):
-            self.results += await to_the_end(
+            self.results += await run_to_end(
                 write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
             )
-        before = await self._in_turn()
+        before = await self._measure_after_others()
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
-            before = await self._in_turn()  # Other callers continue while a model takes notes.
+            before = (
+                await self._measure_after_others()
+            )  # Other callers continue while a model takes notes.
         if not is_heavy(before) and not await _is_due_now(core, before):
             return
         results: list[CompactionResult] = []
-        with Telling(core, self._thread_id, self._trigger) as telling:
+        with CompactionNotifier(core, self._thread_id, self._trigger) as notifier:
             try:
-                results = await self._make_smaller(before, results, telling)
+                results = await self._make_smaller(before, results, notifier)
             finally:
                 self.results += results
 
     async def _make_smaller(
-        self, before: Measured, results: list[CompactionResult], telling: Telling
+        self, before: Measured, results: list[CompactionResult], notifier: CompactionNotifier
     ) -> list[CompactionResult]:
         core, thread_id, budget = self._core, self._thread_id, self._budget
-        done = await to_the_end(clear_the_way, core, thread_id, budget)
-        now = await self._turn.measured(budget) if done.decisions else before
+        done = await run_to_end(reduce_uncoverable, core, thread_id, budget)
+        now = await self._turn.measure(budget) if done.decisions else before
         is_in_reach = not is_out_of_reach(now.loaded.state, budget)
         if is_in_reach and await _is_due_now(core, now):
-            done = done.plus(await self._take_rungs(now, results, telling))
+            done = done.plus(await self._take_rungs(now, results, notifier))
         if done.decisions or _is_performed(results):
-            await to_the_end(update_memories, core, thread_id, budget, below=before.size)
-        now = await to_the_end(measured, core, thread_id, before.plain)
+            await run_to_end(update_memories, core, thread_id, budget, below=before.size)
+        now = await run_to_end(measure, core, thread_id, before.plain)
         self.version = now.loaded.state.version
-        told = told_results(core, before, now, done, results, self._trigger)
-        telling.finish(told[-1] if told else None)
-        return told
+        results = with_shortened(core, before, now, done, results, self._trigger)
+        notifier.finish(results[-1] if results else None)
+        return results
 
     async def _take_rungs(
-        self, before: Measured, results: list[CompactionResult], telling: Telling
+        self, before: Measured, results: list[CompactionResult], notifier: CompactionNotifier
     ) -> Shortened:
         """Take one rung after the other, the last ones only if the request needs them."""
         core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
         if before.size > budget.limit:
-            # The least that can be missed; they are looked up again later, if there is room for any.
-            done = Shortened(decisions=await to_the_end(drop_memories, core, thread_id))
+            # Memories are the least important content; they are looked up again later if there is
+            # room.
+            done = Shortened(decisions=await run_to_end(drop_memories, core, thread_id))
         if _may_shorten(core, before):
-            done = done.plus(await to_the_end(climb, core, thread_id, budget))
-        if not done.enough or await to_the_end(_is_long, core, before.loaded, before.budget):
-            await self._summarise(before, done, results, telling)
+            done = done.plus(await run_to_end(climb, core, thread_id, budget))
+        if not done.enough or await run_to_end(_is_long, core, before.loaded, before.budget):
+            await self._summarise(before, done, results, notifier)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
-                more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
+                more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
                 done = done.plus(more)
-        done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
+        done = done.plus(await run_to_end(make_fit, core, thread_id, budget))
         summarised = _is_performed(results)
-        last = await to_the_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+        last = await run_to_end(shorten_texts, core, thread_id, budget, to_target=summarised)
         return done.plus(last)
 
     async def _summarise(
@@ -177,12 +182,12 @@ class Settling:
         before: Measured,
         done: Shortened,
         results: list[CompactionResult],
-        telling: Telling,
+        notifier: CompactionNotifier,
     ) -> None:
         core, known = self._core, before.loaded.state.summary
         summariser: Summariser | None = None
         for number in range(MOST_ROUNDS):
-            now = await self._in_turn()
+            now = await self._measure_after_others()
             summariser = summariser or first_stage(core, now.loaded, self._budget.window)
             # Another caller may have made the due summary; shortening here was not enough.
             is_own = number == 0 and bool(done.decisions)
@@ -190,18 +195,18 @@ class Settling:
             if is_other and not await _is_due_now(core, now):
                 break
             attempt = self._attempt(now, summariser)
-            if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
+            if bool(results) and await run_to_end(attempt.would_rest, now.loaded.state):
                 break
-            telling.begin()
+            notifier.begin()
             result = await attempt.work()
-            if result.outcome == "in_flight" and await self._comes():
+            if result.outcome == "in_flight" and await self._wait_for_others():
                 continue  # Another caller began at the same moment.
             if (result.outcome, result.reason) == ("nothing_to_do", OVERTAKEN):
                 continue
             if not results:
                 result = replace(result, tokens_before=before.size)
             results.append(result)
-            telling.ended(result)
+            notifier.ended(result)
             if result.outcome == "performed":
                 continue
             helper = None
@@ -218,36 +223,36 @@ class Settling:
             now.budget,
             trigger=self._trigger,
             summariser=summariser,
-            idle=partial(overtaken, now),
+            idle=partial(find_overtaking, now),
         )
 
-    async def _comes(self) -> bool:
+    async def _wait_for_others(self) -> bool:
         """Wait for the compaction of another caller if the request does not fit. Return whether it has
         ended.
         """
-        now = await to_the_end(measured, self._core, self._thread_id, self._budget)
-        return now.size > self._budget.limit and await self._turn.comes()
+        now = await run_to_end(measure, self._core, self._thread_id, self._budget)
+        return now.size > self._budget.limit and await self._turn.wait()
 
     async def _helper(self, summariser: Summariser, result: CompactionResult) -> Summariser | None:
         # Code replaces a model only if the next request would not fit otherwise.
         core, thread_id = self._core, self._thread_id
-        now = await to_the_end(measured, core, thread_id, self._budget)
+        now = await run_to_end(measure, core, thread_id, self._budget)
         if now.size <= self._budget.limit or result.outcome == "nothing_to_do":
             return None
         if result.outcome == "in_flight":
-            if await self._turn.comes():
+            if await self._turn.wait():
                 return summariser
-            await to_the_end(_abandon, core, thread_id)
+            await run_to_end(_abandon, core, thread_id)
             return core.fallback
         if result.reason == "overtaken":
             return summariser  # It did not fail.
         return next_stage(core, thread_id, summariser)
 
-    def _leave_as_it_is(self, now: Measured, error: LogError) -> None:
+    def _note_unwritten(self, now: Measured, error: LogError) -> None:
         """Record that the log could not be written; the request fits without it."""
         core, reason = self._core, reason_of(error)
         logger.warning(
-            "%s: the context was not made smaller, it fits as it is: %s",
+            "%s: the context was not made smaller, but fits: %s",
             conversation(self._thread_id),
             error,
         )
@@ -257,19 +262,19 @@ class Settling:
                 core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)
             )
             waiting = [replace(left, trigger=self._trigger)]
-            tell_compaction(core, waiting[0])
+            notify_compaction(core, waiting[0])
         known = {result.attempt_id for result in self.results if result.outcome == "waiting"}
         self.results += [one for one in waiting if one.attempt_id not in known]
 
 
-def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
+def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
     """Remove what no summary can reduce: too many bytes, and texts that leave no room for anything else."""
     return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
 
 
 async def _is_due_now(core: Core, now: Measured) -> bool:
     # Checking whether messages can be archived takes longer the more there are.
-    return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
+    return await run_to_end(is_due, core, now.loaded, now.budget, now.size)
 
 
 def _is_performed(results: Sequence[CompactionResult]) -> bool:

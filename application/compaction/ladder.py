@@ -36,7 +36,7 @@ from refold.domain.shortening import (
 )
 from refold.domain.value import byte_size, replace
 
-from .tool_parts import SAID, TOOLS, decided, of_tools, of_users, tool_parts
+from .tool_parts import SAID, TOOLS, decide_parts, name_tool_parts, name_user_parts, tool_parts
 
 
 class Measured(NamedTuple):
@@ -53,9 +53,9 @@ class Measured(NamedTuple):
     """Bytes of the whole request as JSON; 0 if it is not rendered because it does not fit."""
 
 
-def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
+def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
     """Measure the newest version, with the frame of the newest request."""
-    return measured_as(core, core.asked.framed(core.log.load(thread_id)), budget)
+    return measure_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
 def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
@@ -64,7 +64,7 @@ def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
     return is_long and loaded.state.tokens + budget.fixed > budget.limit
 
 
-def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
+def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
     """Measure the request of this version."""
     if is_out_of_sight(loaded, budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
@@ -91,7 +91,7 @@ class Shortened(NamedTuple):
     condensed: int = 0
     decisions: int = 0
     enough: bool = False
-    """Whether the request is small enough without a summary."""
+    """True if the request is small enough without a summary."""
 
     def plus(self, later: "Shortened") -> "Shortened":
         """Return the sum of both."""
@@ -109,13 +109,13 @@ def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False
     If it is not, only content that a summary would keep is shortened: the rest would be released at once.
     ``all_of_it``: no summary will follow.
     """
-    return recorded(core, thread_id, partial(_climbed, core, budget, all_of_it=all_of_it))
+    return record(core, thread_id, partial(_climb, core, budget, all_of_it=all_of_it))
 
 
-def _climbed(
+def _climb(
     core: Core, budget: Budget, loaded: LoadedConversation, *, all_of_it: bool
 ) -> "Decision":
-    policy, size = core.settings.policy, measured_as(core, loaded, budget).size
+    policy, size = core.settings.policy, measure_as(core, loaded, budget).size
     taken: list[Event] = []
     now = loaded
     for rung in (_offload, _condense):
@@ -124,7 +124,7 @@ def _climbed(
             continue
         taken += events
         now = now.after(events)
-        shown = measured_as(core, now, budget)
+        shown = measure_as(core, now, budget)
         enough = is_enough(size, shown.size, budget, policy)
         if rung is _condense:
             # Messages beyond the tier of condensed messages are summarised.
@@ -133,29 +133,31 @@ def _climbed(
             return Decision(tuple(taken), enough=True)
     if not taken or all_of_it:
         return Decision(tuple(taken))
-    shown = measured_as(core, now, budget)
+    shown = measure_as(core, now, budget)
     known = expect_length(now.state, core.summariser.name)
     plan = plan_compaction(now.state, shown.budget, policy, "size", expected=known)
     if isinstance(plan, NothingToCompact):
         return Decision(tuple(taken))
-    return Decision(tuple(_beside(taken, plan.coverage)))
+    return Decision(tuple(_uncovered_decisions(taken, plan.coverage)))
 
 
-def _beside(events: Sequence[Event], coverage: Coverage) -> Iterator[Event]:
+def _uncovered_decisions(events: Sequence[Event], coverage: Coverage) -> Iterator[Event]:
     """Yield the decisions about messages that a summary does not cover."""
     for event in events:
         match event:
             case ToolContentOffloaded():
-                if left := _outside(coverage, event.parts):
+                if left := _exclude_covered(coverage, event.parts):
                     yield replace(event, parts=left)
             case MessagesCondensed():
-                if left := _outside(coverage, event.parts):
+                if left := _exclude_covered(coverage, event.parts):
                     yield replace(event, parts=left)
             case _:
                 raise AssertionError(f"not of the rungs below a summary: {event!r}")
 
 
-def _outside(coverage: Coverage, parts: Sequence[ShortenedPart]) -> tuple[ShortenedPart, ...]:
+def _exclude_covered(
+    coverage: Coverage, parts: Sequence[ShortenedPart]
+) -> tuple[ShortenedPart, ...]:
     return tuple(part for part in parts if not coverage.covers(part.position))
 
 
@@ -163,9 +165,9 @@ def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
     """Shorten as much as necessary, as far as necessary, if the request would not fit otherwise."""
     done, policy = Shortened(), core.settings.policy
     for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
-        if measured(core, thread_id, budget).size <= budget.limit:
+        if measure(core, thread_id, budget).size <= budget.limit:
             break
-        done = done.plus(recorded(core, thread_id, partial(_fit, core, budget, preview)))
+        done = done.plus(record(core, thread_id, partial(_fit, core, budget, preview)))
     return done
 
 
@@ -179,7 +181,7 @@ class Decision(NamedTuple):
 Decide = Callable[[LoadedConversation], Decision]
 
 
-def recorded(core: Core, thread_id: str, decide: Decide) -> Shortened:
+def record(core: Core, thread_id: str, decide: Decide) -> Shortened:
     """Record a decision. It is made before the log is locked, and again only if the state has changed."""
     before = core.asked.framed(core.log.load(thread_id))
     planned = decide(before)
@@ -203,29 +205,31 @@ def recorded(core: Core, thread_id: str, decide: Decide) -> Shortened:
 
 
 def _offload(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
-    policy, now = core.settings.policy, measured_as(core, loaded, budget)
+    policy, now = core.settings.policy, measure_as(core, loaded, budget)
     preview = large_preview(policy)
     least = min(policy.offload_tokens, int(now.budget.room * policy.giant_share))
     parts = tool_parts(core, loaded, preview, least=least)
     chosen = choose_offloads(parts, loaded.state, now.size, now.budget, policy)
     return offload_parts(
-        of_tools(decided(core, loaded, chosen, preview)), head=preview.head, tail=preview.tail
+        name_tool_parts(decide_parts(core, loaded, chosen, preview)),
+        head=preview.head,
+        tail=preview.tail,
     )
 
 
 def _condense(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
-    policy, now = core.settings.policy, measured_as(core, loaded, budget)
+    policy, now = core.settings.policy, measure_as(core, loaded, budget)
     characters = policy.condensed_characters
     preview = Preview(characters, 0, 0, "soft-trim") if characters else CLEARED
     parts = tool_parts(core, loaded, preview)
     chosen = choose_condensed(parts, loaded.state, now.budget, policy)
     if chosen is None:
         return ()
-    return condense_parts(of_tools(decided(core, loaded, chosen, preview)), characters)
+    return condense_parts(name_tool_parts(decide_parts(core, loaded, chosen, preview)), characters)
 
 
 def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversation) -> Decision:
-    now = measured_as(core, loaded, budget)
+    now = measure_as(core, loaded, budget)
     excess = now.size - thinking_tokens(loaded.state) - budget.trigger
     found = tool_parts(core, loaded, preview)
     parts = select_worth_marking(found) if preview is CLEARED else select_much_smaller(found)
@@ -234,7 +238,7 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
     older = choose_fewest([p for p in parts if p.position < fresh], excess)
     missing = now.size - thinking_tokens(loaded.state) - sum(p.freed for p in older) - budget.limit
     newer = choose_fewest([p for p in parts if p.position >= fresh], missing)
-    chosen = of_tools(decided(core, loaded, (*older, *newer), preview))
+    chosen = name_tool_parts(decide_parts(core, loaded, (*older, *newer), preview))
     if preview is CLEARED:
         return Decision(condense_parts(chosen, 0) if chosen else ())
     return Decision(offload_parts(chosen, head=preview.head, tail=preview.tail))
@@ -260,11 +264,11 @@ def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
     Oldest content goes first. Content that the model has not answered yet stays, unless the request cannot
     be sent with it.
     """
-    return recorded(core, thread_id, partial(_lightened, core, budget))
+    return record(core, thread_id, partial(_lighten, core, budget))
 
 
-def _lightened(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision:
-    now = measured_as(core, loaded, budget)
+def _lighten(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision:
+    now = measure_as(core, loaded, budget)
     if now.bytes <= budget.byte_limit:
         return Decision()
     preview = large_preview(core.settings.policy)
@@ -280,11 +284,11 @@ def _lightened(core: Core, budget: Budget, loaded: LoadedConversation) -> Decisi
     tools = [p for p in chosen if p.side in TOOLS]
     events: list[Event] = []
     if tools:
-        shown = of_tools(decided(core, loaded, tools, preview))
+        shown = name_tool_parts(decide_parts(core, loaded, tools, preview))
         events += offload_parts(shown, head=preview.head, tail=preview.tail)
     said = [p for p in chosen if p.side not in TOOLS]
     if said:
         now_shown = loaded.after(events) if events else loaded
-        users = of_users(decided(core, now_shown, said, preview))
+        users = name_user_parts(decide_parts(core, now_shown, said, preview))
         events.append(UserContentShortened(parts=users, head=0, tail=0))
     return Decision(tuple(events))

@@ -12,9 +12,9 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.events import UserContentShortened
 from refold.domain.shortening import ToolPart, first_unread
 
-from .ladder import Decide, Decision, Shortened, climb, make_fit, measured, measured_as, recorded
+from .ladder import Decide, Decision, Shortened, climb, make_fit, measure, measure_as, record
 from .overflow import is_out_of_reach, least_size
-from .tool_parts import SAID, decided, of_users, tool_parts
+from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 
 LARGE_SHARE = 2
 """Divisor of the budget: a text larger than the quotient is too large."""
@@ -50,7 +50,7 @@ class Step(NamedTuple):
     preview: Preview
 
 
-class _Talk(NamedTuple):
+class _Candidates(NamedTuple):
     """The messages from which steps are chosen."""
 
     core: Core
@@ -72,44 +72,44 @@ def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) ->
     with a marker for each image and document and both ends of each text. Last, one marker for many.
     """
     half, end = budget.limit // LARGE_SHARE, loaded.state.length
-    talk = _Talk(core, loaded, budget, range(need.since, end))
+    talk = _Candidates(core, loaded, budget, range(need.since, end))
     found = talk.parts(MARKER, least=0 if need.excess > 0 else half)
     for part in _largest_first(found):
         if part.tokens > half and not part.blind:
-            yield from _by_its_ends(loaded, part, budget)
+            yield from _end_steps(loaded, part, budget)
     if need.excess <= 0:
         return
     fresh = max(need.since, first_unread(loaded.state))
     for positions in (range(need.since, fresh), range(fresh, end)):
-        yield from _of_some(talk._replace(positions=positions), found, need.excess)
-    yield from _without(talk, need.excess)
+        yield from _steps_for(talk._replace(positions=positions), found, need.excess)
+    yield from _marker_steps(talk, need.excess)
 
 
-def _of_some(talk: _Talk, found: Sequence[ToolPart], excess: int) -> Iterator[Step]:
+def _steps_for(talk: _Candidates, found: Sequence[ToolPart], excess: int) -> Iterator[Step]:
     parts = _largest_first([part for part in found if part.position in talk.positions])
     large = talk.budget.limit // SHOWN_SHARE
     for part in parts:
         if part.tokens > large and part.blind:
             yield Step((part,), MARKER)
         elif part.tokens > large:
-            yield from _by_its_ends(talk.loaded, part, talk.budget)
+            yield from _end_steps(talk.loaded, part, talk.budget)
     if blind := [part for part in parts if part.blind]:
-        yield Step(_as_many(blind, excess), MARKER)
+        yield Step(_smallest_prefix(blind, excess), MARKER)
     for preview in SHORT if parts else ():
         if texts := [part for part in talk.parts(preview) if not part.blind]:
-            yield Step(_as_many(_largest_first(texts), excess), preview)
+            yield Step(_smallest_prefix(_largest_first(texts), excess), preview)
 
 
-def _without(talk: _Talk, excess: int) -> Iterator[Step]:
+def _marker_steps(talk: _Candidates, excess: int) -> Iterator[Step]:
     """Yield steps that leave only markers, the oldest first: of images and documents, then of anything."""
     if parts := talk.parts(LEFT_OUT, worth=1):
         blind = [part for part in parts if part.blind]
         for some in (blind, parts):
-            yield Step(_as_many(some, excess + LEFT_OUT_MARKER), LEFT_OUT)
+            yield Step(_smallest_prefix(some, excess + LEFT_OUT_MARKER), LEFT_OUT)
         yield Step(parts, LEFT_OUT)
 
 
-def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> Iterator[Step]:
+def _end_steps(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> Iterator[Step]:
     """Yield steps that keep equal parts of head and tail of a complete text."""
     if (part.position, part.call_id, part.side) in loaded.window.previews:
         return
@@ -120,7 +120,7 @@ def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> 
     yield Step((part,), Preview(each, each, 0))
 
 
-def _as_many(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
+def _smallest_prefix(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
     """Return the shortest prefix of the parts that saves this number of tokens."""
     chosen: list[ToolPart] = []
     for part in parts:
@@ -153,12 +153,12 @@ def shorten_texts(core: Core, thread_id: str, budget: Budget, *, to_target: bool
     goal = budget.target if to_target else budget.limit
 
     def decide(loaded: LoadedConversation) -> Decision:
-        size = measured_as(core, loaded, budget).size
+        size = measure_as(core, loaded, budget).size
         if size <= goal:
             return Decision()
-        return _shortened(core, loaded, budget, Need(size - budget.limit))
+        return _shorten(core, loaded, budget, Need(size - budget.limit))
 
-    return _all_shortened(core, thread_id, decide)
+    return _shorten_all(core, thread_id, decide)
 
 
 def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
@@ -168,49 +168,49 @@ def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
         excess = least_size(loaded.state, budget) - budget.limit
         if excess <= 0:
             return Decision()
-        return _shortened(core, loaded, budget, Need(excess, first_unread(loaded.state)))
+        return _shorten(core, loaded, budget, Need(excess, first_unread(loaded.state)))
 
-    return _all_shortened(core, thread_id, decide)
+    return _shorten_all(core, thread_id, decide)
 
 
-def _all_shortened(core: Core, thread_id: str, decide: Decide) -> Shortened:
+def _shorten_all(core: Core, thread_id: str, decide: Decide) -> Shortened:
     done = Shortened()
     while core.settings.shorten_texts:
-        taken = recorded(core, thread_id, decide)
+        taken = record(core, thread_id, decide)
         if not taken.decisions:
             break
         done = done.plus(taken)
     return done
 
 
-def _shortened(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Decision:
+def _shorten(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Decision:
     """Return the first step that makes the request smaller; steps that fail are skipped."""
     if is_out_of_reach(loaded.state, budget, texts_shortened=True):
         return Decision()  # It would not fit without any text.
-    taken = map(partial(_taken, core, loaded, budget), steps(core, loaded, budget, need))
+    taken = map(partial(_take, core, loaded, budget), steps(core, loaded, budget, need))
     return next((decision for decision in taken if decision.events), Decision())
 
 
-def _taken(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -> Decision:
-    parts = of_users(decided(core, loaded, step.parts, step.preview))
+def _take(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -> Decision:
+    parts = name_user_parts(decide_parts(core, loaded, step.parts, step.preview))
     if sum(part.tokens_freed for part in parts) <= 0:
         return Decision()
     head, tail, method = step.preview.head, step.preview.tail, step.preview.method
     left_out = method == "left-out"
     event = UserContentShortened(parts=parts, head=head, tail=tail, left_out=left_out)
     if left_out:  # The marker of a run may be larger than the run.
-        now = measured_as(core, loaded, budget)
-        if measured_as(core, loaded.after([event]), budget).size >= now.size:
+        now = measure_as(core, loaded, budget)
+        if measure_as(core, loaded.after([event]), budget).size >= now.size:
             return Decision()
     return Decision((event,))
 
 
 def take_all_rungs(core: Core, thread_id: str, budget: Budget) -> Shortened:
     """Shorten what no summary covers, one rung after the other, until the request fits."""
-    if measured(core, thread_id, budget).size <= budget.limit:
+    if measure(core, thread_id, budget).size <= budget.limit:
         return Shortened()
     done = clear_texts(core, thread_id, budget)
-    if measured(core, thread_id, budget).size > budget.limit:
+    if measure(core, thread_id, budget).size > budget.limit:
         done = done.plus(climb(core, thread_id, budget, all_of_it=True))
     done = done.plus(make_fit(core, thread_id, budget))
     return done.plus(shorten_texts(core, thread_id, budget, to_target=False))

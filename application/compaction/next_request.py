@@ -7,7 +7,7 @@ from refold.application.api.context import Context
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import TokenCountError
-from refold.application.frames.sent_request import as_sent
+from refold.application.frames.sent_request import load_sent
 from refold.application.history.moments import At, load_at
 from refold.application.notes.note_taking import notes_are_due
 from refold.application.ports.summariser import RequestCounter
@@ -16,13 +16,13 @@ from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.foreign_code import Contained
-from refold.application.runtime.observers import tell_request
+from refold.application.runtime.observers import notify_request
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import Trigger
 
-from .attempt import load_settled
-from .fit_to_budget import Settling, is_due
+from .attempt import load_without_abandoned
+from .fit_to_budget import FitToBudget, is_due
 from .ladder import is_out_of_sight
 from .overflow import too_many_bytes, window_exceeded
 
@@ -38,18 +38,18 @@ class CurrentContext(NamedTuple):
     loaded: LoadedConversation
     context: Context
     is_due: bool
-    """Whether a compaction or notes are due."""
+    """True if a compaction or notes are due."""
     may_shorten: bool = True
-    """Whether user content may be shortened."""
+    """True if user content may be shortened."""
 
     @property
     def fits(self) -> bool:
-        """Whether the request can be sent as it is."""
+        """True if the request can be sent as it is."""
         budget = self.context.budget
         return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
 
     @property
-    def beside(self) -> int:
+    def overhead(self) -> int:
         """Tokens of fixed parts and of what rendering adds to the conversation."""
         return self.context.tokens - self.loaded.state.tokens
 
@@ -59,26 +59,26 @@ class CurrentContext(NamedTuple):
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        return _fitting(self.loaded, self.context, self.may_shorten)
+        return _check_fits(self.loaded, self.context, self.may_shorten)
 
 
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
     """Return the context of the newest version, and whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
-    stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
+    stored, budget = load_without_abandoned(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
     if wants_first_choice(core, stored.state):
         choose_first_memories(core, thread_id, budget)
         # A simultaneous request may have recorded its choice first: this one shows the same.
         stored = core.log.load(thread_id).present()
     loaded = core.asked.framed(stored)
-    context = _present(core, loaded, budget, extras).showing(stored.state.version)
+    context = _present(core, loaded, budget, extras).with_version(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 
-async def settled_context(
+async def make_context(
     core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
 ) -> Context:
     """Compact if due, then return the context.
@@ -86,23 +86,23 @@ async def settled_context(
     Raises:
         ContextWindowExceeded: content that must be included does not fit.
     """
-    core = core.for_model(extras.model).answered_by(extras.model)
+    core = core.for_model(extras.model).with_answering_model(extras.model)
     budget = core.budget(extras)
     if trigger == "size":  # A background run does not send the request.
         stored = await asyncio.to_thread(core.log.load, thread_id)
         core.asked.expect(thread_id, core.frame(extras), stored.state)
     results: list[CompactionResult] = []
-    loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
-    _fitting(loaded, context, core.settings.shorten_texts)
+    loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results)
+    _check_fits(loaded, context, core.settings.shorten_texts)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: fit once more to a budget reduced by the same ratio.
         tighter = budget.tightened(context.tokens / exact)
-        loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
+        loaded, context = await _make(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
-    context = context.settled(tuple(results), exact, budget)
+    context = context.with_compactions(tuple(results), exact, budget)
     if trigger == "size":
         await asyncio.to_thread(request_made, core, loaded, context, extras)
     return context
@@ -111,10 +111,10 @@ async def settled_context(
 def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
     """Record that the caller gets this request and may send it, and notify the observers."""
     core.asked.made(context.thread_id, context.version, loaded.state.length)
-    tell_request(core, loaded, context, extras)
+    notify_request(core, loaded, context, extras)
 
 
-async def _settled(
+async def _make(
     core: Core,
     thread_id: str,
     aim: Budget,
@@ -127,16 +127,16 @@ async def _settled(
     tries = 0
     while True:
         tries += 1
-        settling = Settling(core, thread_id, aim, trigger)
-        await settling.run()
-        results += settling.results
+        fitter = FitToBudget(core, thread_id, aim, trigger)
+        await fitter.run()
+        results += fitter.results
         stored = await asyncio.to_thread(core.log.load, thread_id)
         loaded = await asyncio.to_thread(core.asked.framed, stored)
         context = await asyncio.to_thread(_present, core, loaded, budget, extras)
-        context = context.showing(stored.state.version)
+        context = context.with_version(stored.state.version)
         now = loaded.state
         # Messages may have been appended since the last check: fit once more.
-        is_newest = (now.version, now.length) == (settling.version, settling.length)
+        is_newest = (now.version, now.length) == (fitter.version, fitter.length)
         if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
             return loaded, context
 
@@ -153,16 +153,16 @@ async def _exact_tokens(core: Core, context: Context) -> int:
                 tools=context.tools,
             )
     except TokenCountError as error:
-        logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        logger.warning("the request was not counted exactly, the estimate is used: %s", error)
         return context.tokens
     except Exception as error:  # A user's counter may raise anything.
         logger.warning(
-            "the request was not counted exactly, the estimate stands: %s", raised(error)
+            "the request was not counted exactly, the estimate is used: %s", raised(error)
         )
         return context.tokens
 
 
-def _fitting(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
+def _check_fits(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
     budget = context.budget
     if context.tokens > budget.limit:
         raise window_exceeded(loaded, context.tokens, budget, may_shorten=may_shorten)
@@ -185,9 +185,9 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     """Return the context of a loaded conversation as it was sent; it may be too large."""
-    loaded, extras = as_sent(core, then, extras)
+    loaded, extras = load_sent(core, then, extras)
     context = _rendered(core, loaded, core.budget(extras), extras)
-    return context.showing(then.state.version)
+    return context.with_version(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from refold.application.api.blocking import to_the_end
+from refold.application.api.blocking import run_to_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.frames.sent_request import as_carried
+from refold.application.frames.sent_request import expect_extras
 from refold.application.recall.owner_memories import update_memories
 from refold.application.runtime.core import Core, Extras
-from refold.application.runtime.observers import Telling, tell_compaction
+from refold.application.runtime.observers import CompactionNotifier, notify_compaction
 from refold.application.summaries.leaves import chosen_stage
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.reverting import revert_compaction
@@ -20,7 +20,7 @@ from refold.domain.events import Event
 from refold.domain.value import replace
 
 from .attempt import CompactionAttempt
-from .attempt_ends import outcome_of, sized
+from .attempt_ends import outcome_of, with_sizes
 from .ladder import Shortened
 from .last_rung import take_all_rungs
 
@@ -42,7 +42,7 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
         return revert_compaction(loaded.state, before.state, reason.strip())
 
     now, events = core.log.transact(thread_id, decide, at=core.clock())
-    extras = as_carried(core, thread_id, extras)
+    extras = expect_extras(core, thread_id, extras)
     core = core.for_model(extras.model)
     budget = core.budget(extras)
     if not events and _is_final(now):
@@ -57,8 +57,8 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
     result = outcome_of(core, budget, was, now, "reverted")
     if update_memories(core, thread_id, budget):
         now = core.log.load(thread_id)
-    result = sized(core, budget, was, now, result)
-    tell_compaction(core, result)
+    result = with_sizes(core, budget, was, now, result)
+    notify_compaction(core, result)
     return result
 
 
@@ -78,7 +78,7 @@ class Demand(NamedTuple):
     model: str | None = None
     """Model for the summary, or None for that of the settings."""
     everything: bool = False
-    """Whether to cover everything that the keep rules allow, regardless of the target."""
+    """True to cover everything that the keep rules allow, regardless of the target."""
 
     @property
     def wish(self) -> CompactionWish:
@@ -96,29 +96,29 @@ async def compact_on_demand(
     Raises:
         InvalidSetting: an option is invalid; names it.
     """
-    extras = await asyncio.to_thread(as_carried, core, thread_id, extras)
+    extras = await asyncio.to_thread(expect_extras, core, thread_id, extras)
     attempt = manual_attempt(core, thread_id, demand, extras)
-    with Telling(core, thread_id, "manual") as telling:
-        telling.begin()
-        was = await to_the_end(core.log.load, thread_id)
+    with CompactionNotifier(core, thread_id, "manual") as notifier:
+        notifier.begin()
+        was = await run_to_end(core.log.load, thread_id)
         result = await attempt.work()
-        telling.ended(result)
+        notifier.ended(result)
         if result.outcome not in ("performed", "nothing_to_do"):
             return result
         core = core.for_model(extras.model)
         budget, below = core.budget(extras), result.tokens_before
-        done = await to_the_end(take_all_rungs, core, thread_id, budget)
+        done = await run_to_end(take_all_rungs, core, thread_id, budget)
         if result.outcome == "performed" or done.decisions:
-            await to_the_end(update_memories, core, thread_id, budget, below=below)
-        now = await to_the_end(core.log.load, thread_id)
-        result = await to_the_end(sized, core, budget, was, now, result)
+            await run_to_end(update_memories, core, thread_id, budget, below=below)
+        now = await run_to_end(core.log.load, thread_id)
+        result = await run_to_end(with_sizes, core, budget, was, now, result)
         if done.decisions:
-            result = _with_the_rest(result, done)
-        telling.ended(result)
+            result = _add_shortened(result, done)
+        notifier.ended(result)
         return result
 
 
-def _with_the_rest(result: CompactionResult, done: Shortened) -> CompactionResult:
+def _add_shortened(result: CompactionResult, done: Shortened) -> CompactionResult:
     """Return the result with the content that was shortened after it."""
     result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
@@ -134,12 +134,12 @@ def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -
     Raises:
         InvalidSetting: an option is invalid; names it.
     """
-    core = _keeping(core.for_model(extras.model), demand.keep_last)
-    core = core.answered_by(extras.model, _named(demand.model))
+    core = _with_keep_last(core.for_model(extras.model), demand.keep_last)
+    core = core.with_answering_model(extras.model, _named(demand.model))
     return CompactionAttempt(
         core,
         thread_id,
-        _aiming(core.budget(extras), demand.target),
+        _with_target(core.budget(extras), demand.target),
         trigger="manual",
         summariser=chosen_stage(core, thread_id),
         focus=_focus(demand.focus),
@@ -150,41 +150,41 @@ def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -
 
 def _focus(given: object) -> str | None:
     if given is not None and not isinstance(given, str):
-        raise _cannot_be("focus", given, "a text")
+        raise _invalid("focus", given, "a text")
     return given.strip() or None if given else None
 
 
 def _named(given: object) -> str | None:
     if given is not None and (not isinstance(given, str) or not given.strip()):
-        raise _cannot_be("model", given, "the name of a model")
+        raise _invalid("model", given, "the name of a model")
     return given if isinstance(given, str) else None
 
 
-def _keeping(core: Core, keep_last: object) -> Core:
+def _with_keep_last(core: Core, keep_last: object) -> Core:
     if keep_last is None:
         return core
-    policy = replace(core.settings.policy, keep_last=_whole("keep_last", keep_last, 1))
+    policy = replace(core.settings.policy, keep_last=_integer("keep_last", keep_last, 1))
     return core.with_policy(policy)
 
 
-def _aiming(budget: Budget, target: object) -> Budget:
+def _with_target(budget: Budget, target: object) -> Budget:
     if target is None:
         return budget
-    aimed = _whole("target", target, 1)
+    aimed = _integer("target", target, 1)
     if aimed <= budget.fixed:
-        raise _cannot_be(
+        raise _invalid(
             "target", target, f"more than the {budget.fixed:,} tokens of system text and tools"
         )
     return replace(budget, target=min(aimed, budget.limit))
 
 
-def _whole(name: str, given: object, least: int) -> int:
+def _integer(name: str, given: object, least: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise _cannot_be(name, given, f"a whole number, at least {least}")
+        raise _invalid(name, given, f"an integer of at least {least}")
     return given
 
 
-def _cannot_be(name: str, given: object, must: str) -> InvalidSetting:
+def _invalid(name: str, given: object, must: str) -> InvalidSetting:
     return InvalidSetting(
-        f"compact: {name} is {given!r}: it must be {must}", setting=name, value=given
+        f"compact: {name} is {given!r}, but must be {must}", setting=name, value=given
     )

@@ -31,7 +31,7 @@ def window_exceeded(
         return PinnedContentTooLarge(
             needed,
             budget.limit,
-            f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. "
+            f"{fixed}pinned content alone takes {pinned:,} tokens: {named}. "
             f"{_way_out(_capital(_unpin(loaded)), 'use a model with a larger window', budget)}",
             pins=tuple(pin.pin_id for pin in loaded.state.pins),
             pinned=pinned,
@@ -44,7 +44,7 @@ def window_exceeded(
     return ContextWindowExceeded(
         needed,
         budget.limit,
-        f"{fixed}the largest messages in it: {named or 'none'}. "
+        f"{fixed}the largest messages: {named or 'none'}. "
         f"{_way_out(smaller, 'use a model with a larger window', budget)}",
         instructions=budget.instructions,
     )
@@ -59,7 +59,7 @@ def too_many_bytes(loaded: LoadedConversation, needed: int, budget: Budget) -> R
     return RequestTooLarge(
         needed,
         budget.byte_limit,
-        f"system text and tools {budget.fixed_bytes:,} bytes; the largest messages in it: "
+        f"system text and tools {budget.fixed_bytes:,} bytes; the largest messages: "
         f"{named or 'none'}. {_smaller(loaded, enough, budget)}, or allow larger requests (`request_bytes`)",
     )
 
@@ -76,7 +76,7 @@ def _pin_of(loaded: LoadedConversation, position: int) -> str | None:
 
 
 def _unpin(loaded: LoadedConversation) -> str:
-    return f"unpin some of what is pinned (`conversation.unpin({loaded.state.pins[-1].pin_id!r})`)"
+    return f"unpin some content (`conversation.unpin({loaded.state.pins[-1].pin_id!r})`)"
 
 
 def _enough(sizes: Mapping[int, int], excess: int) -> list[int]:
@@ -99,12 +99,12 @@ def _smaller(
         return "Send a shorter system text or fewer tools" if is_given else ""
     ways: list[str] = []
     if not may_shorten and _is_said(loaded, largest[0]):
-        ways.append("allow that it is shown shorter (`shorten_texts=True`)")
+        ways.append("allow shortening it (`shorten_texts=True`)")
     pins = [pin for at in largest if (pin := _pin_of(loaded, at)) is not None]
     if pins:
         calls = " and ".join(f"`conversation.unpin({pin!r})`" for pin in pins)
         setting = "" if may_shorten else " and set `shorten_texts=True`"
-        ways.append(f"unpin it with {calls}{setting}, so that it can be shown shorter")
+        ways.append(f"unpin it with {calls}{setting}, so that it can be shortened")
     elif loaded.state.pins:
         ways.append(_unpin(loaded))
     return _capital(", or ".join([*ways, _erase(largest)]))
@@ -133,8 +133,8 @@ def _is_said(loaded: LoadedConversation, position: int) -> bool:
 def _fixed(budget: Budget) -> str:
     """Return the sizes of the parts that every request has, from the caller and from settings."""
     files, given = budget.instructions, budget.fixed - budget.instructions
-    told = f"instruction files {files:,} tokens; " if files else ""
-    return told + (f"system text and tools {given:,} tokens; " if given else "")
+    sizes = f"instruction files {files:,} tokens; " if files else ""
+    return sizes + (f"system text and tools {given:,} tokens; " if given else "")
 
 
 def _way_out(first: str, second: str, budget: Budget) -> str:
@@ -144,7 +144,7 @@ def _way_out(first: str, second: str, budget: Budget) -> str:
     if not budget.instructions:
         return f"{first}, or {second}" if second else first
     return (
-        f"{first}, name fewer instruction files (`instruction_files`), or allow fewer characters of them "
+        f"{first}, use fewer instruction files (`instruction_files`), or reduce their size "
         "(`instruction_characters`, `instruction_total`)"
     )
 

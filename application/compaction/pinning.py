@@ -25,10 +25,10 @@ class PinnedItem(Value, frozen=True):
     text: str
     """Text that is kept."""
     in_place: bool
-    """Whether the message itself stays in the context; otherwise its words are in the ledger."""
+    """True if the message itself stays in the context; otherwise its words are in the ledger."""
 
 
-def pin_down(core: Core, thread_id: str, what: int | str) -> str:
+def add_pin(core: Core, thread_id: str, what: int | str) -> str:
     """Pin a text or the message at a position. Return the pin's id, even if it is pinned already.
 
     Raises:
@@ -42,7 +42,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
         what = position_in(thread_id, what)  # An address copied from a context means the message.
     text = what if isinstance(what, str) else ""
     if not is_utf8(text):
-        raise InvalidMessage("text", "holds half of a surrogate pair: it could never be sent")
+        raise InvalidMessage("text", "has half of a surrogate pair and could never be sent")
     pinned = ""
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
@@ -64,7 +64,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
     return pinned
 
 
-def take_back(core: Core, thread_id: str, pin_id: str) -> bool:
+def remove_pin(core: Core, thread_id: str, pin_id: str) -> bool:
     """Unpin; return False if there is no such pin."""
     _, events = core.log.transact(
         thread_id, lambda loaded: unpin(loaded.present().state, pin_id), at=core.clock()
@@ -72,7 +72,7 @@ def take_back(core: Core, thread_id: str, pin_id: str) -> bool:
     return bool(events)
 
 
-def pinned_items(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
+def list_pins(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
     """Return all pins, oldest first."""
     loaded = core.log.load(thread_id)
     texts = {p.pin_id: p.text for p in loaded.window.pins}

@@ -23,7 +23,7 @@ class Decided(NamedTuple):
     tokens_freed: int
 
 
-def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
+def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
     """Return the parts of tool calls, as named in events."""
     return tuple(
         ShortenedPart(
@@ -34,7 +34,7 @@ def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
     )
 
 
-def of_users(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
+def name_user_parts(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
     """Return the parts of user messages, as named in events."""
     return tuple(
         SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
@@ -88,7 +88,7 @@ def tool_parts(
     return found
 
 
-def decided(
+def decide_parts(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
 ) -> tuple[Decided, ...]:
     """Return the parts with the tokens that the preview saves; their sums equal the rendered difference."""
@@ -105,7 +105,7 @@ def decided(
         part
         for entry in held_entries(loaded.window.entries)
         if entry.position in freed
-        for part in _decided_in(
+        for part in _decide_in(
             core,
             _Shown(entry, address_of(loaded.thread_id, entry.position), shown[entry.position]),
             freed[entry.position],
@@ -137,12 +137,11 @@ class _Shown(NamedTuple):
         return None if is_left_out else shorten_block(block, preview, self.address)
 
 
-def _decided_in(
+def _decide_in(
     core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
 ) -> Iterator[Decided]:
-    # The message is measured as a whole, and the last part gets the sum of all rounding
-    # differences. In
-    # the tokens that were recorded with the message, whatever the counter has learnt since.
+    # The message is measured as a whole, and the last part gets the sum of all rounding differences.
+    # Sizes are in the units of the recorded tokens, even if the counter has learnt since.
     recorded = shown.entry.tokens - shown.entry.thinking
     recorded -= sum(before.tokens_freed for before in shown.previews.values())
     now = max(1, shown.size(core))

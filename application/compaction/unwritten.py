@@ -80,8 +80,8 @@ class UnwrittenWrites:
         with self._lock:
             self._waiting[thread_id] = (*self._waiting.get(thread_id, ()), unwritten)
         logger.warning(
-            "%s: the %s cannot be written yet; it is kept in memory, and the next "
-            "operation that can writes it: %s",
+            "%s: the %s cannot be written yet; it is kept in memory, and a later "
+            "operation writes it: %s",
             conversation(thread_id),
             unwritten.what,
             error,
@@ -124,7 +124,7 @@ class UnwrittenWrites:
         """Drop decisions that were not written before the memory closed, and log an error."""
         for one in self.done(thread_id, self.of(thread_id)):
             logger.warning(
-                "%s: the %s was never written, and is lost with this process: %s",
+                "%s: the %s could not be written and is lost: %s",
                 conversation(thread_id),
                 one.what,
                 error,
@@ -208,7 +208,7 @@ class Attempt(Protocol):
         """Return the events that record the refusal."""
         ...
 
-    def tell(self, result: CompactionResult) -> None:
+    def notify(self, result: CompactionResult) -> None:
         """Notify the observers."""
         ...
 
@@ -250,5 +250,5 @@ class KeptSummary:
         else:
             performed = [event for event in events if isinstance(event, CompactionPerformed)]
             result = self._attempt.performed(loaded, performed or [summary])
-        self._attempt.tell(result)
+        self._attempt.notify(result)
         return result

@@ -42,8 +42,8 @@ def parse_address(text: str) -> Address:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise InvalidAddress(
-            f"{text[:80]!r} is no address of a message: these look like {SCHEME}THREAD/POSITION, "
-            f"{address_of('thread-42', 17)} say"
+            f"{text[:80]!r} is not the address of a message: addresses look like {SCHEME}THREAD/POSITION, "
+            f"for example {address_of('thread-42', 17)}"
         )
     written = found[1]
     return Address(unquote(written), int(found[2]), written)

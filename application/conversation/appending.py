@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from refold.application.api.results import Appended, AppendedMessage
-from refold.application.compaction.attempt import settle_left_behind
+from refold.application.compaction.attempt import end_abandoned
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.summariser import TokenCount
@@ -20,7 +20,7 @@ from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
 from .owners import refuse_other_owner
-from .parsing import Intake, is_utf8, plain_message, read_author, read_messages
+from .parsing import ParsedMessage, is_utf8, plain_message, read_author, read_messages
 from .transcripts import RecordedMessage
 
 PAGE = 200
@@ -36,9 +36,7 @@ def read_expected_version(given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InvalidMessage(
-            "expected_version", f"must be a whole number of 0 or more, not {given!r}"
-        )
+        raise InvalidMessage("expected_version", f"must be an integer of 0 or more, not {given!r}")
     return given
 
 
@@ -67,7 +65,7 @@ def _appended_since(core: Core, loaded: LoadedConversation, expected: int) -> bo
     )
 
 
-def refuse_keys_of_two(incoming: Sequence[IncomingMessage]) -> None:
+def refuse_duplicate_keys(incoming: Sequence[IncomingMessage]) -> None:
     """Raise if two different messages of one call have the same key.
 
     Raises:
@@ -120,8 +118,8 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     if not all(isinstance(one, RecordedMessage) for one in given):
         raise InvalidMessage(
             "messages",
-            "must be messages of a transcript, as refold.read_transcript(path) gives them "
-            "(others: append(messages, recorded=True))",
+            "must be messages of a transcript, as refold.read_transcript(path) returns them "
+            "(for others: append(messages, recorded=True))",
         )
     return cast(list[RecordedMessage], given)
 
@@ -161,7 +159,7 @@ def append(
     taken = read_messages(given, recorded=recorded, author=read_author(author))
     keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
     incoming = [
-        _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
+        _measure(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
     ]
     owner = owners.conversation
     return store(core, thread_id, incoming, recorded=recorded, expected=expected, owner=owner)
@@ -176,9 +174,9 @@ def append_recorded(
         InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
     """
     incoming = [
-        _measured(
+        _measure(
             core,
-            Intake(plain_message(m.message), m.message_id, m.model, m.stop_reason),
+            ParsedMessage(plain_message(m.message), m.message_id, m.model, m.stop_reason),
             recorded_key(m),
             m.at,
         )
@@ -212,30 +210,30 @@ def store(
         OwnerConflict: the conversation has another owner; nothing is stored.
     """
     if compares:
-        refuse_keys_of_two(incoming)
+        refuse_duplicate_keys(incoming)
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         refuse_other_owner(thread_id, loaded.present().state, owner)
         known.clear()
         known.update(_stored_before(core, thread_id, incoming, compares=compares))
-        fresh = _fresh(incoming, known)
+        fresh = _select_new(incoming, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
-        fresh = fresh if recorded else _marked_stale(core, loaded, fresh)
+        fresh = fresh if recorded else _mark_stale(core, loaded, fresh)
         appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
-        return (*settle_left_behind(core, loaded), *appended)
+        return (*end_abandoned(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     stored = [e for e in events if isinstance(e, MessageAppended)]
-    _tell_of(core, thread_id, stored)
-    answer = tuple(_answered(incoming, stored, known))
+    _notify_waiting(core, thread_id, stored)
+    answer = tuple(_merge_known(incoming, stored, known))
     return build_unvalidated(
         Appended, thread_id=thread_id, version=loaded.state.version, messages=answer
     )
 
 
-def _answered(
+def _merge_known(
     incoming: Sequence[IncomingMessage],
     stored: Sequence[MessageAppended],
     known: dict[str, AppendedMessage],
@@ -246,14 +244,14 @@ def _answered(
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
-        told = _appended(next(new), new=True)
+        first = _appended(next(new), new=True)
         if item.key is not None:
-            known[item.key] = replace(told, new=False)
-        answer.append(told)
+            known[item.key] = replace(first, new=False)
+        answer.append(first)
     return answer
 
 
-def _marked_stale(
+def _mark_stale(
     core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
 ) -> list[IncomingMessage]:
     """Return the messages, with answers marked whose thinking may belong to a different request."""
@@ -266,7 +264,7 @@ def _marked_stale(
     return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
 
 
-def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
     """Notify callers that wait for messages, and the memory of open requests."""
     if core.recall.embedding is not None:
         core.recall.embedding.appended()
@@ -280,7 +278,7 @@ def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> N
         core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
 
 
-def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
+def _own_keys(taken: Sequence[ParsedMessage], recorded: bool) -> Sequence[str | None]:
     """Return the keys of messages: the id that the API gave a live reply, so that it is stored once."""
     return [
         item.message_id
@@ -310,7 +308,7 @@ def _several(keys: Sequence[str | None]) -> list[str | None]:
     if not _is_sequence(keys):
         kind = type(keys).__name__
         raise InvalidMessage(
-            "key", f"is of the type {kind}; give text, or a list with one for each message"
+            "key", f"is of type {kind}; give text, or a list with one for each message"
         )
     return list(keys)
 
@@ -324,9 +322,9 @@ def _is_key(key: object) -> bool:
     return isinstance(key, str) and bool(key.strip()) and is_utf8(key)
 
 
-def _measured(
+def _measure(
     core: Core,
-    item: Intake,
+    item: ParsedMessage,
     key: str | None,
     written_at: datetime | None = None,
     owner: str | None = None,
@@ -380,7 +378,7 @@ def _appended(event: MessageAppended, *, new: bool) -> AppendedMessage:
     )
 
 
-def _fresh(
+def _select_new(
     incoming: Sequence[IncomingMessage], known: Mapping[str, AppendedMessage]
 ) -> list[IncomingMessage]:
     seen = set(known)

@@ -9,37 +9,37 @@ from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Block
 from refold.domain.value import is_list, is_object
 
-_OPENAI = "that is the OpenAI format; convert the messages with refold.from_openai(messages) first"
-_REPLY = "that is a whole reply of the OpenAI API; convert it with refold.from_openai(reply) first"
+_OPENAI = "this is the OpenAI format; convert the messages with refold.from_openai(messages) first"
+_REPLY = "this is a whole reply of the OpenAI API; convert it with refold.from_openai(reply) first"
 CHUNK = (
-    "that is a chunk of a streamed reply; put the chunks together, and convert the whole reply with "
+    "this is a chunk of a streamed reply; join the chunks, and convert the whole reply with "
     "refold.from_openai(reply)"
 )
 _EVENT = (
-    "that is an event of a stream; append the whole reply, as stream.get_final_message() gives it"
+    "this is an event of a stream; append the whole reply, as stream.get_final_message() returns it"
 )
 _LANGCHAIN = (
-    "that is the LangChain format; convert the messages with "
+    "this is the LangChain format; convert the messages with "
     "refold.from_openai(langchain_core.messages.convert_to_openai_messages(messages)) first"
 )
 _AI_SDK = (
-    "that is the format of the AI SDK; give content blocks of the Messages API "
+    "this is the format of the AI SDK; give content blocks of the Messages API "
     "(tool_use, tool_result)"
 )
 _AI_SDK_PARTS = (
-    "that is a message of the AI SDK; give role user or assistant and content, a string or blocks of "
+    "this is a message of the AI SDK; give role user or assistant and content, a string or blocks of "
     "the Messages API"
 )
 _OLLAMA = (
-    "that is the format of Ollama; give each image as a block of content: "
+    "this is the format of Ollama; give each image as a content block: "
     '{"type": "image", "source": {"type": "base64", "media_type": …, "data": …}}'
 )
 _GEMINI = (
-    "that is the Gemini format; give role user or assistant and content, a string or blocks of the "
+    "this is the Gemini format; give role user or assistant and content, a string or blocks of the "
     "Messages API"
 )
 _BEDROCK = (
-    "that is the format of Bedrock Converse; give blocks of the Messages API, such as "
+    "this is the format of Bedrock Converse; give blocks of the Messages API, such as "
     '{"type": "text", "text": …}'
 )
 
@@ -52,7 +52,7 @@ _KEYS: Mapping[str, str] = {
     "audio": _OPENAI,
     "parts": _GEMINI,
     "images": _OLLAMA,
-    "toolCalls": "that is no message of the Messages API; give its calls as blocks of the type tool_use",
+    "toolCalls": "this is not a message of the Messages API; give its calls as tool_use blocks",
 }
 """Keys of a message whose content would be lost."""
 _ROLES: Mapping[object, str] = {
@@ -128,12 +128,12 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
         raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
     for key, what in _KEYS.items():
         if fields.get(key) and not _is_shown(key, fields):
-            told = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
-            raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {told}")
+            hint = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
+            raise InvalidMessage(f"{place}.{key}", f"is not part of the Messages API: {hint}")
     item = _ITEMS.get(_text(fields.get("type")))
     if "role" not in fields and item:
         raise InvalidMessage(
-            f"{place}.type", f"{fields['type']!r} is no message of the Messages API: {item}"
+            f"{place}.type", f"{fields['type']!r} is not a message of the Messages API: {item}"
         )
 
 
@@ -154,7 +154,9 @@ def refuse_foreign_block(block: Block, place: str) -> None:
     """
     kind = _text(block.get("type"))
     if what := _BLOCKS.get(kind):
-        raise InvalidMessage(f"{place}.type", f"{kind!r} is no block of the Messages API: {what}")
+        raise InvalidMessage(
+            f"{place}.type", f"{kind!r} is not a block of the Messages API: {what}"
+        )
     if kind == "image" and "source" not in block and {"base64", "url", "image"} & block.keys():
         what = _AI_SDK if "image" in block else _LANGCHAIN
         raise InvalidMessage(f"{place}.source", f"is missing: {what}")
@@ -216,14 +218,14 @@ def warn_of_unknown(kinds: Iterable[str]) -> None:
         if kind not in _told:
             _told.add(kind)
             warnings.warn(
-                f"a content block of the type {kind[:80]!r} is unknown here: it is kept as it came, and "
-                "shown to the model as text. Where the type is right, this version of refold is older",
+                f"content block type {kind[:80]!r} is unknown: the block is stored unchanged, and "
+                "shown to the model as text. If the type is valid, this version of refold is too old",
                 UnknownBlockWarning,
                 stacklevel=2,
             )
 
 
-def forget_told() -> None:
+def forget_reported() -> None:
     """Forget the reported types, so that each is reported again."""
     _told.clear()
 
@@ -238,7 +240,7 @@ def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
         check_block(block, role, f"{place}[{index}]")
     # Calls of the program's own tools and of the provider's.
     calls = ((n, b) for n, b in enumerate(content) if str(b.get("type")).endswith("tool_use"))
-    refuse_ids_of_two((call.get("id"), f"{place}[{n}].id") for n, call in calls)
+    refuse_duplicate_ids((call.get("id"), f"{place}[{n}].id") for n, call in calls)
 
 
 def check_block(block: Block, role: str, place: str) -> None:
@@ -265,7 +267,7 @@ def check_block(block: Block, role: str, place: str) -> None:
             _check_part(part, f"{place}.content[{index}]")
 
 
-def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
+def refuse_duplicate_ids(ids: Iterable[tuple[object, str]]) -> None:
     """Raise if two calls of a message have the same id: a result could belong to either.
 
     ``ids``: each id with its location; values that are not ids are ignored.
@@ -280,7 +282,7 @@ def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
         if call_id in known:
             raise InvalidMessage(
                 place,
-                f"{call_id!r} is the id of two calls, here and in {known[call_id]}: give each its own",
+                f"{call_id!r} is the id of two calls, here and in {known[call_id]}: use a different id for each",
             )
         known[call_id] = place
 
@@ -297,7 +299,7 @@ def _check_part(part: object, place: str) -> None:
     if not is_id(part.get("type")):
         raise InvalidMessage(f"{place}.type", f"is missing{hint_at_block_format(part)}")
     if part["type"] in _ROLE_OF:
-        raise InvalidMessage(f"{place}.type", f"{part['type']} cannot stand in a tool_result")
+        raise InvalidMessage(f"{place}.type", f"{part['type']} cannot be in a tool_result")
     check_block(part, "user", place)
 
 

@@ -53,7 +53,7 @@ class Instructions(NamedTuple):
     files: tuple[ShownFile, ...] = ()
 
 
-def budgeted(
+def join_files(
     files: Iterable[InstructionFile], *, characters: int = CHARACTERS, total: int = TOTAL
 ) -> Instructions:
     """Join files under headings with their names, within the budgets.
@@ -69,7 +69,7 @@ def budgeted(
     for file in files:
         heading = f"{heading_of(file.name)}\n"
         room = left - len(heading) - (2 if parts else 0)
-        part = _shown(file, min(room, characters), f"{max(0, room)} of {total}")
+        part = _fit_file(file, min(room, characters), f"{max(0, room)} of {total}")
         shown.append(part)
         if part.text:
             parts.append(heading + part.text)
@@ -95,7 +95,7 @@ def instruction_text(
                 f"{setting} = {value}: must be at least {LEAST}", setting=setting, value=value
             )
     given = (InstructionFile(name, text) for name, text in files.items())
-    return budgeted(given, characters=characters, total=total).text
+    return join_files(given, characters=characters, total=total).text
 
 
 def heading_of(name: str) -> str:
@@ -114,7 +114,7 @@ def instruction_sizes(
     """
     sizes: list[InstructionFileSize] = []
     end = before = 0
-    for file in files or _recorded(text):
+    for file in files or _parse_recorded(text):
         tokens = 0
         if file.text:
             end += (2 if end else 0) + len(heading_of(file.name)) + 1 + len(file.text)
@@ -126,7 +126,7 @@ def instruction_sizes(
     return tuple(sizes)
 
 
-def _recorded(text: str) -> Sequence[ShownFile]:
+def _parse_recorded(text: str) -> Sequence[ShownFile]:
     found = list(_HEADING.finditer(text))
     ends = [*(heading.start() - 2 for heading in found[1:]), len(text)]
     return [
@@ -135,46 +135,46 @@ def _recorded(text: str) -> Sequence[ShownFile]:
     ]
 
 
-def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
+def _fit_file(file: InstructionFile, room: int, left: str) -> ShownFile:
     """Return the file within its room, or the reason for skipping it; ``left`` describes the total room
     left.
     """
-    told = _CONTROLS.sub("_", file.name)
+    name = _CONTROLS.sub("_", file.name)
     if file.problem:
-        logger.warning("instruction file %s is skipped: it %s", told, file.problem)
+        logger.warning("instruction file %s is skipped: it %s", name, file.problem)
         return ShownFile(file.name, "", 0, file.problem)
     if not file.text.strip():
         return ShownFile(file.name, "", 0, "is blank")
-    part = _within(file, room) if room >= LEAST else None
+    part = _cut_to_room(file, room) if room >= LEAST else None
     if part is None:
         logger.warning(
-            "instruction file %s is skipped: only %s characters for all such files are left",
-            told,
+            "instruction file %s is skipped: only %s characters are left for all files",
+            name,
             left,
         )
         return ShownFile(file.name, "", len(file.text), "no room is left for it")
     if part.cut:
         logger.warning(
-            "instruction file %s is cut: %s of its %s characters are left out",
-            told,
+            "instruction file %s is cut: %s of its %s characters are omitted",
+            name,
             f"{part.cut:,}",
             f"{len(file.text):,}",
         )
     return part
 
 
-def _within(file: InstructionFile, room: int) -> ShownFile | None:
+def _cut_to_room(file: InstructionFile, room: int) -> ShownFile | None:
     """Return as much of the file as fits the room, or None if not even the marker fits."""
     text = file.text.strip("\r\n").rstrip()
     if len(text) <= room:
         return ShownFile(file.name, text, 0)
     whole = len(file.text)
-    beside = room - len(_marker(file.name, whole))
-    if beside < 0:
+    remaining = room - len(_marker(file.name, whole))
+    if remaining < 0:
         return None
-    head = min(int(room * _HEAD), beside * 7 // 9)
+    head = min(int(room * _HEAD), remaining * 7 // 9)
     begin = _head_of(text, head)
-    end = _tail_of(text, min(int(room * _TAIL), beside - head))
+    end = _tail_of(text, min(int(room * _TAIL), remaining - head))
     cut = whole - len(begin) - len(end)
     return ShownFile(file.name, begin + _marker(file.name, cut) + end, cut)
 
@@ -194,7 +194,7 @@ def _printable(name: str) -> str:
 
 def _head_of(text: str, most: int) -> str:
     """Return at most ``most`` characters from the beginning, up to the end of a line if one is near."""
-    most = _whole(text, most)
+    most = _character_boundary(text, most)
     line = text.rfind("\n", most - most // _NEAR, most + 1)
     return text[: line if line > 0 else most].rstrip()
 
@@ -208,7 +208,7 @@ def _tail_of(text: str, most: int) -> str:
     return text[line + 1 if line >= 0 else start :].lstrip()
 
 
-def _whole(text: str, place: int) -> int:
+def _character_boundary(text: str, place: int) -> int:
     """Return the last place up to this one that does not split a visible character."""
     while place > 0 and not _is_boundary(text, place):
         place -= 1

@@ -13,9 +13,9 @@ class ModelRules(NamedTuple):
     window: int
     """Context window in tokens."""
     signed_summaries: bool = False
-    """Whether it makes and reads signed compaction blocks (public table of ``compact-2026-09-04``)."""
+    """True if it makes and reads signed compaction blocks (public table of ``compact-2026-09-04``)."""
     binds_thinking: bool = True
-    """Whether it refuses thinking after a different prefix than the one it was signed for.
+    """True if it refuses thinking after a different prefix than the one it was signed for.
 
     The newest models do; an unknown model is assumed to do so.
     """
@@ -24,9 +24,8 @@ class ModelRules(NamedTuple):
 DEFAULT = ModelRules(window=200_000)
 _LARGE_UNBOUND = ModelRules(window=1_000_000, signed_summaries=True, binds_thinking=False)
 
-# The longest prefix applies. Windows as the vendors document them in late 2026; an unlisted model
-# of
-# Anthropic is treated as an older one, since too small a window only compacts earlier.
+# The longest prefix applies. Windows as the vendors document them in late 2026. An unlisted model of
+# Anthropic is treated as an older one: a window that is too small only compacts earlier.
 _MODELS: dict[str, ModelRules] = {
     "claude-": ModelRules(window=200_000),
     "claude-3": ModelRules(window=200_000, binds_thinking=False),

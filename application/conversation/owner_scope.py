@@ -25,7 +25,7 @@ def read_scope(scope: object) -> Scope:
         if scope == known:
             return known  # type: ignore[no-any-return]
     raise InvalidSetting(
-        f"scope={str(scope)[:80]!r} cannot be: it must be one of {', '.join(get_args(Scope))}",
+        f"scope={str(scope)[:80]!r} is invalid: it must be one of {', '.join(get_args(Scope))}",
         setting="scope",
         value=scope,
     )
@@ -55,7 +55,7 @@ class OwnerScope:
 
     @property
     def is_wide(self) -> bool:
-        """Whether more than one conversation can be within reach."""
+        """True if more than one conversation can be within reach."""
         return self.scope != "conversation"
 
     def visible(self) -> Visible | None:

@@ -33,7 +33,7 @@ Json = dict[object, object]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Intake(NamedTuple):
+class ParsedMessage(NamedTuple):
     """A parsed message, with information about its origin."""
 
     message: Message
@@ -81,7 +81,7 @@ def _with_author(message: Message, author: Author | None) -> Message:
 
 def read_messages(
     given: object, *, recorded: bool = False, author: Author | None = None
-) -> list[Intake]:
+) -> list[ParsedMessage]:
     """Parse one message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
 
     ``recorded``: accept history unchanged if it has a role and blocks. ``author``: writer of the user
@@ -98,9 +98,7 @@ def read_messages(
         for m, p in zip(given if is_list(given) else [given], places, strict=True)
     ]
     if author is not None and taken and all(item.message.role != "user" for item in taken):
-        raise InvalidMessage(
-            "author", "says who wrote messages of the role user, and none is given"
-        )
+        raise InvalidMessage("author", "says who wrote user messages, but there is none")
     return taken
 
 
@@ -132,7 +130,7 @@ def read_message(
     *,
     recorded: bool = False,
     author: Author | None = None,
-) -> Intake:
+) -> ParsedMessage:
     """Parse one message; ``place`` names it in errors."""
     if isinstance(given, Message):
         own = {"role": given.role, "content": given.content, "author": given.author}
@@ -141,7 +139,7 @@ def read_message(
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     refuse_foreign(fields, place)
-    role, content = _said(fields, place)
+    role, content = _pop_role_and_content(fields, place)
     is_user = role == "user"
     # The checks here have clearer messages than a schema.
     message = build_unvalidated(
@@ -151,7 +149,7 @@ def read_message(
         # In messages of other programs and other roles, this may be anything.
         author=cast(
             Author | None,
-            _taken(fields, "author", lambda it: is_user and it in AUTHORS),
+            _pop_field(fields, "author", lambda it: is_user and it in AUTHORS),
         ),
         extra=None,
         unknown=(),
@@ -160,13 +158,13 @@ def read_message(
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
-    ids = [cast(str | None, _taken(fields, name, is_id)) for name in _OF_THE_ANSWER]
+    ids = [cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER]
     if fields:
         message = replace(message, extra=fields)
-    return Intake(_with_author(message, author), *ids)
+    return ParsedMessage(_with_author(message, author), *ids)
 
 
-def _said(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
+def _pop_role_and_content(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
     """Remove role and content from the fields and return them."""
     role = fields.pop("role", None)
     if role not in ROLES:
@@ -181,7 +179,7 @@ def _said(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
 _OF_THE_ANSWER = ("id", "model", "stop_reason")
 
 
-def _taken(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
+def _pop_field(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
     """Remove a field of ``Message`` from the fields and return it; leave it there if its value does not
     fit.
     """
@@ -223,25 +221,25 @@ def _check_live(message: Message, place: str) -> None:
 def _plain(value: object, place: str) -> Any:
     """Return a deep copy as plain JSON data; raise with the path of a value that JSON cannot represent."""
     try:
-        return _copied(value, 0)
+        return _copy(value, 0)
     except _NotJson:
-        return _located(value, place, 0)
+        return _copy_with_path(value, place, 0)
 
 
 class _NotJson(Exception):
     """A value is not plain JSON; a slower walk then finds its path."""
 
 
-def _copied(value: object, depth: int) -> Any:
+def _copy(value: object, depth: int) -> Any:
     kind = type(value)
     if kind is str:
         return _text(cast(str, value))
     if value is None or kind is bool:
         return value
     if kind is dict and depth < DEEPEST:
-        return {_key(k): _copied(v, depth + 1) for k, v in cast(Json, value).items()}
+        return {_key(k): _copy(v, depth + 1) for k, v in cast(Json, value).items()}
     if kind is list and depth < DEEPEST:
-        return [_copied(v, depth + 1) for v in cast(list[object], value)]
+        return [_copy(v, depth + 1) for v in cast(list[object], value)]
     if kind is int and -LARGEST_INT < cast(int, value) < LARGEST_INT:
         return value
     if kind is float and math.isfinite(cast(float, value)):
@@ -262,7 +260,7 @@ def _text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _located(value: object, place: str, depth: int) -> Any:
+def _copy_with_path(value: object, place: str, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
     if value is None or isinstance(value, bool):
@@ -272,21 +270,25 @@ def _located(value: object, place: str, depth: int) -> Any:
         raise InvalidMessage(_short(place), problem)
     if isinstance(value, int):
         if not -LARGEST_INT < value < LARGEST_INT:
-            raise InvalidMessage(_short(place), "is a whole number of more than 4,000 digits")
+            raise InvalidMessage(_short(place), "is an integer of more than 4,000 digits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidMessage(_short(place), f"{value} is not a number of JSON")
+            raise InvalidMessage(_short(place), f"{value} is not a JSON number")
         return value
     if _is_mapping(value):
-        return {_name(k, place): _located(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
+        return {
+            _name(k, place): _copy_with_path(v, f"{place}.{k}", depth + 1) for k, v in value.items()
+        }
     if is_list(value):
-        return [_located(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
+        return [_copy_with_path(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         # Fields that the server did not send are not sent back.
-        return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
-    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
+        return _copy_with_path(
+            dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1
+        )
+    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot represent")
 
 
 def _short(place: str) -> str:

@@ -266,7 +266,7 @@ class _Deciding:
         self._gone = gone
         self.before = Conversation()
         self.is_unused = False
-        """Whether the stream has no events."""
+        """True if the stream has no events."""
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
         """Return the events to store.

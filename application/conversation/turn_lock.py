@@ -7,7 +7,7 @@ from collections import deque
 from types import TracebackType
 from typing import Protocol, Self
 
-from refold.application.api.blocking import to_the_end
+from refold.application.api.blocking import run_to_end
 from refold.application.errors import TurnTaken
 from refold.domain.errors import InvalidSetting
 
@@ -89,7 +89,7 @@ class _Turn:
     def __init__(self, turns: Turns, thread_id: str, wait: object) -> None:
         if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
             raise InvalidSetting(
-                f"wait is {wait!r}: it is a number of seconds, 0 or more",
+                f"wait is {wait!r}: it must be a number of seconds, 0 or more",
                 setting="wait",
                 value=wait,
             )
@@ -98,20 +98,20 @@ class _Turn:
         self._place: Place | None = None
         self.thread_id = thread_id
 
-    def _begun(self) -> Place:
+    def _begin(self) -> Place:
         """Return a place in the queue.
 
         Raises:
             TurnTaken: the caller already has the turn.
         """
-        if self._place is not None or self._holders.get(self._key) == _who():
+        if self._place is not None or self._holders.get(self._key) == _caller():
             raise TurnTaken(self.thread_id, 0.0, by_itself=True)
         return self._turns.place(self.thread_id)
 
-    def _entered(self, place: Place) -> None:
-        self._place, self._holders[self._key] = place, _who()
+    def _enter(self, place: Place) -> None:
+        self._place, self._holders[self._key] = place, _caller()
 
-    def _left(self) -> None:
+    def _leave(self) -> None:
         place, self._place = self._place, None
         if place is not None:
             self._holders.pop(self._key, None)
@@ -133,14 +133,14 @@ class ConversationTurn(_Turn):
     """
 
     def __enter__(self) -> Self:
-        place, pauses = self._begun(), self._pauses()
+        place, pauses = self._begin(), self._pauses()
         try:
             while not place.take():
                 time.sleep(pauses.next())
         except BaseException:
             place.leave()
             raise
-        self._entered(place)
+        self._enter(place)
         return self
 
     def __exit__(
@@ -149,7 +149,7 @@ class ConversationTurn(_Turn):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._left()
+        self._leave()
 
 
 class AsyncConversationTurn(_Turn):
@@ -158,14 +158,14 @@ class AsyncConversationTurn(_Turn):
     """
 
     async def __aenter__(self) -> Self:
-        place, pauses = self._begun(), self._pauses()
+        place, pauses = self._begin(), self._pauses()
         try:
-            while not await to_the_end(place.take):
+            while not await run_to_end(place.take):
                 await asyncio.sleep(pauses.next())
         except BaseException:
             place.leave()
             raise
-        self._entered(place)
+        self._enter(place)
         return self
 
     async def __aexit__(
@@ -174,7 +174,7 @@ class AsyncConversationTurn(_Turn):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._left()
+        self._leave()
 
 
 class _Pauses:
@@ -200,7 +200,7 @@ class _Pauses:
         return pause
 
 
-def _who() -> object:
+def _caller() -> object:
     """Return the caller: the current task, or else the current thread."""
     try:
         task = asyncio.current_task()

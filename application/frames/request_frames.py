@@ -44,13 +44,13 @@ class Frame(NamedTuple):
     model: str | None = None
     place: SummaryPlace = "user"
     signed: bool = False
-    """Whether the model accepts its provider's own compaction block."""
+    """True if the model accepts its provider's own compaction block."""
     binds_thinking: bool = True
-    """Whether the model refuses thinking after a different prefix than the one it was signed for."""
+    """True if the model refuses thinking after a different prefix than the one it was signed for."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether the frame has nothing worth recording."""
+        """True if the frame has nothing worth recording."""
         given = self.system, self.instructions, self.tools, self.model
         return not any(given) and self.place == "user"
 
@@ -157,7 +157,7 @@ _position = attrgetter("position")
 
 
 @dataclass(slots=True)
-class _Asked:
+class _ThreadRequests:
     """The newest requests of one conversation."""
 
     recorded: RecordedFrame
@@ -170,17 +170,17 @@ class _Asked:
     open: int = 0
     """Number of requests without an answer."""
     answered: bool = False
-    """Whether one of the newest requests has an answer."""
+    """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """Whether the user spoke after that answer; requests that had no answer by then were abandoned."""
+    """True if the user spoke after that answer; requests that had no answer by then were abandoned."""
     unclear: bool = False
-    """Whether the requests without an answer differ, so that the next answer cannot be assigned."""
+    """True if the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1
     """Position after the newest answer and its tool results."""
     changed: bool = False
-    """Whether the frame may have changed and reverted since it was recorded."""
+    """True if the frame may have changed and reverted since it was recorded."""
     chose: bool = False
-    """Whether memories were chosen for the first request; it is then recorded even if it is bare."""
+    """True if memories were chosen for the first request; it is then recorded even if it is bare."""
 
     def look(self, state: Conversation) -> bool:
         """Find answers that another process stored. Return whether there are any."""
@@ -195,7 +195,7 @@ class _Asked:
             self.open, self.unclear = 0, False
         return found is not None
 
-    def with_frame(self, frame: Frame) -> None:
+    def set_frame(self, frame: Frame) -> None:
         """Replace the frame."""
         if self.spoken:
             self.open, self.unclear = 0, False
@@ -222,11 +222,11 @@ class _Asked:
         return not self.answered or position == self.end
 
 
-class Asked:
+class NewestRequests:
     """The newest requests of each conversation. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Asked] = OrderedDict()
+        self._known: OrderedDict[str, _ThreadRequests] = OrderedDict()
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
@@ -234,7 +234,7 @@ class Asked:
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
-                self._known[thread_id] = _Asked(RecordedFrame(frame), newest=state.version)
+                self._known[thread_id] = _ThreadRequests(RecordedFrame(frame), newest=state.version)
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
                 return
@@ -244,7 +244,7 @@ class Asked:
             known.newest = state.version
             answered_elsewhere = known.open > 0 and known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
-                known.with_frame(frame)
+                known.set_frame(frame)
                 # If this frame equals the one before, no event has the frame of that answer.
                 known.changed = known.changed or answered_elsewhere
 
@@ -329,7 +329,7 @@ class Asked:
         change = self.change(loaded.thread_id, loaded.state)
         return loaded if change is None else loaded.after((change,))
 
-    def recorded(self, thread_id: str) -> None:
+    def mark_recorded(self, thread_id: str) -> None:
         """Note that the change was recorded."""
         known = self._known.get(thread_id)
         if known is not None:
@@ -353,7 +353,9 @@ class Asked:
         self._known.pop(thread_id, None)
 
 
-def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: float) -> None:
+def record_waiting(
+    log: ConversationLog, asked: NewestRequests, *, at: datetime, wait: float
+) -> None:
     """Record the frames of requests without an answer before the memory is closed.
 
     Another process may store the answer without knowing the request. The wait for a busy log is short; a
@@ -370,7 +372,7 @@ def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: fl
 class _WithChange:
     """A decision with a frame change before it."""
 
-    def __init__(self, asked: Asked, thread_id: str, decide: Decision) -> None:
+    def __init__(self, asked: NewestRequests, thread_id: str, decide: Decision) -> None:
         self._asked = asked
         self._thread_id = thread_id
         self._decide = decide
@@ -389,7 +391,7 @@ class _WithChange:
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Note that the change was recorded."""
         if self._is_noted:
-            self._asked.recorded(self._thread_id)
+            self._asked.mark_recorded(self._thread_id)
         return events
 
 

@@ -17,7 +17,7 @@ A frame is recorded with the next append or decision of the process that made th
 """
 
 
-def as_sent(
+def load_sent(
     core: Core, loaded: LoadedConversation, extras: Extras
 ) -> tuple[LoadedConversation, Extras]:
     """Return the conversation and the extras of the request at this version.
@@ -40,7 +40,7 @@ def as_sent(
     )
 
 
-def as_carried(core: Core, thread_id: str, extras: Extras) -> Extras:
+def expect_extras(core: Core, thread_id: str, extras: Extras) -> Extras:
     """Return the extras that the next request most likely has: the given ones, else those of the newest
     request.
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from refold.application.api.blocking import to_the_end
+from refold.application.api.blocking import run_to_end
 from refold.application.compaction.unwritten import Unwritten
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
@@ -171,7 +171,7 @@ class NoteTaking:
             flush = await asyncio.to_thread(
                 self._flush, loaded, range(start, stop), messages, taken
             )
-            recorded = await to_the_end(self._record, loaded, flush)
+            recorded = await run_to_end(self._record, loaded, flush)
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
@@ -181,7 +181,7 @@ class NoteTaking:
             )
             return
         if recorded:
-            await to_the_end(write_notes, self._core)
+            await run_to_end(write_notes, self._core)
 
     async def _ask_model(self, messages: Sequence[SourceMessage]) -> _Taken:
         if self._ask is None:

@@ -63,7 +63,7 @@ class LoggedEvent(NamedTuple):
     """Time when it was logged: ISO 8601, UTC."""
     event: Event
     erased: bool = False
-    """Whether content was erased from it; ``event`` is the remaining part."""
+    """True if content was erased from it; ``event`` is the remaining part."""
 
 
 class Damage(NamedTuple):

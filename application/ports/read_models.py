@@ -26,7 +26,7 @@ class ConversationRow(Value, frozen=True):
     """Time when its newest message was written, or else logged: ISO 8601, UTC."""
     version: int
     erased: bool
-    """Whether the whole conversation was erased; it is then in no list."""
+    """True if the whole conversation was erased; it is then in no list."""
     forked_from: str | None
     """Thread id of the conversation that it was forked from, or None."""
     forked_at: int | None
@@ -102,7 +102,7 @@ class SummaryRow(ShortRepr, Value, frozen=True):
     model: str
     superseded_by: str | None
     is_reverted: bool
-    """Whether the compaction that made it was reverted."""
+    """True if the compaction that made it was reverted."""
 
     def covers(self, position: int) -> bool:
         """Return whether it covers the message at this position."""
@@ -147,9 +147,9 @@ class TopicRow(Value, frozen=True):
     """Number of covered messages with this topic."""
     last_position: int
     is_shown: bool
-    """Whether it is shown next to the summary."""
+    """True if it is shown next to the summary."""
     is_active: bool
-    """Whether the summary is the active one."""
+    """True if the summary is the active one."""
 
 
 class TopicSeen(Value, frozen=True):
@@ -164,7 +164,7 @@ class TopicSeen(Value, frozen=True):
     last_seen: str
     """Time when that message was written: ISO 8601, UTC."""
     is_shown: bool
-    """Whether it is shown next to the summary."""
+    """True if it is shown next to the summary."""
 
 
 class NoteRow(Value, frozen=True):

@@ -12,7 +12,7 @@ class ToolOutput(Value, frozen=True):
 
     text: str
     is_error: bool = False
-    """Whether the call failed; ``text`` then says what to do instead."""
+    """True if the call failed; ``text`` then says what to do instead."""
 
 
 class RunnableTool(Protocol):

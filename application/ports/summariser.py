@@ -208,7 +208,7 @@ class Owner(Protocol):
         ...
 
 
-class Nobody:
+class UnnamedOwner:
     """An owner without a name; its unfinished work stays locked until its lease expires."""
 
     name = ""
@@ -219,7 +219,7 @@ class Nobody:
         return False
 
 
-NOBODY = Nobody()
+NOBODY = UnnamedOwner()
 
 
 class TokenCount(Value, frozen=True):

@@ -8,7 +8,7 @@ from refold.application.ports.recall_index import Filters, Found
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Vector, VectorStore
 from refold.application.runtime.core import Core
-from refold.application.runtime.foreign_code import Contained, described
+from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 from .hits import RecallMode
@@ -160,7 +160,7 @@ def _hits(
         raise
     except Exception as error:  # A search backend of the user may raise anything.
         logger.warning("search backend %r failed: %s", backend.name, raised(error))
-        raise BackendError("raised", described(error)) from error
+        raise BackendError("raised", describe(error)) from error
 
 
 def _remove_invisible(found: Found, filters: Filters) -> Found:

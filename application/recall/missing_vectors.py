@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import RecallIndex
 from refold.application.ports.vectors import Embedder, Vector, VectorStore
-from refold.application.runtime.foreign_code import Contained, described
+from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 from .passages import Passage
@@ -208,7 +208,7 @@ def to_embedder_error(error: Exception) -> EmbedderError:
     if kind not in _logged_kinds:  # Every text is retried alone, so log each kind only once.
         _logged_kinds.add(kind)
         logger.warning("making vectors failed: %s", raised(error))
-    return EmbedderError("raised", described(error))
+    return EmbedderError("raised", describe(error))
 
 
 _logged_kinds: set[str] = set()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from refold.application.compaction.ladder import Measured, measured
+from refold.application.compaction.ladder import Measured, measure
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
@@ -337,8 +337,8 @@ def _choose(
     core: Core, thread_id: str, budget: Budget, below: int | None, *, first: bool = False
 ) -> int:
     for _ in range(TRIES):
-        before = measured(core, thread_id, budget)
-        # Use the stored state; the measured one already includes the frame of this request.
+        before = measure(core, thread_id, budget)
+        # As it is stored: what is measured is as if the frame of this request were recorded.
         if first and not wants_first_choice(core, core.log.load(thread_id).state):
             return 0
         room = _room(core, before, below)

@@ -20,7 +20,7 @@ from refold.application.conversation.models import (
     takes_signed_summaries,
 )
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
-from refold.application.frames.request_frames import Asked, Frame
+from refold.application.frames.request_frames import Frame, NewestRequests
 from refold.application.notes.section_vectors import SectionVectors
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.log_keeper import LogKeeper
@@ -142,7 +142,7 @@ class NotesSettings(Value, frozen=True):
     """Folder in which such files are searched, or None for ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
-    """Tokens before the compaction trigger at which notes are taken."""
+    """Notes are taken when a request exceeds the window less ``reserve_tokens`` and ``soft_tokens``."""
     timeout: float = 3.0
     """Additional seconds that a turn waits for notes by a model."""
     timezone: str | None = None
@@ -184,7 +184,7 @@ class Settings(Value, frozen=True):
     """Model that answers, unless a call names another."""
     policy: CompactionPolicy = CompactionPolicy()
     background: bool = False
-    """Whether a due compaction begins in the background after an append."""
+    """True if a due compaction begins in the background after an append."""
     close_wait: float = 5.0
     """Seconds that closing waits for background compactions before it cancels them."""
     compaction_wait: float = 30.0
@@ -193,12 +193,12 @@ class Settings(Value, frozen=True):
     request_bytes: int = 32_000_000
     """Maximum bytes of a request body."""
     shorten_texts: bool = True
-    """Whether a user's text that is too large is shortened to its beginning and end."""
+    """True if a user's text that is too large is shortened to its beginning and end."""
     recall_tokens: int = 4_000
+    """Maximum tokens of a recall answer: hits and their neighbours."""
     recall_hits: int = 5
     recall_least_score: float = 0.0
     recall_mode: RecallMode | None = None
-    """The room of one answer of recall: hits and their neighbours."""
     notes: NotesSettings = NotesSettings()
     memories: MemoriesSettings = MemoriesSettings()
     instructions: InstructionSettings = InstructionSettings()
@@ -220,7 +220,7 @@ class Layout(NamedTuple):
     """Text of the instruction files."""
     place: SummaryPlace
     signed: bool
-    """Whether the provider's own compaction block is sent."""
+    """True if the provider's own compaction block is sent."""
 
 
 class Extras(NamedTuple):
@@ -266,7 +266,7 @@ class Core:
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Process that opened the memory; only this process may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
-    asked: Asked = field(default_factory=Asked)
+    asked: NewestRequests = field(default_factory=NewestRequests)
     """Newest requests whose answers are not stored yet."""
     turns: Turns = field(default_factory=TurnsInMemory)
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
@@ -297,7 +297,7 @@ class Core:
         """Return this core with another policy."""
         return dataclasses.replace(self, settings=replace(self.settings, policy=policy))
 
-    def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
+    def with_answering_model(self, model: str | None, asked: str | None = None) -> "Core":
         """Return this core with the summariser for answers of ``model``, or else of the default model.
 
         ``asked``: model to use for summaries regardless of the configuration.

@@ -25,7 +25,7 @@ class Withdrawal:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the caller has withdrawn the work; a write that has begun continues."""
+        """True if the caller has withdrawn the work; a write that has begun continues."""
         return self._is_withdrawn
 
     def withdraw(self) -> bool:
@@ -113,7 +113,7 @@ class Contained:
         return isinstance(error, KeyboardInterrupt) and self._task is None and is_main
 
 
-def described(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Describe an exception for a result or a log message."""
     return str(error) if isinstance(error, RaisedOutside) else f"{type(error).__name__}: {error}"
 

@@ -20,14 +20,16 @@ from .plain_lines import plain_logger, raised
 logger = plain_logger(__name__)
 
 
-def tell_compaction(core: Core, result: CompactionResult) -> None:
+def notify_compaction(core: Core, result: CompactionResult) -> None:
     """Notify every observer of a compaction, a revert, or a ladder that needed no summary."""
     for observer in core.observers:
         with _guarded():
             observer.compaction_ended(result)
 
 
-def tell_request(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
+def notify_request(
+    core: Core, loaded: LoadedConversation, context: Context, extras: Extras
+) -> None:
     """Notify every observer of a request, and of the prefix that it shares with the previous one."""
     if not core.observers:
         return
@@ -37,7 +39,7 @@ def tell_request(core: Core, loaded: LoadedConversation, context: Context, extra
             observer.request_made(context.thread_id, context.tokens, repeated)
 
 
-def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
+def notify_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
     """Notify progress observers of the finished chunks of a summary."""
     for observer in core.observers:
         if isinstance(observer, ProgressObserver):
@@ -46,7 +48,7 @@ def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
 
 
 @contextmanager
-def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
+def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
     """Enter the contexts of observers that follow compactions, for the duration of one."""
     with ExitStack() as stack:
         for observer in core.observers:
@@ -54,11 +56,11 @@ def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
                 with _guarded():
                     following = observer.compacting(thread_id, trigger)
                     following.__enter__()
-                    stack.callback(_left, following)
+                    stack.callback(_exit, following)
         yield
 
 
-class Telling:
+class CompactionNotifier:
     """Notifies observers of consecutive compactions, each with the result that the caller gets.
 
     The final figures of the last one are known at the end; it counts as running until then.
@@ -70,19 +72,19 @@ class Telling:
         self._trigger: Trigger = trigger
         self._stack = ExitStack()
         self._ended: CompactionResult | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """Attempts whose end has been reported."""
 
-    def __enter__(self) -> "Telling":
+    def __enter__(self) -> "CompactionNotifier":
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._tell()
+        self._report()
 
     def begin(self) -> None:
         """Begin a compaction, and report the one before it."""
-        self._tell()
-        self._stack.enter_context(followed(self._core, self._thread_id, self._trigger))
+        self._report()
+        self._stack.enter_context(follow_compaction(self._core, self._thread_id, self._trigger))
 
     def ended(self, result: CompactionResult) -> None:
         """Record the result of the current compaction."""
@@ -91,15 +93,15 @@ class Telling:
     def finish(self, result: CompactionResult | None) -> None:
         """Report the last compaction with its final figures, or nothing if ``result`` is None."""
         self._ended = result
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         ended, self._ended = self._ended, None
         # "Nothing to do" is reported only to callers that asked for a compaction.
         is_news = self._trigger == "manual" or (ended and ended.outcome != "nothing_to_do")
-        if ended is not None and is_news and ended.attempt_id not in self._told:
-            tell_compaction(self._core, ended)
-            self._told |= {ended.attempt_id} if ended.attempt_id else set()
+        if ended is not None and is_news and ended.attempt_id not in self._reported:
+            notify_compaction(self._core, ended)
+            self._reported |= {ended.attempt_id} if ended.attempt_id else set()
         self._stack.close()
 
 
@@ -111,7 +113,7 @@ async def finish_observers(core: Core) -> None:
                 await observer.finish()
 
 
-def _left(following: AbstractContextManager[object]) -> None:
+def _exit(following: AbstractContextManager[object]) -> None:
     with _guarded():
         following.__exit__(None, None, None)
 

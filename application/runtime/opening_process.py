@@ -38,7 +38,7 @@ _kept: WeakSet[object] = WeakSet()
 """Objects that are never destroyed in a forked process."""
 
 
-def live_for_ever(
+def prevent_destruction(
     one: object,
     add: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
     held: Callable[[object], Any] = ctypes.py_object,
@@ -59,7 +59,7 @@ def _note_fork() -> None:
     global _forks
     _forks += 1
     for one in list(_kept):
-        live_for_ever(one)
+        prevent_destruction(one)
     _kept.clear()
 
 
@@ -84,7 +84,7 @@ class OpeningProcess:
 
     @property
     def is_this(self) -> bool:
-        """Whether it is the current process."""
+        """True if it is the current process."""
         return os.getpid() == self._pid and self._forks == _forks
 
     def check(self) -> None:

@@ -111,7 +111,7 @@ def plain_logger(name: str) -> logging.Logger:
 
 def _harmless(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(map(_told, record.args))
+        record.args = tuple(map(_plain_argument, record.args))
     if record.exc_info and (error := record.exc_info[1]) is not None:
         # A traceback ends with the text of the error.
         record.msg, record.args = f"{record.getMessage()}: {raised(error)}", ()
@@ -119,7 +119,7 @@ def _harmless(record: logging.LogRecord) -> bool:
     return True
 
 
-def _told(given: object) -> object:
+def _plain_argument(given: object) -> object:
     if isinstance(given, _OF_OTHERS):
         return raised(given)
     return unquoted(given) if isinstance(given, BaseException) else given

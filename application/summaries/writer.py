@@ -12,7 +12,7 @@ from refold.application.ports.summariser import (
     SummaryRequest,
 )
 from refold.application.runtime.core import Core
-from refold.application.runtime.observers import tell_chunk
+from refold.application.runtime.observers import notify_chunk
 from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.compaction.summary_rules import judge_length, judge_text
 from refold.domain.cuts.planner import CompactionPlan
@@ -244,7 +244,7 @@ class Writer:
             chunks, text, block = chunks[1:], draft.text, draft.block
             done += 1
             if done + len(chunks) > 1:
-                tell_chunk(self._core, self._thread_id, done, done + len(chunks))
+                notify_chunk(self._core, self._thread_id, done, done + len(chunks))
             self._topics += draft.topics
             self._given_in_part += draft.given_in_part
         if draft is not None:

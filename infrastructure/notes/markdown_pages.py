@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from refold.application.conversation.instructions import InstructionFile, Instructions, budgeted
+from refold.application.conversation.instructions import InstructionFile, Instructions, join_files
 from refold.application.notes.note_files import DAILY, MEMORY, OWNERS, owner_folder
 from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, SkippedFile
 from refold.application.runtime.core import InstructionSettings
@@ -21,7 +21,7 @@ def read_instructions(settings: InstructionSettings) -> Instructions:
     list of files can be configured.
     """
     files = [_read(path) for path in settings.files]
-    return budgeted(files, characters=settings.characters, total=settings.total)
+    return join_files(files, characters=settings.characters, total=settings.total)
 
 
 def _read(path: Path) -> InstructionFile:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from refold.application.runtime.opening_process import OpeningProcess, live_for_ever
+from refold.application.runtime.opening_process import OpeningProcess, prevent_destruction
 from refold.infrastructure.files.fork_gate import GATE, OpenFile
 
 Isolation = Literal["DEFERRED", "EXCLUSIVE", "IMMEDIATE"] | None
@@ -196,7 +196,7 @@ class ProcessConnection(sqlite3.Connection):
     def __del__(
         self,
         getpid: Callable[[], int] = os.getpid,
-        keep: Callable[[object], None] = live_for_ever,
+        keep: Callable[[object], None] = prevent_destruction,
         closed: Callable[[OpenFile], None] = GATE.closed,
     ) -> None:
         """Live for ever in a forked process. All that is needed is at hand while Python takes itself down."""

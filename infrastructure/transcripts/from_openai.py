@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from refold.application.agent_tools.definitions import refuse_names_of_two
-from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_ids_of_two
+from refold.application.agent_tools.definitions import refuse_duplicate_names
+from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_duplicate_ids
 from refold.domain.blocks import name_problem
 from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Block
@@ -33,7 +33,7 @@ def refuse_calls(item: dict[str, Any], place: str) -> None:
     for index, call in enumerate(calls or ()):
         _refuse_call(call, f"{place}.tool_calls[{index}]")
     given = [(call.get("id"), f"{place}.tool_calls[{n}].id") for n, call in enumerate(calls or ())]
-    refuse_ids_of_two(given)
+    refuse_duplicate_ids(given)
     if older is not None:
         _refuse_function(older, f"{place}.function_call")
 
@@ -115,7 +115,7 @@ def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
     places = [f"tools[{index}]" for index in range(len(given))]
     made = [_tool(tool, place) for tool, place in zip(given, places, strict=True)]
     named = [f"{place}{_path(tool)}.name" for tool, place in zip(given, places, strict=True)]
-    refuse_names_of_two((tool["name"], place) for tool, place in zip(made, named, strict=True))
+    refuse_duplicate_names((tool["name"], place) for tool, place in zip(made, named, strict=True))
     return made
 
 

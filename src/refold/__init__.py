@@ -1,6 +1,7 @@
-"""refold: conversation memory for LLM agents that can always be rebuilt.
+"""Event-sourced conversation memory for LLM agents.
 
-``refold.open(path)`` gives the memory; everything else here is what it takes and what it answers.
+``refold.open(path)`` returns a ``Memory``, ``refold.aopen(path)`` one for asyncio. The other names are the types of
+arguments and results, the errors, and functions that read transcripts.
 """
 
 from importlib import import_module
@@ -259,7 +260,7 @@ __all__ = [
     "tools_from_openai",
 ]
 
-# Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
+# Imported on first use, so that ``import refold`` is fast and loads no store or vendor SDK.
 _PLACES = {
     "refold.application.agent_tools.definitions": "UnknownToolFieldWarning",
     "refold.application.agent_tools.tool_scope": "Tool",
@@ -326,7 +327,7 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}
 _EARLIER_NAMES = {"Chat": "ConversationMemory", "AsyncChat": "AsyncConversationMemory"}
-"""Names of 0.4 and before, which stay for programs that annotate with them."""
+"""Names of version 0.4 and earlier, for programs whose annotations use them."""
 
 
 def __getattr__(name: str) -> Any:

@@ -91,7 +91,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "a version to come": ("context talk --db a.db --at 99", "versions 0 to 12"),
     "unknown thread for explain": ("explain nobody --db a.db", "there are: talk"),
     "unknown thread for read": ("read refold://nobody/1 --db a.db", "there are: talk"),
-    "no address": ("read talk --db a.db", "these look like refold://THREAD/POSITION"),
+    "no address": ("read talk --db a.db", "addresses look like refold://THREAD/POSITION"),
     "a message to come": ("read refold://talk/99 --db a.db", "positions 0 to 11"),
     "no such policy": ("simulate talk.json --policy none.toml", "there is no such file"),
     "a policy with a wrong key": ("simulate talk.json --policy key.toml", "did you mean keep_last"),

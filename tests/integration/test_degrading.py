@@ -167,7 +167,7 @@ def test_where_the_counting_endpoint_does_not_answer_the_estimate_stands_and_tha
         context = counting.conversation("t").context()
         assert [result.outcome for result in context.compactions] == ["performed"]
         assert context.tokens == plain.conversation("t").context().tokens
-    assert "the estimate stands" in lines.text
+    assert "the estimate is used" in lines.text
     asyncio.run(client.close())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold.application.api.results import CompactionResult
-from refold.application.compaction.fit_to_budget import Settling
+from refold.application.compaction.fit_to_budget import FitToBudget
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
@@ -107,16 +107,16 @@ def test_a_living_attempt_is_waited_for_where_the_request_grows_meanwhile(tmp_pa
 def test_what_others_append_in_between_is_made_smaller_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, left = Settling.run, [PAIR * 35, PAIR * 35]
+    run, left = FitToBudget.run, [PAIR * 35, PAIR * 35]
     with refold.open(tmp_path / "agent.db", window=8_000) as memory:
         conversation = memory.conversation("t")
 
-        async def and_then(settling: Settling) -> None:
+        async def and_then(settling: FitToBudget) -> None:
             await run(settling)
             if left:  # Another process, between settling and loading.
                 await asyncio.to_thread(conversation.append, left.pop())
 
-        monkeypatch.setattr(Settling, "run", and_then)
+        monkeypatch.setattr(FitToBudget, "run", and_then)
         conversation.append([*PAIR * 35, {"role": "user", "content": "next?"}])
         context = conversation.context()
         assert left == []

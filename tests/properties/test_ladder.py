@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.compaction.fit_to_budget import settle
-from refold.application.compaction.ladder import measured
+from refold.application.compaction.ladder import measure
 from refold.application.rendering.render import Rendered, render
 from refold.application.runtime.core import Core, Extras
 from refold.domain.compaction.policy import CompactionPolicy
@@ -74,7 +74,7 @@ class Talk:
         results = asyncio.run(settle(self.core, "t", self.budget))
         if self.decisions() > before:
             assert results, "something was decided and nobody is told"
-            assert results[-1].tokens_after == measured(self.core, "t", self.budget).size
+            assert results[-1].tokens_after == measure(self.core, "t", self.budget).size
             assert results[0].tokens_before > results[-1].tokens_after
         return self.decisions() - before
 

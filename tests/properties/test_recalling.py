@@ -139,10 +139,10 @@ def test_a_hit_is_marked_as_in_context_just_if_the_request_has_it(
             if not text.startswith(("[Conversation Summary]", "[Conversation Ledger]"))
         ]
         for hit in found:
-            assert hit.in_context == any(as_sent(hit.text) in text for text in shown)
+            assert hit.in_context == any(load_sent(hit.text) in text for text in shown)
 
 
-def as_sent(passage: str) -> str:
+def load_sent(passage: str) -> str:
     """What a request has of a passage: a call's input, or the words, as a provider takes them."""
     if passage.startswith("→ look "):
         passage = json.loads(passage.removeprefix("→ look "))["at"]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from refold.application.api.blocking import CallersLoop, Runner, to_the_end
+from refold.application.api.blocking import CallersLoop, Runner, run_to_end
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
@@ -50,7 +50,7 @@ def test_who_interrupts_is_answered_when_what_was_written_has_ended() -> None:
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        runner.run(to_the_end(write))
+        runner.run(run_to_end(write))
     assert ended == ["written"]
     runner.close()
 
@@ -87,7 +87,7 @@ async def begun_by_work(*, cancelled: bool) -> list[tuple[object, object]]:
         go_on.wait(10)
         runner.begin(lambda: begun.append((asyncio.get_running_loop(), CURRENT.get())))
 
-    task = asyncio.ensure_future(to_the_end(work))
+    task = asyncio.ensure_future(run_to_end(work))
     await asyncio.to_thread(at_work.wait, 10)
     if cancelled:
         task.cancel()

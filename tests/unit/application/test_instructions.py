@@ -10,16 +10,16 @@ from refold.application.conversation.instructions import (
     LEAST,
     InstructionFile,
     Instructions,
-    budgeted,
     instruction_sizes,
     instruction_text,
+    join_files,
 )
 from refold.domain.errors import InvalidSetting
 
 
 def of(*texts: str, characters: int = 20_000, total: int = 24_000) -> Instructions:
     files = [InstructionFile(f"{n}.md", text) for n, text in enumerate(texts)]
-    return budgeted(files, characters=characters, total=total)
+    return join_files(files, characters=characters, total=total)
 
 
 def test_a_file_that_fits_is_shown_word_for_word_under_its_name() -> None:
@@ -73,7 +73,7 @@ LONG_PATH = "/home/somebody/projects/of-last-year/the-one-with-a-long-name/docs/
 
 
 def test_the_marker_names_the_whole_path_and_counts_towards_the_room() -> None:
-    made = budgeted([InstructionFile(LONG_PATH, "x" * 5_000)], characters=1_000)
+    made = join_files([InstructionFile(LONG_PATH, "x" * 5_000)], characters=1_000)
     assert f"characters cut, read {LONG_PATH} for the full content …]" in made.text
     assert len(made.files[0].text) <= 1_000
 
@@ -82,7 +82,7 @@ def test_a_file_whose_marker_does_not_fit_is_skipped_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "refold"):
-        made = budgeted([InstructionFile(LONG_PATH, "x" * 500)], characters=100)
+        made = join_files([InstructionFile(LONG_PATH, "x" * 500)], characters=100)
     assert (made.text, made.files[0].skipped) == ("", "no room is left for it")
     [record] = caplog.records
     assert f"{LONG_PATH} is skipped" in record.getMessage()
@@ -101,8 +101,8 @@ def test_a_file_that_cannot_be_read_takes_nothing_and_leaves_the_others_as_they_
     a, b = InstructionFile("a.md", "A"), InstructionFile("b.md", "B")
     missing = InstructionFile("none.md", "", "is not there")
     with caplog.at_level(logging.WARNING, "refold"):
-        made = budgeted([a, missing, b])
-    assert made.text == budgeted([a, b]).text
+        made = join_files([a, missing, b])
+    assert made.text == join_files([a, b]).text
     assert [record.getMessage() for record in caplog.records] == [
         "instruction file none.md is skipped: it is not there"
     ]
@@ -114,7 +114,7 @@ def test_a_name_that_no_log_can_hold_is_told_without_what_breaks_it(
     gone = InstructionFile("a\n\ud800.md", "", "is not there")
     full = InstructionFile("b\n.md", "x" * 400, "")
     with caplog.at_level(logging.WARNING, "refold"):
-        budgeted([gone, full], characters=300, total=1_000)
+        join_files([gone, full], characters=300, total=1_000)
     for record in caplog.records:
         assert "\n" not in record.getMessage()
         assert record.getMessage().encode()
@@ -122,7 +122,7 @@ def test_a_name_that_no_log_can_hold_is_told_without_what_breaks_it(
 
 
 def test_sizes_are_told_file_by_file() -> None:
-    made = budgeted(
+    made = join_files(
         [
             InstructionFile("a.md", "x" * 300),
             InstructionFile("none.md", "", "is not there"),
@@ -183,7 +183,7 @@ ROOMS = st.integers(LEAST, 400)
 def test_the_budget_holds_whatever_stands_in_the_files(
     files: list[InstructionFile], characters: int, total: int
 ) -> None:
-    made = budgeted(files, characters=characters, total=total)
+    made = join_files(files, characters=characters, total=total)
     assert len(made.text) <= total
     for file, shown in zip(files, made.files, strict=True):
         assert len(shown.text) <= characters

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.agent_tools.definitions import definitions_of, forget_told
+from refold.application.agent_tools.definitions import definitions_of, forget_reported
 from refold.domain.errors import InvalidMessage
 
 SCHEMA = {"type": "object"}
@@ -16,9 +16,9 @@ GOOD: dict[str, Any] = {"name": "look", "input_schema": SCHEMA}
 
 @pytest.fixture(autouse=True)
 def untold() -> Iterator[None]:
-    forget_told()
+    forget_reported()
     yield
-    forget_told()
+    forget_reported()
 
 
 @pytest.mark.parametrize(

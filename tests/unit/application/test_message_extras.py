@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.conversation.block_checks import UnknownBlockWarning, forget_told
+from refold.application.conversation.block_checks import UnknownBlockWarning, forget_reported
 from refold.application.conversation.parsing import plain_message, read_messages
 from refold.application.projections.window import Window, project
 from refold.application.rendering.render import render
@@ -181,7 +181,7 @@ def made_unjudged(*messages: Message) -> list[dict[str, Any]]:
 
 
 def test_an_unknown_type_is_told_once() -> None:
-    forget_told()
+    forget_reported()
     given = {"role": "user", "content": [ODD]}
     with pytest.warns(UnknownBlockWarning, match="new_in_2030"):
         read_messages(given)

@@ -156,10 +156,10 @@ def test_of_several_answers_it_is_said_how_to_choose() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (reply(), r"choices: that is a whole reply .*refold\.from_openai\(reply\)"),
+        (reply(), r"choices: this is a whole reply .*refold\.from_openai\(reply\)"),
         (
             {"object": "chat.completion.chunk", "choices": [{"delta": {}}]},
-            r"choices: that is a chunk .*whole reply",
+            r"choices: this is a chunk .*whole reply",
         ),
         ({"type": "content_block_delta", "index": 0}, r"type: .*event of a stream"),
     ],
