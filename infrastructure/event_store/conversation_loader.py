@@ -47,7 +47,7 @@ class StreamFolding:
         """Link of the event that the state started from."""
         self.undone = undone
         self.lacks = False
-        """Whether the window lacks messages that a reverted compaction had covered."""
+        """True if the window lacks messages that a reverted compaction had covered."""
         self._version = state.version
         self._performed: set[str] = set()
 
@@ -107,7 +107,7 @@ class StreamLoader:
         self._forget = forget
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
-        """Load the complete stream at version ``at``, or as it is now."""
+        """Load the complete stream at version ``at``, or at the newest version."""
         return self._looked(lambda: self._load_held(thread_id, at))
 
     def _load_held(self, thread_id: str, at: int | None) -> Stream:

@@ -60,7 +60,7 @@ class Envelope(NamedTuple):
     previous: str
     payload: bytes
     erased: bool = False
-    """Whether the event was erased. If so, ``payload`` is what remains of it and ``salt`` is the checksum
+    """True if the event was erased. If so, ``payload`` is what remains of it and ``salt`` is the checksum
     of that.
     """
     encoding: str = ""

@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
     versions: dict[str, int]
     is_proved: bool
-    """Whether the chain proves the answer, both for the keys found and for those not found."""
+    """True if the chain proves the answer, both for the keys found and for those not found."""
 
 
 class _Row(NamedTuple):

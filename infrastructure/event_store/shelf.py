@@ -116,7 +116,7 @@ class SQLiteShelf:
 
     @property
     def _began_encrypted(self) -> bool:
-        """Whether the log had an encrypted event at the first check. The check reads all rows."""
+        """True if the log had an encrypted event at the first check. The check reads all rows."""
         # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave
         # locked.
         if self._began is None:

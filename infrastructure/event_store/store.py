@@ -82,7 +82,7 @@ class SQLiteLog:
         self._remembered = RememberedStreams()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """Load a conversation at version ``at``, or as it is now."""
+        """Load a conversation at version ``at``, or at the newest version."""
         with self._guarded():
             if at is not None:
                 return self._loader.load(thread_id, at=at).loaded

@@ -151,7 +151,7 @@ class Mended(NamedTuple):
     found: Carved
     kept: Carved
     is_whole: bool
-    """Whether every page image is proved."""
+    """True if every page image is proved."""
 
     def rows_with(self, mapper: EventMapper) -> RowsOf:
         """Return a function that creates the reader of the log's rows."""

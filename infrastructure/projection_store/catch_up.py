@@ -125,7 +125,7 @@ class FollowedLog:
         self._file = self._at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
-        """Whether a rebuild because of damage has begun."""
+        """True if a rebuild because of damage has begun."""
 
     def answer(self, question: Callable[[Database], Answer]) -> Answer:
         """Catch up with the log, then query in one read transaction. Rebuild a damaged file and retry.

@@ -158,26 +158,26 @@ class DatabaseFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
+        """True if there is a connection."""
         return self._connection is not None
 
     @property
     def is_there(self) -> bool:
-        """Whether a finished file of refold or an open database in memory exists."""
+        """True if a finished file of refold or an open database in memory exists."""
         if self.path is None:
             return self.is_open
         return self._found() is not None and not self._is_foreign
 
     @property
     def is_alone(self) -> bool:
-        """Whether the file exists, without an unfinished one next to it."""
+        """True if the file exists, without an unfinished one next to it."""
         return self.path is not None and (
             self._found() is not None and not os.path.lexists(_unfinished(self.path))
         )
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the opened file was deleted or replaced."""
+        """True if the opened file was deleted or replaced."""
         try:
             return self._identity is not None and self._identity != self._found()
         except OSError:

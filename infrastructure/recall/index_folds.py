@@ -175,7 +175,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch must be written before more events are added."""
+        """True if the batch must be written before more events are added."""
         return len(self._rows) >= FULL
 
     def take(self, logged: LoggedEvent) -> None:

@@ -145,7 +145,7 @@ class Scope:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a passage has no vector yet."""
+        """True if a passage has no vector yet."""
         return bool(self._waiting)
 
     def extend(self, passages: Sequence[Passage], read: Reading) -> None:

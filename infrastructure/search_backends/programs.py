@@ -45,9 +45,9 @@ class State(NamedTuple):
     read_from: int
     """Newest log position at the first read. Content that was erased before it was never written."""
     indexed: bool
-    """Whether the program has indexed all written files."""
+    """True if the program has indexed all written files."""
     embedded: bool
-    """Whether the program has computed the vectors of all written files."""
+    """True if the program has computed the vectors of all written files."""
     threads: dict[str, str]
     """Conversations by the names of their folders."""
 

@@ -84,7 +84,7 @@ class Header(NamedTuple):
     page_size: int
     salts: bytes
     big: bool
-    """Whether the byte order of the summed words is big-endian."""
+    """True if the byte order of the summed words is big-endian."""
     stored: Sums
     computed: Sums
     is_whole: bool
@@ -106,7 +106,7 @@ class Frame(NamedTuple):
     computed: Sums
     """Checksum computed from the stored checksum of the frame before."""
     follows: bool
-    """Whether the checksum continues that of the frame before, as stored or as computed."""
+    """True if the checksum continues that of the frame before, as stored or as computed."""
 
 
 @dataclass(frozen=True)

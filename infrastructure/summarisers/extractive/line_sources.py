@@ -95,7 +95,7 @@ class Gathering:
 
     with_tools: bool
     goes_on: bool = False
-    """Whether later messages stay visible, so that open tasks need no lines."""
+    """True if later messages stay visible, so that open tasks need no lines."""
     tasks: TaskBoard = field(default_factory=TaskBoard)
     _lines: list[Line] = field(default_factory=list[Line])
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])

@@ -117,10 +117,10 @@ class Cancelled(NamedTuple):
     """The outcome of a cancelled call."""
 
     was_running: bool
-    """Whether the call was still running when it was cancelled."""
+    """True if the call was still running when it was cancelled."""
     has_ended: bool
     was_swallowed: bool
-    """Whether the call ignored the cancellation and returned an answer."""
+    """True if the call ignored the cancellation and returned an answer."""
 
 
 async def cancelled(call: Coroutine[Any, Any, object], after: float, patience: float) -> Cancelled:
