@@ -36,7 +36,7 @@ _NEXT = {
     "authentication": "Set embedder_key (REFOLD_EMBEDDER_KEY) to a valid key.",
     "permission": "Set embedder_model to a model that the key may use.",
     "not_found": "Check embedder_url and embedder_model.",
-    "bad_request": "Check embedder_model: it may be no model for embeddings.",
+    "bad_request": "Check embedder_model: it may not be a model for embeddings.",
     "too_large": "Use a model that takes longer texts.",
     "bad_answer": "Check embedder_url, embedder_model and any proxy.",
     "timeout": "Try again, or raise embedder_timeout.",
@@ -169,7 +169,7 @@ class OpenAIEmbedder:
 
         if model is None and url is not None:
             raise InvalidSetting(
-                f"embedder_model: name the model that {_shown(url)} is asked for",
+                f"embedder_model: name a model of {_shown(url)}",
                 setting="embedder_model",
             )
         self._url = _endpoint(URL if url is None else url)
@@ -287,7 +287,7 @@ def _endpoint(url: str) -> str:
         parsed = httpx2.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidSetting(
-            f"embedder_url: {_shown(url)!r} is no URL such as {URL}", setting="embedder_url"
+            f"embedder_url: {_shown(url)!r} is not a URL such as {URL}", setting="embedder_url"
         )
     path, mark, query = parsed.raw_path.partition(b"?")
     whole = path.rstrip(b"/") + b"/embeddings" + mark + query
@@ -303,7 +303,7 @@ def _checked(key: str) -> str:
     # The error of the transport would contain it.
     if not is_sendable(key):
         raise InvalidSetting(
-            "embedder_key: it holds white space or characters that cannot be sent",
+            "embedder_key: it contains white space or characters that cannot be sent",
             setting="embedder_key",
         )
     return key

@@ -292,5 +292,5 @@ def read_exported(path: Path) -> Iterator[Anchored]:
     """
     found, _ = Anchor(path).lines()
     if not path.read_bytes().startswith(_TITLE) and not found:
-        raise ValueError(f"{path} is no anchor of refold; `refold anchor --out FILE` makes one")
+        raise ValueError(f"{path} is not an anchor of refold; `refold anchor --out FILE` makes one")
     yield from found.values()

@@ -158,7 +158,7 @@ class Encodings:
             elif kind == ZSTD:
                 payload = self._compressor(which).decompress(payload)
             else:
-                raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+                raise EnvelopeError(f"unknown encoding {envelope.encoding!r}")
         return envelope._replace(salt=salt, payload=payload)
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
@@ -173,13 +173,17 @@ class Encodings:
         if head is None:
             return
         if place.version > head.version:
-            raise Unsealed("it is not encrypted, and the log was when it can have been stored")
+            raise Unsealed(
+                "it is not encrypted, although the log was encrypted before it was stored"
+            )
         if (
             place.version == head.version
             and place.name != SNAPSHOT
             and envelope.link() != head.link
         ):
-            raise Unsealed("it is not encrypted, and not the event that lay here before the key")
+            raise Unsealed(
+                "it is not encrypted, and differs from the event that was here before the log had a key"
+            )
 
     def proof(self, said: bytes) -> bytes:
         """Return a proof for ``said``, made with the key if the log has one."""
@@ -242,7 +246,7 @@ class Encodings:
         if not number:
             return Compressor(None)
         if not number.isascii() or not number.isdecimal():
-            raise EnvelopeError(f"it names a dictionary {number!r} that cannot be")
+            raise EnvelopeError(f"it names an invalid dictionary {number!r}")
         return Compressor(self._shelf.dictionary(int(number), self))
 
 

@@ -162,7 +162,7 @@ class PlainEncoder:
     def decode(self, place: Place, envelope: Envelope) -> Envelope:
         """Return the envelope unchanged, or raise ``EnvelopeError`` if it has an encoding."""
         del place
-        raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+        raise EnvelopeError(f"unknown encoding {envelope.encoding!r}")
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
         """Accept every event, because a log without a key has no encrypted events."""

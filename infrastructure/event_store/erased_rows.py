@@ -146,7 +146,7 @@ class StreamEraser:
         """
         if not retried(self._has_emptied_wal):
             logger.warning(
-                "another process reads from the log: what was erased is removed from its files when "
+                "another process is reading the log: erased content is removed from its files when "
                 "the log is opened next, or at the next erasure"
             )
             return False

@@ -111,7 +111,9 @@ class ProvenKeys:
             known = retried(lambda: self._made_again(stream))
         except STORE_ERRORS as error:
             # Nothing can be written, for example on a read-only disk. The answer is still correct.
-            logger.warning("%s: its index of keys stays as it is: %s", conversation(stream), error)
+            logger.warning(
+                "%s: the index of keys cannot be rebuilt: %s", conversation(stream), error
+            )
             with self._recorder.datastore.transaction(commit=False) as c:
                 known = self._proved(c, stream)
         return {key: known[key] for key in keys if key in known}

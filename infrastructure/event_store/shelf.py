@@ -161,8 +161,8 @@ def _unnoted() -> LogDamaged:
     return LogDamaged(
         "",
         0,
-        "the log has encrypted events, and the note of the key was taken out of it, or changed: so it cannot be "
-        "told what was stored before there was a key. What is encrypted, `refold salvage NEW.db` copies",
+        "the log has encrypted events, but the record of the key was removed or changed, so events from before "
+        "the key cannot be verified. `refold salvage NEW.db` copies the encrypted events",
     )
 
 
@@ -183,7 +183,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
 
 
 def _opened_head(stream: str, version: int, state: object, encoder: Encoder) -> PlainHead:
-    problem = "what tells how far this conversation is not encrypted was changed"
+    problem = "the record of the plain events of this conversation was changed"
     try:
         if AES not in framed(state).encoding:
             raise EnvelopeError("it is not encrypted")

@@ -136,7 +136,9 @@ class SnapshotStore:
         try:
             drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
         except (*STORE_ERRORS, LogError) as error:
-            logger.warning("%s: a damaged snapshot stays: %s", conversation(thread_id), error)
+            logger.warning(
+                "%s: a damaged snapshot cannot be replaced: %s", conversation(thread_id), error
+            )
             return
         self._distrusted -= {(thread_id, version) for version in damaged}
         if state.version:
@@ -168,7 +170,7 @@ class SnapshotStore:
             )
         except (*STORE_ERRORS, LogError) as error:
             # The event is already stored, so a failure here must not look like a failed append.
-            logger.warning("%s: no snapshot was kept: %s", conversation(thread_id), error)
+            logger.warning("%s: no snapshot was stored: %s", conversation(thread_id), error)
 
 
 def is_due(state: Conversation, appended: Sequence[Event]) -> bool:

@@ -244,7 +244,7 @@ class SQLiteLog:
     def _guarded(self) -> AbstractContextManager[None]:
         self._process.check()
         if self._closed:
-            raise LogError(f"{self.path} was closed; open it again to go on")
+            raise LogError(f"{self.path} was closed; open it again to continue")
         return self.known.noting(translated(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:

@@ -36,7 +36,7 @@ CONFLICTS = 20
 
 def overtaken(path: Path) -> LogError:
     """Return the error for a decision that was stale at every attempt."""
-    return LogError(f"{path}: {CONFLICTS} times another writer was quicker; nothing was stored")
+    return LogError(f"{path}: another writer was faster {CONFLICTS} times; nothing was stored")
 
 
 def whole(
@@ -347,7 +347,7 @@ def _begin(c: SQLiteCursor, into: str) -> None:
 
 def _exists(thread_id: str) -> ThreadExists:
     return ThreadExists(
-        f"there is a conversation {thread_id!r} already; give another thread id, or none"
+        f"a conversation {thread_id!r} already exists; give another thread id, or none"
     )
 
 

@@ -165,7 +165,7 @@ class NoTurns:
             LogNotWritable: the log cannot be written.
         """
         del thread_id
-        raise LogNotWritable(f"{self._log} can only be read here: a turn is for who appends")
+        raise LogNotWritable(f"{self._log} is read-only here, so nothing can be appended")
 
 
 class LogFile(NamedTuple):

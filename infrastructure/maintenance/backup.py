@@ -184,7 +184,9 @@ def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
     try:
         Anchor(path).renew(marks)
     except OSError as error:
-        logger.warning("the backup is whole; its anchor %s cannot be written (%s)", path, error)
+        logger.warning(
+            "the backup is complete, but its anchor %s cannot be written (%s)", path, error
+        )
 
 
 def copy_log(source: SQLiteDatastore, made: Path) -> None:

@@ -122,7 +122,7 @@ class _LogCheck:
             problems = self._problems(PROBLEMS)
             place = KEYS if problems and self._is_of_index() else LOG
             for problem in problems:
-                yield Damage(place, "", 0, "unreadable", f"SQLite says of the file: {problem}")
+                yield Damage(place, "", 0, "unreadable", f"SQLite reports: {problem}")
         except DAMAGE as error:
             refuse_trouble(error)
             yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
@@ -168,18 +168,16 @@ class _LogCheck:
             thread_id = threads.get(name)
             if thread_id is None:
                 detail = (
-                    f"a conversation of {line.version} events is missing, says {held.source}; its "
+                    f"a conversation of {line.version} events is missing according to {held.source}; its "
                     f"fingerprint is {name.decode()}"
                 )
                 yield Damage(LOG, "", 0, "missing", detail)
             elif self.streams[thread_id].version < line.version:
                 last = self.streams[thread_id].version
-                detail = (
-                    f"{line.version} events were stored, says {held.source}; the log has {last}"
-                )
+                detail = f"{line.version} events were stored according to {held.source}; the log has {last}"
                 yield Damage(LOG, thread_id, last + 1, "behind", detail)
             elif self._links.get((name, line.version), line.link) != line.link:
-                detail = f"it is not the event that was stored, says {held.source}"
+                detail = f"it is not the event that was stored according to {held.source}"
                 yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
 

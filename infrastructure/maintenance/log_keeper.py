@@ -213,12 +213,12 @@ def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
         if any(d.place == LOG for d in damage):
             return  # The index may have keys of events that the log lacks.
         log.renew_keys()
-        yield "the index of keys was made anew from the messages"
+        yield "the index of keys was rebuilt from the messages"
     if any(d.place == ANCHOR for d in damage):
         if any(d.place == LOG for d in damage):
             return  # The log may lack events that other lines of the anchor record.
         renew(log)
-        yield "the anchor was made anew from the log"
+        yield "the anchor was rebuilt from the log"
 
 
 def renew(log: SQLiteLog) -> None:
@@ -239,7 +239,7 @@ def renew(log: SQLiteLog) -> None:
 def _export(out: Path, marks: Sequence[Mark]) -> None:
     """Write an anchor into a new file, safely even if power is lost."""
     if out.exists():
-        raise TargetExists(out, "is there already; give another path")
+        raise TargetExists(out, "already exists; give another path")
     try:
         with new_file(out, replace=False) as made:
             write_anchor(made, marks)

@@ -112,7 +112,7 @@ class RowReader:
     def _is_whole(self, row: RawRow) -> bool:
         whole = is_place(*row[1:4])
         if not whole:
-            self.problems.append(f"row {row.number} does not say which event it is")
+            self.problems.append(f"row {row.number} does not identify its event")
         return whole
 
 

@@ -123,7 +123,7 @@ def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) 
     return replace(record, findings=tuple(kept.values())[:MOST])
 
 
-ADVICE = "run `refold verify`, and restore a backup while there is one from before"
+ADVICE = "run `refold verify`, and restore a backup from before the damage"
 
 
 class KnownDamage:
@@ -158,7 +158,7 @@ class KnownDamage:
                 raise LogDamaged(
                     thread_id,
                     finding.version,
-                    f"{finding.problem}; nothing is appended to a conversation that is known to be damaged",
+                    f"{finding.problem}; nothing can be appended to a damaged conversation",
                 )
 
     def look(self) -> None:
@@ -323,7 +323,7 @@ class ScrubThread:
                     break
             self._finish()
         except Exception as error:  # A background job must not disturb the program.
-            logger.warning("the log is not read any further in the background: %s", raised(error))
+            logger.warning("the background check of the log stopped: %s", raised(error))
 
 
 _started: WeakSet[ScrubThread] = WeakSet()
@@ -363,7 +363,7 @@ class LogScrubber:
             return self._read()
         except STORE_ERRORS as error:
             # This is not damage, which the rows would reveal: the log is in use, or its disk fails.
-            logger.info("the log is not read any further in the background: %s", error)
+            logger.info("the background check of the log stopped: %s", error)
             return False
 
     def interrupt(self) -> None:

@@ -145,7 +145,7 @@ class MarkdownFolder:
             path.parent.mkdir(parents=True, exist_ok=True)
             if _replaced(path, found, made):
                 return
-        raise TimeoutError(f"{path} is written by somebody else all the time")
+        raise TimeoutError(f"{path} is changed by another program again and again")
 
 
 def _content(path: Path) -> bytes | None:

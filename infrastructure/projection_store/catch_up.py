@@ -83,7 +83,7 @@ def answered(
 def _refuse_third(shortages: int, error: MemoryShort) -> None:
     if shortages > 2:
         raise LogError(
-            "there is not enough memory to answer; free some and ask again, nothing is lost"
+            "there is not enough memory to answer; free some and try again (nothing is lost)"
         ) from error
 
 
@@ -186,7 +186,7 @@ class FollowedLog:
                         return True
             except (LogError, *BROKEN) as error:
                 # Neither a damaged file nor a log with damage elsewhere may keep erased content.
-                logger.info("%s is folded anew: %s", self._content.title, error)
+                logger.info("%s is rebuilt: %s", self._content.title, error)
             return self.drop()
 
     def drop(self) -> bool:
@@ -290,7 +290,7 @@ class FollowedLog:
     def _repair(self, error: Exception, tries: int) -> None:
         title = self._content.title
         if isinstance(error, FoldOutdated):
-            logger.info("folding %s anew: %s", title, error)
+            logger.info("rebuilding %s: %s", title, error)
         elif is_unusable(error, self._file.path) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return

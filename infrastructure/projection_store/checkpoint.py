@@ -45,7 +45,7 @@ def reading_from(db: Database) -> int:
     """
     rows = db.conn.execute(f"SELECT * FROM {READING_FROM}").fetchall()
     if len(rows) != 1:
-        raise FoldDamaged(f"{len(rows)} rows say from where on the log was read")
+        raise FoldDamaged(f"{len(rows)} rows record where reading began")
     _, number = opened(READING_FROM, rows[0])
     return int(number or 0)
 
@@ -73,7 +73,9 @@ def left_in(log: ConversationLog, read_from: int) -> Left:
         versions = [one.version for one in logged.event.rewritten]
         remains = log.read_at(logged.thread_id, versions)
         if not all(one.erased for one in remains):
-            raise FoldOutdated(f"event {logged.number} erased what is not marked as that")
+            raise FoldOutdated(
+                f"event {logged.number} erased an event that is not marked as erased"
+            )
         return remains
 
     return left

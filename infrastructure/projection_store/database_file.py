@@ -268,7 +268,7 @@ class DatabaseFile:
         self._identity = self._found()
         if self.path is not None and not (self._identity and self.path.stat().st_size):
             if self._identity is not None:
-                logger.warning("%s is empty; making it again", self.path)
+                logger.warning("%s is empty; creating it again", self.path)
             self._build(self.path, self._fill)
         connection = self.connected(self.path or ":memory:", "WAL")
         if self.path is None:

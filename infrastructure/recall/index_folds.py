@@ -121,9 +121,9 @@ def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> N
     names = {str(block.get("name")) for block in event.message.blocks() if "name" in block}
     for passage in passages:
         if passage.kind == "call" and passage.tool not in names:
-            raise FoldOutdated(f"what the call of {passage.tool} was is erased")
+            raise FoldOutdated(f"the call of {passage.tool} was erased")
         if passage.kind == "result" and not left.results:
-            raise FoldOutdated("which call the result was of is erased")
+            raise FoldOutdated("the call of a result was erased")
 
 
 BATCH = 5_000

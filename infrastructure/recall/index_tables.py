@@ -215,7 +215,7 @@ def unpacked(row: Sequence[Any]) -> Posting:
     """
     place, count, check, content = row
     if not (isinstance(place, int) and isinstance(count, int) and isinstance(content, bytes)):
-        raise FoldDamaged("a posting is none")
+        raise FoldDamaged("a posting is not valid")
     if _checksum(place, count, content) != check or len(content) != _BYTES * count:
         raise FoldDamaged(f"posting {place} was changed")
     return Posting(place, check, array("I", content))

@@ -43,7 +43,9 @@ def recall_parts(
     index = SQLiteRecallIndex(place, log, of=path, told=told)
     handed_over = partial(drop_handed_over, path)
     if encrypted and not handed_over():
-        logger.warning("what qmd was given of %s is not encrypted and cannot be removed", path)
+        logger.warning(
+            "the messages of %s in the folder of qmd are not encrypted and cannot be removed", path
+        )
     embedding: Embedding | None = None
 
     def told_of_vectors(notice: Notice) -> None:

@@ -235,7 +235,7 @@ def _problem(db: Database, segment: int) -> str:
         return f"the postings of segment {segment} are not those of its passages"
     posted = Total(len(found), sum(row[2] for row in found))
     if stored_sums(db, segment) != Sums(growth.total, posted):
-        return f"segment {segment} has not what is recorded of it"
+        return f"segment {segment} differs from its record"
     return ""
 
 
@@ -278,7 +278,7 @@ class SegmentsScrub:
                 problem = self._problem(segment) and self._problem(segment)
         except BROKEN as error:
             if is_unusable(error):
-                logger.info("the recall index is not checked in the background: %s", error)
+                logger.info("the background check of the recall index stopped: %s", error)
                 return False
             problem = str(error) or type(error).__name__
         if self._interrupted:

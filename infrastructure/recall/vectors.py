@@ -235,7 +235,7 @@ class SQLiteVectorStore:
             self._move_to_memory(error)
             return
         logger.warning(
-            "the vectors %s are damaged (%s); they are made again", self._file.path, error
+            "the vectors %s are damaged (%s); they are computed again", self._file.path, error
         )
         self._told(Notice("vectors.damaged", "", {"vectors": 0}))
         try:
@@ -270,7 +270,7 @@ class SQLiteVectorStore:
                 return ()
             if self._index.edition() == edition:
                 return scope.nearest(query, filters, limit)
-        raise EmbedderError("store", "messages are being erased all the time; ask again later")
+        raise EmbedderError("store", "messages are erased too often at the moment; try again later")
 
     def _expect_dimension(self, model: str, dimension: int) -> None:
         """Delete vectors of another dimension. They belong to another model with the same name, so they
@@ -279,7 +279,7 @@ class SQLiteVectorStore:
         if (deleted := delete_of_other_dimension(self._file, model, dimension)) is not None:
             self._told(Notice("vectors.damaged", "", {"vectors": deleted}))
             raise EmbedderError(
-                "dimension", f"{model} gives other vectors than before, so all are made anew"
+                "dimension", f"{model} returns other vectors than before, so all are computed again"
             )
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:

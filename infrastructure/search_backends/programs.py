@@ -128,7 +128,7 @@ class MessageFiles:
         events = iter(self._log.scan(state.number - 1))
         last = next(events, None)
         if last is None or last.number != state.number or _mark_of(last) != state.mark:
-            raise Outdated(f"event {state.number} of the log is another one now")
+            raise Outdated(f"event {state.number} of the log is not the same any more")
         return events
 
     def _write(self, logged: LoggedEvent, text: str) -> None:

@@ -168,12 +168,13 @@ class Qmd:
             raise BackendError("failed", not_started(str(error))) from error
         except LogBusy as error:
             raise BackendError(
-                "timeout", f"another process has qmd take in messages for long; ask again. {error}"
+                "timeout",
+                f"another process is still indexing messages with qmd; try again. {error}",
             ) from error
         except OSError as error:
             raise BackendError(
                 "failed",
-                f"{self._folder} cannot be used ({error}): qmd needs to write there; see to its "
+                f"{self._folder} cannot be used ({error}): qmd needs to write there; check its "
                 "permissions, or use search_backend='builtin'",
             ) from error
         hits = [h for h in hits_in(answer, threads) if thread_id in (None, h.thread_id)]
@@ -239,7 +240,7 @@ class Qmd:
             try:
                 return self._taken_in(deadline, meaning=meaning)
             except Outdated as error:
-                logger.info("qmd is given the messages anew: %s", error)
+                logger.info("qmd gets all messages again: %s", error)
                 delete(self._folder)
                 self._files.make("config", "index")
                 return self._taken_in(deadline, meaning=meaning)
@@ -279,8 +280,8 @@ class Qmd:
                 raise
             raise BackendError(
                 "timeout",
-                f"qmd is still taking in the messages of {threads} conversations after "
-                f"{self._timeout:g} s; ask again, it goes on from there, or raise backend_timeout",
+                f"qmd is still indexing the messages of {threads} conversations after "
+                f"{self._timeout:g} s; try again to continue, or raise backend_timeout",
             ) from error
         self._unfinished = 0
 

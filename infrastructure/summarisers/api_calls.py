@@ -30,7 +30,7 @@ _NEXT = {
     "bad_request": "Check the model's name and the settings of the summariser.",
     "unsupported": "Use a model that compacts on the server, or the summariser 'anthropic'.",
     "bad_block": (
-        "The compaction block of the conversation is not accepted (any more): undo that compaction "
+        "The compaction block of the conversation is no longer accepted: revert that compaction "
         "with revert_compaction(), or compact with another summariser, which reads its text."
     ),
     "too_large": "Summarise fewer messages at once, or use a model with a larger window.",
@@ -124,7 +124,7 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
     """
     for secret in (client.api_key, client.auth_token):
         if secret and not is_sendable(secret):
-            detail = "the API key holds white space or characters that cannot be sent"
+            detail = "the API key contains white space or characters that cannot be sent"
             raise failed("authentication", detail)
 
 
@@ -151,7 +151,7 @@ def window_of(model: str, window: int | None) -> int:
     if not model.strip():
         raise ValueError("model is blank: name one, or leave it out for the default")
     if window is not None and window < 1:
-        raise ValueError(f"window is {window}: it is a number of tokens, or left out")
+        raise ValueError(f"window is {window}: give a number of tokens, or leave it out")
     return window or rules_for(model).window
 
 
@@ -254,7 +254,7 @@ def stopped(reason: str | None) -> SummariserError:
     """Return the error for a stop reason of an incomplete summary."""
     match reason:
         case "max_tokens":
-            return failed("truncated", "the answer ran into max_tokens")
+            return failed("truncated", "the answer reached max_tokens")
         case "model_context_window_exceeded":
             return failed("too_large", "the model's window was full before the answer ended")
         case "refusal":

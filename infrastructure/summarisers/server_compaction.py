@@ -148,7 +148,7 @@ class ServerCompactionSummariser:
             if error.reason != "bad_block" or request.previous_block is None:
                 raise
             logger.warning(
-                "the compaction block of before is not accepted, sending its text: %s", error
+                "the earlier compaction block is not accepted; sending its text: %s", error
             )
         try:
             draft = await self._draft(replace(request, previous_block=None))
@@ -252,7 +252,7 @@ def _compaction_block(answer: Answer) -> Block:
         )
     content = blocks[0].get("content")
     if content is None or (isinstance(content, str) and not content.strip()):
-        raise failed("empty", "the compaction failed: its block holds no summary")
+        raise failed("empty", "the compaction failed: its block has no summary")
     if not isinstance(content, str):
-        raise failed("bad_answer", "the compaction block holds something else than a text")
+        raise failed("bad_answer", "the compaction block does not contain a text")
     return blocks[0]

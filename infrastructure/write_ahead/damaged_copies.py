@@ -33,7 +33,7 @@ def notices_of_copies(log: Path) -> tuple[str, ...]:
     """Return a sentence for each copy next to a log that says what it is for."""
     return tuple(
         f"{copy} is a copy of a write-ahead log that was damaged. `refold salvage NEW.db` reads it as well; "
-        "delete it when nothing is missed. It can hold text that was erased since"
+        "delete it when nothing is missing. It can contain text that was erased since"
         for copy in damaged_copies(log)
     )
 
@@ -165,13 +165,11 @@ def described(log: Path, damage: WriteAheadDamage) -> str:
     if found is None:
         commits = sum(bool(frame.size) for frame in damage.chain.frames[: damage.frames])
         return (
-            f"{log} is missing or empty, and its write-ahead log {path} holds {commits:,} commits, "
+            f"{log} is missing or empty, and its write-ahead log {path} has {commits:,} commits, "
             "which SQLite would delete"
         )
     if found.frame == len(damage.chain.frames):
-        return (
-            f"the write-ahead log {path} was cut: it ends in the middle of a commit that was stored"
-        )
+        return f"the write-ahead log {path} was truncated: it ends in the middle of a commit that was stored"
     where = (
         "its header" if found.frame is None else f"frame {found.frame + 1:,} of {found.frames:,}"
     )

@@ -216,7 +216,7 @@ def test_keys_can_be_changed_with_a_callback_that_knows_both(path: Path) -> None
     used = {framed(state).encoding for *_, state in rows(path)}
     assert used == {f"aes:{FINGERPRINT}", f"aes:{key_of(OTHER).fingerprint}"}
     for key in (KEY, OTHER):
-        with pytest.raises(LogLocked, match="a callback that knows both"):
+        with pytest.raises(LogLocked, match="a callback that returns both"):
             refold.open(path, encryption_key=key)
 
 

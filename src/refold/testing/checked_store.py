@@ -155,4 +155,4 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 _PLAIN = frozenset({"content", "durable", "lost"})
 """Rules whose differences can be of another kind that has a rule of its own."""
-_RAISING = "Let every operation that is in order succeed; raise LogError where the store fails."
+_RAISING = "Let every valid operation succeed; raise LogError if the store fails."

@@ -81,7 +81,7 @@ class TextChecks(Counting):
 
     def _odd_texts(self) -> None:
         for name, text in samples.ODD.items():
-            with self._findings.probe(name, advice="Count what any log may hold; raise nothing."):
+            with self._findings.probe(name, advice="Count any content of a log; never raise."):
                 self._findings.require(
                     self.text(text, name) > 0,
                     "zero",
@@ -126,7 +126,7 @@ class TextChecks(Counting):
                 "additive",
                 expected=f"about {apart} tokens for {name} with {other_name} after it",
                 seen=f"{together}",
-                advice="Let each part of a text count the same, whatever stands around it.",
+                advice="Let each part of a text count the same, regardless of the text around it.",
             )
 
     def _again(self) -> None:
@@ -147,7 +147,7 @@ class TextChecks(Counting):
             "deterministic",
             expected="the same count for the same content, every time and in every thread",
             seen=seen,
-            advice="Keep no state that changes a count, and draw no chance.",
+            advice="Keep no state that changes a count, and use no random numbers.",
         )
 
     def _threads(self) -> None:

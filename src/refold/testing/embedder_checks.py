@@ -133,7 +133,7 @@ class _Check:
         self._findings.require(
             given == list(texts),
             "mutates",
-            expected="a list of texts that is as it was before the call",
+            expected="an unchanged list of texts",
             seen=f"{shown(given)} ({name})",
             advice="Copy the list before you sort or shorten it.",
         )
@@ -168,7 +168,7 @@ class _Check:
         try:
             raw = list(cast("Iterable[object]", vector))
             if any(isinstance(x, str | bytes | bool) for x in raw):
-                raise TypeError("a text or a truth value is no number")
+                raise TypeError("a text or a boolean is not a number")
             numbers = [float(cast("float", x)) for x in raw]
         except Exception as error:
             self._findings.add(
@@ -191,7 +191,7 @@ class _Check:
             "finite",
             expected="finite numbers",
             seen=f"{shown(numbers)} ({name})",
-            advice="Divide by no length that is 0; check what the model returned.",
+            advice="Do not divide by a length of 0; check what the model returned.",
         )
         return numbers if holds else []
 
@@ -242,7 +242,7 @@ class _Check:
             "deterministic",
             expected="the same direction for the same text, every time",
             seen=f"cosine {cosine(one, other):.3f} ({name})",
-            advice="Turn dropout off (model.eval()), draw no chance, and keep no state.",
+            advice="Turn dropout off (model.eval()), use no random numbers, and keep no state.",
         )
 
     def _batches(self) -> None:
@@ -255,7 +255,7 @@ class _Check:
         alone = [v for text in TEXTS for v in self._embedded([text], "a text alone")]
         self._beside(together, alone, "one by one", "batch")
         padded = self._embedded([*TEXTS, "word " * 300], "eight texts with a long one")
-        self._beside(together, padded[:-1], "beside a long one", "batch")
+        self._beside(together, padded[:-1], "next to a long one", "batch")
         twice = self._embedded([TEXTS[0], TEXTS[1], TEXTS[0]], "a text twice")
         self._beside([together[n] for n in (0, 1, 0)], twice, "where one is there twice", "batch")
 
@@ -319,7 +319,7 @@ class _Check:
             [list(vector) for vector in first] == kept,
             "reuses",
             expected="vectors that stay as they are when others are made",
-            seen="the vectors of the first call are those of the second one now",
+            seen="the second call changed the vectors of the first one",
             advice="Copy vectors out of the buffer of the model before you return them.",
         )
 

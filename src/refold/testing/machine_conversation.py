@@ -109,7 +109,7 @@ class MachineConversation:
     def unpin(self) -> None:
         """Remove the oldest pin."""
         pin = next(iter(self.pins))
-        holds(self.conversation.unpin(pin), "a pin that is there can be taken back", pin)
+        holds(self.conversation.unpin(pin), "an existing pin can be removed", pin)
         del self.pins[pin]
 
     def erase(self, number: int) -> None:
@@ -187,7 +187,7 @@ class MachineConversation:
         if context.summary:
             written = json.dumps([context.system, context.messages], ensure_ascii=False)
             for text in self.pins.values():
-                holds(text in written, f"the pinned text {text!r} stands in the request", written)
+                holds(text in written, f"the pinned text {text!r} is in the request", written)
 
     def _erased_is_gone(self, context: Context) -> None:
         written = json.dumps([context.system, context.messages], ensure_ascii=False)

@@ -231,7 +231,7 @@ def one_of_several_wins(store: CheckedStore) -> None:
     store.findings.require(
         times == 1,
         "keys",
-        expected="one message for one key, whoever delivers it",
+        expected="one message for one key, from any writer",
         seen=f"{times} after {WRITERS} deliveries at once",
         advice=_ONCE,
     )

@@ -108,7 +108,7 @@ class _Check:
             self._findings.require(
                 isinstance(name, str) and bool(name.strip()),
                 "name",
-                expected="an attribute `name`: a text that settings and results call it by",
+                expected="an attribute `name`: a text that names it in settings and results",
                 seen=shown(name),
                 advice='Add name = "…" to the class.',
             )
@@ -141,7 +141,7 @@ class _Check:
             self._findings.add(
                 "blocks",
                 expected="a call that lets others run in the loop while it waits",
-                seen=f"the loop stood still, and there was {error}",
+                seen=f"the event loop was blocked: {error}",
                 advice=_UNBLOCKING,
             )
         self._findings.add(
@@ -170,7 +170,7 @@ class _Check:
         self._findings.require(
             given == asked.request,
             "mutates",
-            expected="a request that is as it was before the call",
+            expected="an unchanged request",
             seen=f"another one ({asked.name})",
             advice="Copy the blocks that you change: they are those of the conversation.",
         )
@@ -200,7 +200,7 @@ class _Check:
             self._findings.require(
                 asked.is_odd,
                 "refuses",
-                expected="an answer to a request that is in order",
+                expected="an answer to a valid request",
                 seen=f"{described(error)} ({asked.name})",
                 advice="See that the model can be reached (key, address, limits) while it is checked.",
             )
@@ -221,7 +221,7 @@ class _Check:
             seconds <= LONGEST_BLOCK,
             "blocks",
             expected="a call that lets others run in the loop while it works",
-            seen=f"the loop stood still for {seconds:.2f} s ({asked.name})",
+            seen=f"the event loop was blocked for {seconds:.2f} s ({asked.name})",
             advice=_UNBLOCKING,
         )
 
@@ -318,7 +318,7 @@ class _Check:
         self._findings.require(
             given == plain,
             "mutates",
-            expected="a request that is as it was before the call",
+            expected="an unchanged request",
             seen="another one after measure(request)",
             advice="Copy the blocks that you change: they are those of the conversation.",
         )

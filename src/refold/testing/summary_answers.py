@@ -152,7 +152,7 @@ class AnswerJudge:
         self._findings.require(
             size < max(source, 60),
             "not_smaller",
-            expected=f"less than the {source:,} tokens that it stands for",
+            expected=f"less than the {source:,} tokens that it covers",
             seen=f"{size:,} tokens ({asked.name})",
             advice="Write what matters alone; a copy of the messages saves nothing.",
         )
@@ -168,9 +168,9 @@ class AnswerJudge:
         self._findings.require(
             not cut or not draft.complete,
             "cut_off",
-            expected="complete=True for a text that ends where it wants to end",
+            expected="complete=True only for a text that ends properly",
             seen=f"complete=True for a text that ends: …{shown(text[-60:])} ({asked.name})",
-            advice="Say complete=False where the text was cut, or cut it between two lines.",
+            advice="Return complete=False if the text was cut, or cut it between two lines.",
         )
 
     def _repetition(self, asked: Asked, draft: SummaryDraft) -> None:
@@ -180,7 +180,7 @@ class AnswerJudge:
             "repetitive",
             expected="every sentence once",
             seen=f"{share:.0%} of the text repeats, such as {shown(sentence)} ({asked.name})",
-            advice="Say a thing once; `previous` is to be replaced, not to be added again.",
+            advice="Mention each fact once; `previous` is to be replaced, not to be added again.",
         )
 
     def _sources(self, asked: Asked, draft: SummaryDraft) -> None:
@@ -190,14 +190,14 @@ class AnswerJudge:
             copied is None,
             "unreadable",
             expected="what was said, done and found: never thinking, signatures or data",
-            seen=f"{copied} stands in the text ({asked.name})",
+            seen=f"{copied} is in the text ({asked.name})",
             advice="Take texts and tool traffic from the blocks, by their type; skip all others.",
         )
         self._findings.require(
             SECRET not in text,
             "secret",
             expected="no password that a tool printed",
-            seen=f"the password of config/staging.toml stands in the text ({asked.name})",
+            seen=f"the password of config/staging.toml is in the text ({asked.name})",
             advice="Leave out what looks like a credential: a summary is sent with every request.",
         )
         leaked = next((mark for mark in asked.foreign if mark in text), None)
@@ -205,7 +205,7 @@ class AnswerJudge:
             leaked is None,
             "leak",
             expected="nothing of what other requests were about",
-            seen=f"{leaked!r}, which stands in an earlier request alone ({asked.name})",
+            seen=f"{leaked!r}, which is only in an earlier request ({asked.name})",
             advice="Keep no state between calls: two conversations may be of two people.",
         )
 
@@ -251,9 +251,9 @@ class AnswerJudge:
             self._findings.require(
                 not inside,
                 "cut_off",
-                expected="complete=True for a text that ends where it wants to end",
+                expected="complete=True only for a text that ends properly",
                 seen=f"a text that is cut inside of a word: …{shown(shorter[-40:])}",
-                advice="Say complete=False where the text was cut, or cut it between two lines.",
+                advice="Return complete=False if the text was cut, or cut it between two lines.",
             )
 
     def fingerprints(self, one: SummaryDraft, again: SummaryDraft) -> None:

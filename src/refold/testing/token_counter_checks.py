@@ -35,7 +35,7 @@ def check_token_counter(counter: TokenCounter) -> Report:
     if _has_shape(counter, findings):
         for checks in (TextChecks(counter, findings), MessageChecks(counter, findings)):
             for name, probe in checks.probes():
-                with findings.probe(name, advice="Count what any log may hold; raise nothing."):
+                with findings.probe(name, advice="Count any content of a log; never raise."):
                     probe()
         _look_at_request(counter, findings)
     return findings.settle()
@@ -70,5 +70,5 @@ def _look_at_request(counter: TokenCounter, findings: Findings) -> None:
         "count_request",
         expected="`async def count_request(self, *, model, system, messages, tools)`, or none",
         seen=shown(count),
-        advice="Write `async def`: it is awaited, for it asks over the network.",
+        advice="Write `async def`: it is awaited, because it uses the network.",
     )

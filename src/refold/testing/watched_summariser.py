@@ -34,7 +34,7 @@ class Watch:
             self._add("raises", "an answer, or SummariserError", described(error))
             raise
         if given != request:
-            self._add("mutates", "a request that is as it was before the call", "another one")
+            self._add("mutates", "an unchanged request", "another one")
         if isinstance(answer, SummaryDraft):
             self._judge(answer, by_code=is_by_code(behind))
         else:
@@ -52,5 +52,5 @@ class Watch:
             )
 
     def _add(self, rule: str, expected: str, seen: str) -> None:
-        advice = "Run check_summariser on it: that says more, and is quicker."
+        advice = "Run check_summariser on it: it reports more and is faster."
         self.found.append(Finding(f"summariser: {rule}", expected, seen, advice))
