@@ -69,7 +69,7 @@ def require_zstandard() -> None:
         )
 
 
-def trained_dictionary(samples: Sequence[bytes]) -> bytes | None:
+def train_dictionary(samples: Sequence[bytes]) -> bytes | None:
     """Train a dictionary on samples, or return None if there are too few of them."""
     import zstandard
 
@@ -104,7 +104,7 @@ class Encodings:
         self._keys = keys
         self._shelf = shelf
         # Few dictionaries are in use at once: usually one, and two while one replaces another.
-        self._compressor = lru_cache(maxsize=8)(self._made)
+        self._compressor = lru_cache(maxsize=8)(self._make)
         self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
         self._heads: dict[str, PlainHead] = {}
         self._looks_again = 0.0
@@ -241,7 +241,7 @@ class Encodings:
             raise EnvelopeError("it names a key that this log was never written with")
         return self._keys.key(fingerprint)
 
-    def _made(self, number: str) -> Compressor:
+    def _make(self, number: str) -> Compressor:
         require_zstandard()
         if not number:
             return Compressor(None)

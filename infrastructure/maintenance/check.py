@@ -92,11 +92,11 @@ def _follows(damage: Damage, broken: Mapping[str, int]) -> bool:
 def once_for_all(checked: Checked) -> Checked:
     """Report a missing dictionary once instead of for each event that needs it."""
     needing = Counter(found.detail for found in checked.damage if found.kind == "dictionary")
-    told = [found for found in checked.damage if found.kind != "dictionary"]
+    reported = [found for found in checked.damage if found.kind != "dictionary"]
     for problem, count in needing.items():
         detail = f"{count:,} compressed events cannot be read: {problem}"
-        told.insert(0, Damage(LOG, "", 0, "dictionary", detail))
-    return checked._replace(damage=tuple(told))
+        reported.insert(0, Damage(LOG, "", 0, "dictionary", detail))
+    return checked._replace(damage=tuple(reported))
 
 
 class _LogCheck:
@@ -147,7 +147,7 @@ class _LogCheck:
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
             link = link_of(stored)
-            recorded, problem = _opened(self._mapper, stored)
+            recorded, problem = _open_row(self._mapper, stored)
             stream = self.streams.get(row.stream)
             if stream is None:
                 stream = self.streams[row.stream] = StreamCheck(row.stream)
@@ -181,7 +181,7 @@ class _LogCheck:
                 yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
 
-def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
+def _open_row(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
     place = (LOG, str(row.originator_id), row.originator_version)
     try:
         return mapper.to_domain_event(row), None

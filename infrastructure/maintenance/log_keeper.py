@@ -44,7 +44,7 @@ from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 from . import log_keeper as repairing
 from .backup import back_up, earlier_logs, refuse_own
 from .check import Held
-from .mended_log import beside, erasures_in, is_to_be_mended, salvage_file
+from .mended_log import add_write_ahead_damage, erasures_in, is_to_be_mended, salvage_file
 from .salvage import salvage
 from .scrubber import checked_path
 from .table_checks import KEYS, LOG, SNAPSHOTS
@@ -200,7 +200,7 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
         detail = f"{damaged} lines of {log.held.anchor.path} are damaged"
         found = Damage(ANCHOR, "", 0, "unreadable", detail)
         checked = checked._replace(damage=(*checked.damage, found))
-    return checked if str(log.path) == ":memory:" else beside(log.path, checked)
+    return checked if str(log.path) == ":memory:" else add_write_ahead_damage(log.path, checked)
 
 
 def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:

@@ -129,10 +129,12 @@ ADVICE = "run `refold verify`, and restore a backup from before the damage"
 class KnownDamage:
     """The findings of this and other processes. Threads may share this object."""
 
-    def __init__(self, file: ScrubFile, prover: RowProver, told: Callable[[Notice], None]) -> None:
+    def __init__(
+        self, file: ScrubFile, prover: RowProver, notify: Callable[[Notice], None]
+    ) -> None:
         self._file = file
         self.prover = prover
-        self._told = told
+        self._notify = notify
         self._threads = threading.RLock()
         self._findings: dict[int, Finding] = {}
         self._lifted: dict[int, str] = {}
@@ -257,7 +259,7 @@ class KnownDamage:
             "version": row.version,
             "advice": ADVICE,
         }
-        self._told(Notice("log.damaged", row.thread_id, figures))
+        self._notify(Notice("log.damaged", row.thread_id, figures))
 
     def close(self) -> None:
         """Stop the background scrub, which uses the connections of the log."""

@@ -25,7 +25,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     Place,
     RecordedEvent,
-    framed,
+    parse_frame,
 )
 from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
 
@@ -400,7 +400,7 @@ def _homes(
     try:
         for stream, version, frame in connection.execute(query, (LONGEST_FRAME,)):
             try:
-                link = framed(frame).link()
+                link = parse_frame(frame).link()
             except EnvelopeError:
                 continue
             for row in wanted.get(link, []):
@@ -438,6 +438,6 @@ def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Fou
 
 def _previous(state: object) -> str | None:
     try:
-        return framed(state).previous
+        return parse_frame(state).previous
     except EnvelopeError:
         return None

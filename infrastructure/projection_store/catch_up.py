@@ -27,7 +27,7 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile
 from .ownership import declared_in
-from .projection import Content, wrapped
+from .projection import Content, wrap_connection
 from .projection_check import check_file, check_place, fold_all
 from .projection_file import kind_of
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
@@ -44,7 +44,7 @@ class NoAnswer(Exception):
     """Every attempt to answer failed. This error never leaves the infrastructure layer."""
 
 
-def answered(
+def query_with_repairs(
     ask: Callable[[], Answer],
     *,
     is_replaced: Callable[[], bool],
@@ -110,16 +110,16 @@ class FollowedLog:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
         rebuild because of damage.
         """
         self._content = content
         self._log = log
-        self._told = told
+        self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)
@@ -135,8 +135,8 @@ class FollowedLog:
         """
         with self._alone():
             try:
-                return answered(
-                    lambda: self._asked(question),
+                return query_with_repairs(
+                    lambda: self._ask(question),
                     is_replaced=lambda: self._file.is_replaced,
                     repair=self._repair,
                 )
@@ -161,7 +161,9 @@ class FollowedLog:
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
         """Query the file without folding new events. Return None if there is no file."""
         with self._alone(), self._file.unchanged() as found:
-            return None if found is None or self._file.path is None else look(wrapped(found))
+            return (
+                None if found is None or self._file.path is None else look(wrap_connection(found))
+            )
 
     def distrust(self, problem: str) -> None:
         """Delete the damaged file. The next query rebuilds it."""
@@ -216,7 +218,7 @@ class FollowedLog:
         """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
-    def _asked(self, question: Callable[[Database], Answer]) -> Answer:
+    def _ask(self, question: Callable[[Database], Answer]) -> Answer:
         db = self._database()
         self._catch_up(db)
         with transaction(db.conn, "DEFERRED"):
@@ -251,13 +253,13 @@ class FollowedLog:
         if self._damaged:
             self._damaged = False
             name = f"{self._content.name}.rebuilt"
-            self._told(Notice(name, "", {self._content.counts: self._content.count(db)}))
+            self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
 
     def _database(self) -> Database:
-        return wrapped(self._file.connection())
+        return wrap_connection(self._file.connection())
 
     def _fill(self, connection: sqlite3.Connection) -> None:
-        db = wrapped(connection)
+        db = wrap_connection(connection)
         write_reading_from(db, self._log.newest())
         # Other processes wait in the meantime, so a very long log is finished in a way that admits
         # them.

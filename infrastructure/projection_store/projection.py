@@ -101,6 +101,6 @@ class Content(Protocol):
         ...
 
 
-def wrapped(connection: sqlite3.Connection) -> Database:
+def wrap_connection(connection: sqlite3.Connection) -> Database:
     """Wrap the connection with sqlite-utils, without the plugins that a user may have installed."""
     return Database(connection, recursive_triggers=False, execute_plugins=False)

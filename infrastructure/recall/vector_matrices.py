@@ -40,7 +40,7 @@ Reading = Callable[[Sequence[str]], Mapping[str, bytes]]
 """A function that returns the stored vectors of these digests."""
 
 
-def packed(vector: Vector) -> bytes:
+def pack_vector(vector: Vector) -> bytes:
     """Encode a vector for storage, scaled to length 1 unless it is zero.
 
     Raises:

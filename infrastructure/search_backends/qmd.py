@@ -152,14 +152,14 @@ class Qmd:
     ) -> Sequence[BackendHit]:
         """Search messages. The modes ``vector`` and ``hybrid`` need QMD's models: ``qmd pull``."""
         meaning = mode != "keyword"
-        if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
+        if limit < 1 or not (asked := self._command_for(query, mode, thread_id, limit)):
             return ()
         self._rests.refuse(meaning=meaning)
         deadline = time.monotonic() + self._timeout
         try:
             with self._threads:
                 self._be_ready(deadline)
-                threads = self._caught_up(deadline, meaning=meaning)
+                threads = self._catch_up(deadline, meaning=meaning)
             answer = self._run(asked, deadline)
         except TimedOut as error:
             raise self._rests.begin(error, meaning=meaning) from error
@@ -190,7 +190,7 @@ class Qmd:
         with self._threads:
             self._lock.close()
 
-    def _asked(
+    def _command_for(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[str]:
         """Return the command with its arguments, or nothing if there is nothing to search for."""
@@ -233,7 +233,7 @@ class Qmd:
             self._program = ""
             raise
 
-    def _caught_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+    def _catch_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
         """Update files and index, and return the conversations by the names of their folders."""
         with self._lock.held():
             self._files.make("config", "index")

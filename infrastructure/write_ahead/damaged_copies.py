@@ -23,10 +23,10 @@ def damaged_copies(log: Path) -> list[Path]:
     """Return the copies next to a log, oldest first."""
     name = write_ahead_path(log)
     try:
-        beside = sorted(name.parent.iterdir())
+        neighbours = sorted(name.parent.iterdir())
     except OSError:
         return []
-    return [path for path in beside if is_damaged_copy(path, log)]
+    return [path for path in neighbours if is_damaged_copy(path, log)]
 
 
 def notices_of_copies(log: Path) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def keep_copy(log: Path) -> Path:
     for copy in before:
         if cmp(source, copy, shallow=False):
             return copy
-    made = _made(source)
+    made = _make(source)
     for copy in before:
         # A program that has the log open keeps writing: the new copy contains everything in the old
         # one.
@@ -66,7 +66,7 @@ def keep_copy(log: Path) -> Path:
     return made
 
 
-def _made(source: Path) -> Path:
+def _make(source: Path) -> Path:
     # The time of the last write gives copies of the same damage the same name.
     written = datetime.fromtimestamp(source.stat().st_mtime, UTC)
     name = f"{source.name}.damaged-{written:%Y%m%dT%H%M%SZ}"
@@ -140,7 +140,7 @@ def refusal(log: Path, damage: WriteAheadDamage) -> WriteAheadDamaged:
         if error.errno != errno.EROFS:
             raise
         reason = str(error)
-    problem = described(log, damage)
+    problem = describe_damage(log, damage)
     logger.warning("%s; %s", problem, f"copied to {copy}" if copy else f"not copied ({reason})")
     return WriteAheadDamaged(log, problem, copy)
 
@@ -159,7 +159,7 @@ def finding(log: Path) -> Damage | None:
     return Damage("log", "", 0, "write-ahead", f"{refused.problem}; {kept}")
 
 
-def described(log: Path, damage: WriteAheadDamage) -> str:
+def describe_damage(log: Path, damage: WriteAheadDamage) -> str:
     """Describe the damage of a write-ahead log."""
     path, found = write_ahead_path(log), damage.found
     if found is None:

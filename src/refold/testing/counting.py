@@ -4,7 +4,7 @@ from typing import cast
 
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
-from refold.testing.findings import Findings, shown
+from refold.testing.findings import Findings, show_value
 
 _WHOLE = "Return int: round up with math.ceil where you divide."
 
@@ -27,7 +27,7 @@ class Counting:
             isinstance(counted, TokenCount),
             "type",
             expected="count_message(message): a refold.TokenCount",
-            seen=f"{type(counted).__name__}: {shown(counted)} for {name}",
+            seen=f"{type(counted).__name__}: {show_value(counted)} for {name}",
             advice="Return TokenCount(total=…, thinking=…).",
         )
         if not right:
@@ -44,7 +44,7 @@ class Counting:
             right,
             "type",
             expected="a whole number (int)",
-            seen=f"{type(counted).__name__}: {shown(counted)} ({name})",
+            seen=f"{type(counted).__name__}: {show_value(counted)} ({name})",
             advice=_WHOLE,
         )
         number = counted if isinstance(counted, int | float) else 0

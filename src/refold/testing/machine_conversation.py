@@ -8,7 +8,7 @@ from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.testing.checked_store import as_json
-from refold.testing.findings import shown
+from refold.testing.findings import show_value
 from refold.testing.history_layout import Message
 from refold.testing.request_judge import violations
 from refold.testing.request_rules.request import blocks_of, message_blocks
@@ -27,7 +27,7 @@ def holds(condition: bool, invariant: str, seen: object) -> None:
         Broken: the invariant does not hold.
     """
     if not condition:
-        raise Broken(f"{invariant}\n  seen: {shown(seen, quoted=not isinstance(seen, str))}")
+        raise Broken(f"{invariant}\n  seen: {show_value(seen, quoted=not isinstance(seen, str))}")
 
 
 class MachineConversation:

@@ -5,7 +5,7 @@ import inspect
 from refold.application.ports.summariser import TokenCounter
 from refold.testing.counted_messages import MessageChecks
 from refold.testing.counted_texts import TextChecks
-from refold.testing.findings import Findings, Report, name_of, shown
+from refold.testing.findings import Findings, Report, name_of, show_value
 
 
 def check_token_counter(counter: TokenCounter) -> Report:
@@ -69,6 +69,6 @@ def _look_at_request(counter: TokenCounter, findings: Findings) -> None:
         count is None or inspect.iscoroutinefunction(count),
         "count_request",
         expected="`async def count_request(self, *, model, system, messages, tools)`, or none",
-        seen=shown(count),
+        seen=show_value(count),
         advice="Write `async def`: it is awaited, because it uses the network.",
     )
