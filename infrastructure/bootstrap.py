@@ -62,7 +62,7 @@ def configuration_of(options: Options) -> "Configuration":
     Raises:
         InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
     """
-    from refold.infrastructure.event_store.encryption import hidden_key
+    from refold.infrastructure.event_store.encryption import hide_key
     from refold.infrastructure.settings.configuration import read_configuration
 
     named: dict[str, object] = {
@@ -72,7 +72,7 @@ def configuration_of(options: Options) -> "Configuration":
         and (name not in NAME_OR_OBJECT or isinstance(value, str))
     }
     if isinstance(key := options.get("encryption_key"), bytes | str):
-        named["encryption_key"] = hidden_key(key)
+        named["encryption_key"] = hide_key(key)
     return read_configuration(
         policy=options.get("policy"), policy_file=options.get("policy_file"), **named
     )
@@ -189,12 +189,12 @@ def _stores(
     given = given_backend(options.get("search_backend"))
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
-    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, notify=told)
     views = SQLiteViews(
-        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, told=told
+        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, notify=told
     )
     backend = named_backend(settings, path, log) if given is None else given
-    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
+    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=told)
     return _Stores(log, views, recall)
 
 

@@ -36,7 +36,7 @@ _NEXT = {
     "authentication": "Set embedder_key (REFOLD_EMBEDDER_KEY) to a valid key.",
     "permission": "Set embedder_model to a model that the key may use.",
     "not_found": "Check embedder_url and embedder_model.",
-    "bad_request": "Check embedder_model: it may be no model for embeddings.",
+    "bad_request": "Check embedder_model: it may not be a model for embeddings.",
     "too_large": "Use a model that takes longer texts.",
     "bad_answer": "Check embedder_url, embedder_model and any proxy.",
     "timeout": "Try again, or raise embedder_timeout.",
@@ -58,7 +58,7 @@ class EndpointFailed(EmbedderError):
     retry_after: float | None = None
 
 
-def failed(reason: str, detail: str) -> EndpointFailed:
+def error_for(reason: str, detail: str) -> EndpointFailed:
     """Return the error of the port: the reason, the server's message and advice."""
     return EndpointFailed(reason, f"no vectors: {detail}. {_NEXT[reason]}")
 
@@ -68,22 +68,22 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
     import httpx2
 
     if isinstance(error, httpx2.TimeoutException | TimeoutError):
-        return failed("timeout", "no complete answer in time")
+        return error_for("timeout", "no complete answer in time")
     said = redacted(plain(error), secrets)
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
-        return failed("not_found", said)
+        return error_for("not_found", said)
     if isinstance(error, httpx2.DecodingError):
-        return failed("bad_answer", said)
-    return failed("connection", said)
+        return error_for("bad_answer", said)
+    return error_for("connection", said)
 
 
 def of_status(
     status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> EndpointFailed:
     """Return the error for an error response."""
-    said = _told(body, secrets)
+    said = _error_message(body, secrets)
     reason = _reason(status, said)
-    error = failed(reason, f"HTTP {status}: {said}" if said else f"HTTP {status}")
+    error = error_for(reason, f"HTTP {status}: {said}" if said else f"HTTP {status}")
     error.retry_after = asked_delay(headers)
     return error
 
@@ -105,7 +105,7 @@ def _is_too_large(said: str) -> bool:
     return any(words in said.lower() for words in _TOO_LARGE)
 
 
-def _told(body: bytes, secrets: Sequence[str]) -> str:
+def _error_message(body: bytes, secrets: Sequence[str]) -> str:
     """Return the message of an error response, shortened."""
     return " ".join(redacted(_words(body), secrets).split())[:300]
 
@@ -169,13 +169,13 @@ class OpenAIEmbedder:
 
         if model is None and url is not None:
             raise InvalidSetting(
-                f"embedder_model: name the model that {_shown(url)} is asked for",
+                f"embedder_model: name a model of {_shown(url)}",
                 setting="embedder_model",
             )
         self._url = _endpoint(URL if url is None else url)
         self._wanted = model or MODEL
         self.model = f"openai/{self._wanted}"
-        self._secrets = (_checked(key),) if key else ()
+        self._secrets = (_check_key(key),) if key else ()
         self._timeout = timeout
         self._sleep = sleep
         headers = {"Authorization": f"Bearer {self._secrets[0]}"} if self._secrets else {}
@@ -185,7 +185,7 @@ class OpenAIEmbedder:
         """Return a vector for each document."""
         found: list[Vector] = []
         for begin in range(0, len(texts), BATCH):
-            found += self._embedded(
+            found += self._embed(
                 [encodable(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES
             )
         return found
@@ -193,24 +193,24 @@ class OpenAIEmbedder:
     def embed_query(self, text: str) -> Vector:
         """Return the vector of a query."""
         until = time.monotonic() + self._timeout
-        return self._embedded([encodable(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
+        return self._embed([encodable(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
 
-    def _embedded(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
+    def _embed(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
         """Return vectors of texts. ``until`` is the end of all calls on the monotonic clock."""
         try:
-            return self._tried(texts, tries, until)
+            return self._retry(texts, tries, until)
         except EmbedderError as error:
             if error.reason != "too_large":
                 raise
             half = len(texts) // 2
             if half:
                 halves = texts[:half], texts[half:]
-                return [one for part in halves for one in self._embedded(part, tries, until)]
+                return [one for part in halves for one in self._embed(part, tries, until)]
             if len(texts[0]) <= SHORTEST:
                 raise
-            return self._embedded([texts[0][: max(SHORTEST, len(texts[0]) // 2)]], tries, until)
+            return self._embed([texts[0][: max(SHORTEST, len(texts[0]) // 2)]], tries, until)
 
-    def _tried(self, texts: list[str], tries: int, until: float) -> list[Vector]:
+    def _retry(self, texts: list[str], tries: int, until: float) -> list[Vector]:
         again = Retrying(
             stop=partial(_is_over, tries, until),
             retry=retry_if_exception(_passes),
@@ -218,16 +218,16 @@ class OpenAIEmbedder:
             sleep=self._sleep,
             reraise=True,
         )
-        return again(self._asked, texts, until)
+        return again(self._request, texts, until)
 
-    def _asked(self, texts: list[str], until: float) -> list[Vector]:
+    def _request(self, texts: list[str], until: float) -> list[Vector]:
         import httpx2
 
         # Some servers reject an empty text.
         wanted = {"model": self._wanted, "input": [text or " " for text in texts]}
         left = min(self._timeout, until - time.monotonic())
         if left <= 0:
-            raise failed("timeout", "no complete answer in time")
+            raise error_for("timeout", "no complete answer in time")
         deadline = time.monotonic() + left
         try:
             with self._client.stream("POST", self._url, json=wanted, timeout=left) as response:
@@ -247,9 +247,9 @@ def _body(response: "httpx2.Response", deadline: float) -> bytes:
         parts.append(part)
         size += len(part)
         if time.monotonic() > deadline:
-            raise failed("timeout", "no complete answer in time")
+            raise error_for("timeout", "no complete answer in time")
         if size > LARGEST:
-            raise failed("bad_answer", "the answer is far too large")
+            raise error_for("bad_answer", "the answer is far too large")
     return b"".join(parts)
 
 
@@ -264,7 +264,7 @@ def _vectors(body: bytes, count: int) -> list[Vector]:
         return [found[place] for place in range(count)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         detail = f"no list of {count} vectors ({type(error).__name__})"
-        raise failed("bad_answer", detail) from None
+        raise error_for("bad_answer", detail) from None
 
 
 def _is_over(tries: int, until: float, state: RetryCallState) -> bool:
@@ -287,7 +287,7 @@ def _endpoint(url: str) -> str:
         parsed = httpx2.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidSetting(
-            f"embedder_url: {_shown(url)!r} is no URL such as {URL}", setting="embedder_url"
+            f"embedder_url: {_shown(url)!r} is not a URL such as {URL}", setting="embedder_url"
         )
     path, mark, query = parsed.raw_path.partition(b"?")
     whole = path.rstrip(b"/") + b"/embeddings" + mark + query
@@ -299,11 +299,11 @@ def _shown(url: str) -> str:
     return url.partition("?")[0].rpartition("@")[2]
 
 
-def _checked(key: str) -> str:
+def _check_key(key: str) -> str:
     # The error of the transport would contain it.
     if not is_sendable(key):
         raise InvalidSetting(
-            "embedder_key: it holds white space or characters that cannot be sent",
+            "embedder_key: it contains white space or characters that cannot be sent",
             setting="embedder_key",
         )
     return key

@@ -144,7 +144,7 @@ class Anchor:
         if self.path is None:
             return
         try:
-            file = self._opened(everything)
+            file = self._open(everything)
             name = fingerprint(mark.thread_id)
             with self._threads:
                 file.seek(self._slot(file, name) * SIZE)
@@ -203,7 +203,7 @@ class Anchor:
             logger.warning("the anchor %s cannot be %s (%s)", self.path, what, error)
         self._fails = True
 
-    def _opened(self, everything: Callable[[], Iterable[Mark]]) -> IO[bytes]:
+    def _open(self, everything: Callable[[], Iterable[Mark]]) -> IO[bytes]:
         assert self.path is not None
         if self._file is not None and not self._is_here(self._file):
             self.close()
@@ -292,5 +292,5 @@ def read_exported(path: Path) -> Iterator[Anchored]:
     """
     found, _ = Anchor(path).lines()
     if not path.read_bytes().startswith(_TITLE) and not found:
-        raise ValueError(f"{path} is no anchor of refold; `refold anchor --out FILE` makes one")
+        raise ValueError(f"{path} is not an anchor of refold; `refold anchor --out FILE` makes one")
     yield from found.values()

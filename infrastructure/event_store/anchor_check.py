@@ -147,7 +147,7 @@ class HeldLog:
             rows = c.fetchall()
         for stream, version, name, frame, number in rows:
             if not is_place(stream, version, name):
-                raise LogDamaged("", 0, f"row {number} does not say which event it is")
+                raise LogDamaged("", 0, f"row {number} does not identify its event")
             yield Mark(stream, version, link_of(StoredEvent(stream, version, name, frame)), number)
 
     def _link(self, thread_id: str, known: Anchored, head: Head) -> str:
@@ -166,8 +166,8 @@ class HeldLog:
     def _other(self, thread_id: str, version: int) -> LogBehindAnchor:
         what = f"conversation {thread_id!r}" if thread_id else "a conversation"
         return LogBehindAnchor(
-            f"{what}: event {version} of the log {self._path} is another one than was stored: the log "
-            f"was replaced, or put back and gone on with. {self._way_out()}",
+            f"{what}: event {version} of the log {self._path} differs from the one that was stored: the log "
+            f"was replaced, or restored from an older copy and then changed. {self._way_out()}",
             thread_id=thread_id,
             stored=version,
             found=version,
@@ -178,8 +178,8 @@ class HeldLog:
             f"conversation {thread_id!r} has {found}" if thread_id else "a conversation has fewer"
         )
         return LogBehindAnchor(
-            f"{what} events in the log {self._path}, and {stored} were stored: the log was cut, or put "
-            f"back to an earlier day. {self._way_out()}",
+            f"{what} events in the log {self._path}, but {stored} were stored: the log was truncated "
+            f"or restored from an older copy. {self._way_out()}",
             thread_id=thread_id,
             stored=stored,
             found=found,
@@ -192,8 +192,8 @@ class HeldLog:
 def way_out(log: Path, anchor: Path | None) -> str:
     """Return advice for a log that is behind its anchor."""
     return (
-        f"Nothing was changed. Put the newer file back; or copy what is here with `refold salvage "
-        f"NEW.db --db {log}`; or, to go on with the log as it is, `refold anchor --accept --db {log}` "
+        f"Nothing was changed. Restore the newer file; or copy the current content with `refold salvage "
+        f"NEW.db --db {log}`; or accept the log as it is with `refold anchor --accept --db {log}` "
         f"(the anchor is {anchor})."
     )
 

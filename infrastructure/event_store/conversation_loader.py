@@ -29,7 +29,7 @@ from .anchor_check import HeldLog
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, EventMapper, Place, RecordedEvent, link_of
 from .recorder import Head, LogRecorder
-from .snapshots import BATCH, MessageReader, SnapshotStore, stored_run, trimmed
+from .snapshots import BATCH, MessageReader, SnapshotStore, stored_run, trim_window
 
 
 class StreamFolding:
@@ -47,7 +47,7 @@ class StreamFolding:
         """Link of the event that the state started from."""
         self.undone = undone
         self.lacks = False
-        """Whether the window lacks messages that a reverted compaction had covered."""
+        """True if the window lacks messages that a reverted compaction had covered."""
         self._version = state.version
         self._performed: set[str] = set()
 
@@ -107,8 +107,8 @@ class StreamLoader:
         self._forget = forget
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
-        """Load the complete stream at version ``at``, or as it is now."""
-        return self._looked(lambda: self._load_held(thread_id, at))
+        """Load the complete stream at version ``at``, or at the newest version."""
+        return self._look(lambda: self._load_held(thread_id, at))
 
     def _load_held(self, thread_id: str, at: int | None) -> Stream:
         known = self._held.anchor.find(thread_id)
@@ -131,21 +131,23 @@ class StreamLoader:
             run = self._read_on(StreamFolding(run.state, run.undone), thread_id, at)
         return Stream(LoadedConversation(thread_id, run.state, run.window), run.head)
 
-    def _looked(self, look: Callable[[], Answer]) -> Answer:
+    def _look(self, look: Callable[[], Answer]) -> Answer:
         return looked_twice(look, self._forget)
 
     def _read_on(self, run: StreamFolding, thread_id: str, at: int | None) -> StreamFolding:
         first = 1 if run.state.older_live else run.state.live_from
         run.begin([recorded.event for recorded in self._early(thread_id, run.state)])
-        stored = stored_run(run.state, partial(self._logged, thread_id), self._messages(thread_id))
+        stored = stored_run(
+            run.state, partial(self._read_logged, thread_id), self._messages(thread_id)
+        )
         if stored is not None:
             first, run.window = stored.first, Window(LongEntries((), stored.run, ()))
         for recorded in self._batches(thread_id, first, at):
             run.take(recorded)
-            run.window = trimmed(run.window, run.state, self._messages(thread_id))
+            run.window = trim_window(run.window, run.state, self._messages(thread_id))
         return run
 
-    def _logged(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
+    def _read_logged(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
         return [recorded.logged() for recorded in self.read(thread_id, first, last)]
 
     def _messages(self, thread_id: str) -> MessageReader:
@@ -154,7 +156,7 @@ class StreamLoader:
     def after(self, stream: Stream, events: Sequence[Event], head: Head) -> Stream:
         """Return the stream with these new events. None of them may revert a compaction."""
         loaded = stream.loaded.after(events)
-        window = trimmed(loaded.window, loaded.state, self._messages(loaded.thread_id))
+        window = trim_window(loaded.window, loaded.state, self._messages(loaded.thread_id))
         return Stream(LoadedConversation(loaded.thread_id, loaded.state, window), head)
 
     def copied(self, loaded: LoadedConversation, into: str) -> LoadedConversation:
@@ -164,7 +166,7 @@ class StreamLoader:
 
     def catch_up(self, stream: Stream) -> Stream:
         """Return the stream with the events appended since, after checking that its head is unchanged."""
-        return self._looked(lambda: self._caught_up(stream))
+        return self._look(lambda: self._caught_up(stream))
 
     def _caught_up(self, stream: Stream) -> Stream:
         thread_id, head = stream.loaded.thread_id, stream.head
@@ -174,7 +176,7 @@ class StreamLoader:
                 return stream
             events: list[Event] = []
             for row in rows:
-                recorded = opened(self._mapper, row)
+                recorded = open_row(self._mapper, row)
                 follows(recorded, head.link, head.version)
                 head = Head(recorded.originator_version, recorded.link)
                 events.append(recorded.event)
@@ -196,7 +198,7 @@ class StreamLoader:
         before it.
         """
         batches = partial(self._batches, thread_id, first, last)
-        return self._looked(lambda: [event for batch in batches() for event in batch])
+        return self._look(lambda: [event for batch in batches() for event in batch])
 
     def _batches(
         self, thread_id: str, first: int, last: int | None, size: int = BATCH
@@ -204,7 +206,7 @@ class StreamLoader:
         select = partial(self._recorder.select_events, thread_id)
         after, before, wanted = max(0, first - 2), None, first
         while True:
-            recorded = self._opened(partial(select, gt=after, lte=last, limit=size))
+            recorded = self._open_rows(partial(select, gt=after, lte=last, limit=size))
             if not recorded:
                 return
             if before is not None:
@@ -224,26 +226,26 @@ class StreamLoader:
             if len(recorded) < size:
                 return
 
-    def _opened(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
-        return self._looked(lambda: [opened(self._mapper, row) for row in select()])
+    def _open_rows(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
+        return self._look(lambda: [open_row(self._mapper, row) for row in select()])
 
     def _envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
         """Yield the names and checked envelopes of the events from version ``first`` on."""
         after = first - 1
-        while found := self._looked(partial(self._unsealed, thread_id, after)):
+        while found := self._look(partial(self._unseal_rows, thread_id, after)):
             yield from found
             after += len(found)
 
-    def _unsealed(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
+    def _unseal_rows(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
         rows = self._recorder.rows_of(thread_id, after, BATCH)
         return [
-            (name, unsealed(self._mapper, Place(thread_id, version, name), state))
+            (name, unseal_row(self._mapper, Place(thread_id, version, name), state))
             for version, name, state in rows
         ]
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
         """Return the existing events with these versions, each checked against the one before it."""
-        return self._looked(lambda: self._read_at(thread_id, versions))
+        return self._look(lambda: self._read_at(thread_id, versions))
 
     def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
         wanted = frozenset(versions)
@@ -253,7 +255,7 @@ class StreamLoader:
         for row in self._recorder.select_versions(thread_id, sorted(before | wanted)):
             version = row.originator_version
             if version in wanted:
-                event = opened(self._mapper, row)
+                event = open_row(self._mapper, row)
                 follows(event, links.get(version - 1))
                 found.append(event)
                 links[version] = event.link
@@ -281,7 +283,7 @@ class StreamLoader:
         if not wanted:
             return []
         rows = self._recorder.select_versions(thread_id, wanted)
-        found = {row.originator_version: opened(self._mapper, row) for row in rows}
+        found = {row.originator_version: open_row(self._mapper, row) for row in rows}
         for version in wanted:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):
@@ -315,32 +317,32 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
         )
 
 
-def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
+def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
     """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
         return mapper.to_domain_event(row)
     except (EnvelopeError, CodecError) as error:
         place = Place(str(row.originator_id), row.originator_version, row.topic)
-        raise _refused(place, error) from error
+        raise _damage_error(place, error) from error
 
 
-def unsealed(mapper: EventMapper, place: Place, state: object) -> Envelope:
+def unseal_row(mapper: EventMapper, place: Place, state: object) -> Envelope:
     """Check a row without decoding it. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
         return mapper.unsealed_columns(place, state)
     except EnvelopeError as error:
-        raise _refused(place, error) from error
+        raise _damage_error(place, error) from error
 
 
-def opened_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
+def open_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
     """Check and decode a row that is given as columns without its link."""
     try:
         return mapper.open(place, state)
     except (EnvelopeError, CodecError) as error:
-        raise _refused(place, error) from error
+        raise _damage_error(place, error) from error
 
 
-def _refused(place: Place, error: EnvelopeError | CodecError) -> LogError:
+def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
     if isinstance(error, NewerShape):
         return NewerLog(f"{error}; install a newer refold to use this log")
     return LogDamaged(place.stream, place.version, str(error))

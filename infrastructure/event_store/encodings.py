@@ -69,7 +69,7 @@ def require_zstandard() -> None:
         )
 
 
-def trained_dictionary(samples: Sequence[bytes]) -> bytes | None:
+def train_dictionary(samples: Sequence[bytes]) -> bytes | None:
     """Train a dictionary on samples, or return None if there are too few of them."""
     import zstandard
 
@@ -104,7 +104,7 @@ class Encodings:
         self._keys = keys
         self._shelf = shelf
         # Few dictionaries are in use at once: usually one, and two while one replaces another.
-        self._compressor = lru_cache(maxsize=8)(self._made)
+        self._compressor = lru_cache(maxsize=8)(self._make)
         self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
         self._heads: dict[str, PlainHead] = {}
         self._looks_again = 0.0
@@ -158,7 +158,7 @@ class Encodings:
             elif kind == ZSTD:
                 payload = self._compressor(which).decompress(payload)
             else:
-                raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+                raise EnvelopeError(f"unknown encoding {envelope.encoding!r}")
         return envelope._replace(salt=salt, payload=payload)
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
@@ -173,13 +173,17 @@ class Encodings:
         if head is None:
             return
         if place.version > head.version:
-            raise Unsealed("it is not encrypted, and the log was when it can have been stored")
+            raise Unsealed(
+                "it is not encrypted, although the log was encrypted before it was stored"
+            )
         if (
             place.version == head.version
             and place.name != SNAPSHOT
             and envelope.link() != head.link
         ):
-            raise Unsealed("it is not encrypted, and not the event that lay here before the key")
+            raise Unsealed(
+                "it is not encrypted, and differs from the event that was here before the log had a key"
+            )
 
     def proof(self, said: bytes) -> bytes:
         """Return a proof for ``said``, made with the key if the log has one."""
@@ -237,12 +241,12 @@ class Encodings:
             raise EnvelopeError("it names a key that this log was never written with")
         return self._keys.key(fingerprint)
 
-    def _made(self, number: str) -> Compressor:
+    def _make(self, number: str) -> Compressor:
         require_zstandard()
         if not number:
             return Compressor(None)
         if not number.isascii() or not number.isdecimal():
-            raise EnvelopeError(f"it names a dictionary {number!r} that cannot be")
+            raise EnvelopeError(f"it names an invalid dictionary {number!r}")
         return Compressor(self._shelf.dictionary(int(number), self))
 
 

@@ -67,7 +67,7 @@ class Key(NamedTuple):
         try:
             return self.cipher.decrypt(stored[:NONCE_BYTES], stored[NONCE_BYTES:], bound)
         except (InvalidTag, ValueError):
-            raise EnvelopeError("the encrypted content was changed, or put elsewhere") from None
+            raise EnvelopeError("the encrypted content was changed or moved") from None
 
 
 class Keys:
@@ -85,7 +85,7 @@ class Keys:
         self.writing: Key | None = None
         """Key that new events are encrypted with, or None."""
         if source is not None:
-            self.writing = key_of(self._asked(None) if callable(source) else source)
+            self.writing = key_of(self._ask_for(None) if callable(source) else source)
             self._known[self.writing.fingerprint] = self.writing
 
     @property
@@ -106,17 +106,17 @@ class Keys:
         known = self._known.get(fingerprint)
         if known is None:
             if self._ask is None:
-                raise self._locked(fingerprint)
-            known = key_of(self._asked(fingerprint))
+                raise self._locked_error(fingerprint)
+            known = key_of(self._ask_for(fingerprint))
             if known.fingerprint != fingerprint:
                 raise LogLocked(
-                    f"the log is encrypted with the key {fingerprint}, and asked for it, the callback "
-                    f"encryption_key gave {known.fingerprint}; nothing was changed"
+                    f"the log is encrypted with the key {fingerprint}, but the callback encryption_key "
+                    f"returned {known.fingerprint} for it; nothing was changed"
                 )
             self._known[fingerprint] = known
         return known
 
-    def _asked(self, fingerprint: str | None) -> bytes | str:
+    def _ask_for(self, fingerprint: str | None) -> bytes | str:
         assert self._ask is not None
         wanted = "to write with" if fingerprint is None else fingerprint
         try:
@@ -124,20 +124,20 @@ class Keys:
         except Exception as error:
             # The text of the error may contain a key, so only its type is reported.
             raise LogLocked(
-                f"asked for the key {wanted}, the callback encryption_key failed "
+                f"the callback encryption_key failed for the key {wanted} "
                 f"({type(error).__name__}); nothing was changed"
             ) from error
 
-    def _locked(self, fingerprint: str) -> LogLocked:
+    def _locked_error(self, fingerprint: str) -> LogLocked:
         if self.writing is None:
             return LogLocked(
-                f"the log is encrypted with the key {fingerprint}, and no key was given; give it by "
+                f"the log is encrypted with the key {fingerprint}, but no key was given; set it with "
                 f"{WHERE}"
             )
         return LogLocked(
-            f"the log is encrypted with the key {fingerprint}, and the one that was given is "
-            f"{self.writing.fingerprint}; give the right one by {WHERE} (after a change of keys: a "
-            "callback that knows both). Nothing was changed"
+            f"the log is encrypted with the key {fingerprint}, but the given key is "
+            f"{self.writing.fingerprint}; set the right one with {WHERE} (after a change of keys, use a "
+            "callback that returns both). Nothing was changed"
         )
 
 
@@ -164,7 +164,7 @@ def key_of(given: object) -> Key:
     return Key(fingerprint, AESGCM(raw), sha256(b"refold proof\0" + raw).digest())
 
 
-def hidden_key(given: bytes | str) -> SecretStr:
+def hide_key(given: bytes | str) -> SecretStr:
     """Return a key as text that is hidden when printed."""
     if isinstance(given, bytes):
         whole = len(given) == KEY_BYTES

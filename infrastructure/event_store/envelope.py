@@ -60,7 +60,7 @@ class Envelope(NamedTuple):
     previous: str
     payload: bytes
     erased: bool = False
-    """Whether the event was erased. If so, ``payload`` is what remains of it and ``salt`` is the checksum
+    """True if the event was erased. If so, ``payload`` is what remains of it and ``salt`` is the checksum
     of that.
     """
     encoding: str = ""
@@ -162,7 +162,7 @@ class PlainEncoder:
     def decode(self, place: Place, envelope: Envelope) -> Envelope:
         """Return the envelope unchanged, or raise ``EnvelopeError`` if it has an encoding."""
         del place
-        raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+        raise EnvelopeError(f"unknown encoding {envelope.encoding!r}")
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
         """Accept every event, because a log without a key has no encrypted events."""
@@ -235,7 +235,7 @@ def unseal(place: Place, blob: object, encoder: Encoder = PLAIN) -> Envelope:
     Raises:
         EnvelopeError: the bytes are not an envelope, were changed, or belong to another place.
     """
-    envelope = framed(blob)
+    envelope = parse_frame(blob)
     encoder.vouch(place, envelope)
     if envelope.encoding:
         envelope = encoder.decode(place, envelope)
@@ -253,7 +253,7 @@ def _check_of(place: Place, shape: int, at: str, remains: bytes) -> str:
     return digest_of(place, shape, at, ERASED.decode(), remains)
 
 
-def framed(blob: object) -> Envelope:
+def parse_frame(blob: object) -> Envelope:
     """Parse stored bytes without checking them. The payload may be missing.
 
     Raises:
@@ -352,7 +352,7 @@ class EventMapper(Mapper[Any]):
         if remains is not None:
             name, shape, payload = codec.encode(remains)
         assert name == place.name
-        blob = erase(place, framed(row.state), shape, payload, self._encoder)
+        blob = erase(place, parse_frame(row.state), shape, payload, self._encoder)
         return StoredEvent(*place, blob), sha256(payload).hexdigest()
 
     def moved(
@@ -429,6 +429,6 @@ class EventMapper(Mapper[Any]):
 def link_of(stored_event: StoredEvent) -> str:
     """Return the link of a row from its frame alone."""
     try:
-        return framed(stored_event.state).link()
+        return parse_frame(stored_event.state).link()
     except EnvelopeError:
         return ""

@@ -17,7 +17,7 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import retried
 
 from .envelope import EnvelopeError, EventMapper
-from .recorder import Head, LogRecorder, SealedRows, sealed_rows, sync_fully
+from .recorder import Head, LogRecorder, SealedRows, seal_rows, sync_fully
 
 BATCH = 500
 """Number of rows in memory at once."""
@@ -66,10 +66,10 @@ class StreamEraser:
             if erasure.remains is None:
                 beside.append(self._emptying(stream, head))
             else:
-                rows, rewritten = self._rewritten(stream, erasure.remains)
+                rows, rewritten = self._rewrite_rows(stream, erasure.remains)
                 beside.append(_replacing(stream, rows, head))
             happened[stream] = tuple(erasure.events(rewritten))
-            sealed[stream] = sealed_rows(self._mapper, stream, head, happened[stream], stamp)
+            sealed[stream] = seal_rows(self._mapper, stream, head, happened[stream], stamp)
 
         def erase(c: SQLiteCursor) -> None:
             for act in beside:
@@ -87,7 +87,7 @@ class StreamEraser:
             done[stream] = Appended(happened[stream], one.head, number)
         return done
 
-    def _rewritten(
+    def _rewrite_rows(
         self, stream: str, remains: Mapping[int, Event]
     ) -> tuple[list[StoredEvent], list[Rewritten]]:
         """Return the rows that contain only these remains, and their entries in the event of the erasure."""
@@ -102,7 +102,7 @@ class StreamEraser:
                 raise LogDamaged(stream, missing, "the event is missing")
             for row in found:
                 version = row.originator_version
-                row, digest = self._redacted(row, remains[version])
+                row, digest = self._redact(row, remains[version])
                 rows.append(row)
                 rewritten.append(Rewritten(version=version, remains=digest))
         return rows, rewritten
@@ -123,7 +123,7 @@ class StreamEraser:
                     (stream, first, min(first + BATCH - 1, head.version)),
                 )
                 rows = [StoredEvent(*row) for row in c.fetchall()]
-                _update(c, [self._redacted(row, None)[0] for row in rows])
+                _update(c, [self._redact(row, None)[0] for row in rows])
             self._recorder.keys.drop(c, stream)
             _forget(c, stream, 1)
 
@@ -146,7 +146,7 @@ class StreamEraser:
         """
         if not retried(self._has_emptied_wal):
             logger.warning(
-                "another process reads from the log: what was erased is removed from its files when "
+                "another process is reading the log: erased content is removed from its files when "
                 "the log is opened next, or at the next erasure"
             )
             return False
@@ -157,7 +157,7 @@ class StreamEraser:
         with self._recorder.datastore.transaction(commit=True) as c:
             c.execute(f"DELETE FROM {PENDING} WHERE number<=?", (number,))
 
-    def _redacted(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
+    def _redact(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
         try:
             return self._mapper.redact(row, remains)
         except EnvelopeError as error:

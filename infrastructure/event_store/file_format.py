@@ -49,12 +49,12 @@ def identify(connection: sqlite3.Connection, name: str) -> bool:
     if application_id == APPLICATION_ID:
         if version > FORMAT_VERSION:
             raise NewerLog(
-                f"{name} has log format {version}, and this refold reads up to "
+                f"{name} has log format {version}, but this refold reads up to "
                 f"{FORMAT_VERSION}; install a newer refold"
             )
         return True
     if application_id or tables:
-        raise NotARefoldLog(f"{name} is an SQLite file of something else; give another path")
+        raise NotARefoldLog(f"{name} is an SQLite file of another program; give another path")
     return False
 
 

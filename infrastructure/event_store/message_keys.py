@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
     versions: dict[str, int]
     is_proved: bool
-    """Whether the chain proves the answer, both for the keys found and for those not found."""
+    """True if the chain proves the answer, both for the keys found and for those not found."""
 
 
 class _Row(NamedTuple):
@@ -103,7 +103,7 @@ class MessageKeys:
             return Found(versions, is_proved=False)
         digests = {digest_of(stream, key): key in versions for key in keys}
         rows = self._rows(c, stream, list(digests))
-        proved = all(_says(rows.get(d), d) is is_found for d, is_found in digests.items())
+        proved = all(_answer(rows.get(d), d) is is_found for d, is_found in digests.items())
         return Found(versions, proved)
 
     def is_whole(self, c: Cursor, stream: str, keys: Iterable[str]) -> bool:
@@ -112,7 +112,7 @@ class MessageKeys:
         # Rows that were sealed before the log had an encryption key prove nothing, but they are not
         # damage.
         rows = [
-            _opened(stream, row, self._encoder.proves) or _opened(stream, row, PLAIN.proves)
+            _unseal_row(stream, row, self._encoder.proves) or _unseal_row(stream, row, PLAIN.proves)
             for row in c.fetchall()
         ]
         return not rows or rows == [_Row(*link) for link in pairwise(_chain(stream, keys))]
@@ -129,7 +129,7 @@ class MessageKeys:
         gaps: dict[_Row, list[bytes]] = {}
         for digest in sorted(digests):
             row = rows.get(digest)
-            if row is None or _says(row, digest) is None:
+            if row is None or _answer(row, digest) is None:
                 where = "originator_id=? AND digest=?"
                 c.execute(f"DELETE FROM sealed_keys WHERE {where}", (stream, _ENDS))
                 return
@@ -154,7 +154,7 @@ class MessageKeys:
                 [*part, stream, stream],
             )
             for digest, *row in c.fetchall():
-                found[digest] = _opened(stream, row, self._encoder.proves)
+                found[digest] = _unseal_row(stream, row, self._encoder.proves)
         return found
 
     def _put(self, c: Cursor, stream: str, links: Iterable[tuple[bytes, bytes]]) -> None:
@@ -171,14 +171,14 @@ def _chain(stream: str, keys: Iterable[str]) -> list[bytes]:
     return [_ENDS, *sorted({digest_of(stream, key) for key in keys}), _ENDS]
 
 
-def _says(row: _Row | None, digest: bytes) -> bool | None:
+def _answer(row: _Row | None, digest: bytes) -> bool | None:
     """Return whether a key with this digest was stored, or None if the row cannot answer."""
     if row is None or row.digest == digest:
         return None if row is None else True
     return False if not row.next or digest < row.next else None
 
 
-def _opened(
+def _unseal_row(
     stream: str, row: Sequence[object], proves: Callable[[bytes, bytes], bool]
 ) -> _Row | None:
     """Return the row if its seal is valid, or None."""

@@ -34,12 +34,12 @@ class ProvenKeys:
         self,
         recorder: LogRecorder,
         mapper: EventMapper,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Create the keys. ``told`` is notified of each conversation whose wrong index is rebuilt."""
+        """Create the keys. ``notify`` is notified of each conversation whose wrong index is rebuilt."""
         self._recorder = recorder
         self._mapper = mapper
-        self._told = told
+        self._notify = notify
 
     def versions(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
         """Map those of these keys that are stored to the versions of their messages.
@@ -47,7 +47,7 @@ class ProvenKeys:
         Raises:
             LogDamaged: the events cannot be read, or a message that was stored is missing.
         """
-        found = retried(lambda: self._looked_up(stream, keys))
+        found = retried(lambda: self._look_up(stream, keys))
         return self._read(stream, keys) if found is None else found
 
     def renew(self, stream: str) -> Mapping[str, int]:
@@ -60,7 +60,7 @@ class ProvenKeys:
             # The transaction starts with an empty write: one that reads before it writes can be
             # refused at once.
             c.execute("DELETE FROM message_keys WHERE 0")
-            known = self._proved(c, stream)
+            known = self._prove_keys(c, stream)
             self._recorder.keys.replace(c, stream, known)
         return known
 
@@ -76,7 +76,7 @@ class ProvenKeys:
             for (stream,) in c.fetchall():
                 self._recorder.keys.replace(c, stream, keys_of(c, self._mapper, stream)[0])
 
-    def _looked_up(self, stream: str, keys: Sequence[str]) -> Mapping[str, int] | None:
+    def _look_up(self, stream: str, keys: Sequence[str]) -> Mapping[str, int] | None:
         """Look up keys in the index, or return None if its answer cannot be proved."""
         with self._recorder.datastore.transaction(commit=False) as c:
             found = self._recorder.keys.find(c, stream, keys)
@@ -108,23 +108,25 @@ class ProvenKeys:
 
     def _read(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
         try:
-            known = retried(lambda: self._made_again(stream))
+            known = retried(lambda: self._rebuild(stream))
         except STORE_ERRORS as error:
             # Nothing can be written, for example on a read-only disk. The answer is still correct.
-            logger.warning("%s: its index of keys stays as it is: %s", conversation(stream), error)
+            logger.warning(
+                "%s: the index of keys cannot be rebuilt: %s", conversation(stream), error
+            )
             with self._recorder.datastore.transaction(commit=False) as c:
-                known = self._proved(c, stream)
+                known = self._prove_keys(c, stream)
         return {key: known[key] for key in keys if key in known}
 
-    def _made_again(self, stream: str) -> Mapping[str, int]:
+    def _rebuild(self, stream: str) -> Mapping[str, int]:
         with self._recorder.datastore.transaction(commit=False) as c:
             had_chain = has_chain(c, stream)
         known = self.renew(stream)
         if had_chain:
-            self._told(Notice("keys.rebuilt", stream, {"keys": len(known)}))
+            self._notify(Notice("keys.rebuilt", stream, {"keys": len(known)}))
         return known
 
-    def _proved(self, c: Cursor, stream: str) -> Mapping[str, int]:
+    def _prove_keys(self, c: Cursor, stream: str) -> Mapping[str, int]:
         """Return the keys according to the events, after checking that no stored message is missing."""
         known, last = keys_of(c, self._mapper, stream)
         # Read as bytes, because a damaged text cannot always be decoded.

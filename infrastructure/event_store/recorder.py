@@ -312,7 +312,7 @@ class SealedRows(NamedTuple):
     """Head of the stream after the rows are stored."""
 
 
-def sealed_rows(
+def seal_rows(
     mapper: EventMapper, stream: str, head: Head, events: Sequence[Event], stamp: str
 ) -> SealedRows:
     """Return the rows of events that follow ``head`` and are logged at ``stamp``.

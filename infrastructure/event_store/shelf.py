@@ -17,7 +17,7 @@ from .envelope import (
     Place,
     PlainHead,
     Unsealed,
-    framed,
+    parse_frame,
     seal,
     unseal,
 )
@@ -68,7 +68,7 @@ class SQLiteShelf:
             content = next((found for n, found in dictionaries(c) if n == number), None)
         if content is None:
             raise DictionaryDamaged(number, "is missing")
-        return opened_dictionary(number, content, encoder)
+        return open_dictionary(number, content, encoder)
 
     @retrying
     def fingerprints(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ class SQLiteShelf:
             c.execute(_LAST)
             row = c.fetchone()
         try:
-            steps = framed(row[0]).encoding.split(",") if row is not None else []
+            steps = parse_frame(row[0]).encoding.split(",") if row is not None else []
         except EnvelopeError:
             return None  # The event is damaged; reading it reports the damage.
         return next((s.partition(":")[2] for s in steps if s.startswith(f"{AES}:")), None)
@@ -116,7 +116,7 @@ class SQLiteShelf:
 
     @property
     def _began_encrypted(self) -> bool:
-        """Whether the log had an encrypted event at the first check. The check reads all rows."""
+        """True if the log had an encrypted event at the first check. The check reads all rows."""
         # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave
         # locked.
         if self._began is None:
@@ -161,8 +161,8 @@ def _unnoted() -> LogDamaged:
     return LogDamaged(
         "",
         0,
-        "the log has encrypted events, and the note of the key was taken out of it, or changed: so it cannot be "
-        "told what was stored before there was a key. What is encrypted, `refold salvage NEW.db` copies",
+        "the log has encrypted events, but the record of the key was removed or changed, so events from before "
+        "the key cannot be verified. `refold salvage NEW.db` copies the encrypted events",
     )
 
 
@@ -174,7 +174,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
         c.execute("DELETE FROM plain_heads")
     for stream, version, frame in rows:
         try:
-            link = framed(frame).link()
+            link = parse_frame(frame).link()
         except EnvelopeError:
             link = ""  # The event is already damaged.
         place, salt = Place(stream, version, PLAIN_HEAD), secrets.token_hex(16)
@@ -183,9 +183,9 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
 
 
 def _opened_head(stream: str, version: int, state: object, encoder: Encoder) -> PlainHead:
-    problem = "what tells how far this conversation is not encrypted was changed"
+    problem = "the record of the plain events of this conversation was changed"
     try:
-        if AES not in framed(state).encoding:
+        if AES not in parse_frame(state).encoding:
             raise EnvelopeError("it is not encrypted")
         link = unseal(Place(stream, version, PLAIN_HEAD), state, encoder).payload
     except EnvelopeError as error:
@@ -201,7 +201,7 @@ def dictionaries(c: SQLiteCursor) -> list[tuple[int, object]]:
     return [(int(row[0]), row[1]) for row in c.fetchall()]
 
 
-def opened_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
+def open_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
     """Check and return a stored dictionary.
 
     Raises:

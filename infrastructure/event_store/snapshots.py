@@ -52,7 +52,7 @@ from .envelope import (
     EnvelopeError,
     Place,
     RecordedEvent,
-    framed,
+    parse_frame,
     seal,
     unseal,
 )
@@ -81,11 +81,11 @@ class SnapshotStore:
         self,
         recorder: SQLiteAggregateRecorder,
         encoder: Encoder = PLAIN,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
-        """Create a store. ``told`` is notified of each snapshot that is replaced."""
+        """Create a store. ``notify`` is notified of each snapshot that is replaced."""
         self._recorder = recorder
-        self._told = told
+        self._notify = notify
         self._encoder = encoder
         self._distrusted: set[tuple[str, int]] = set()
         self._damaged: dict[str, set[int]] = {}
@@ -96,7 +96,7 @@ class SnapshotStore:
             rows = self._select(thread_id, before)
             if not rows:
                 return None
-            snapshot = _opened(rows[0], self._encoder)
+            snapshot = _open(rows[0], self._encoder)
             if snapshot is not None and (thread_id, snapshot.version) not in self._distrusted:
                 return snapshot
             if snapshot is None and rows[0].topic == SNAPSHOT and _is_ours(rows[0]):
@@ -136,12 +136,14 @@ class SnapshotStore:
         try:
             drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
         except (*STORE_ERRORS, LogError) as error:
-            logger.warning("%s: a damaged snapshot stays: %s", conversation(thread_id), error)
+            logger.warning(
+                "%s: a damaged snapshot cannot be replaced: %s", conversation(thread_id), error
+            )
             return
         self._distrusted -= {(thread_id, version) for version in damaged}
         if state.version:
             self.take(thread_id, state, link)
-        self._told(Notice("snapshot.replaced", thread_id, {"snapshots": len(damaged)}))
+        self._notify(Notice("snapshot.replaced", thread_id, {"snapshots": len(damaged)}))
 
     def take(self, thread_id: str, state: Conversation, link: str) -> None:
         """Store a snapshot of ``state``. A failure is only logged, because nothing depends on the
@@ -164,11 +166,11 @@ class SnapshotStore:
     def _keep(self, thread_id: str, states: Iterable[tuple[Conversation, str]]) -> None:
         try:
             self._recorder.insert_events(
-                [_sealed(thread_id, *known, self._encoder) for known in states]
+                [_seal(thread_id, *known, self._encoder) for known in states]
             )
         except (*STORE_ERRORS, LogError) as error:
             # The event is already stored, so a failure here must not look like a failed append.
-            logger.warning("%s: no snapshot was kept: %s", conversation(thread_id), error)
+            logger.warning("%s: no snapshot was stored: %s", conversation(thread_id), error)
 
 
 def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
@@ -208,12 +210,12 @@ def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]
 def _is_ours(row: StoredEvent) -> bool:
     """Return whether the row is a snapshot that this version of refold should be able to read."""
     try:
-        return framed(row.state).shape == SHAPES[SNAPSHOT]
+        return parse_frame(row.state).shape == SHAPES[SNAPSHOT]
     except EnvelopeError:
         return True
 
 
-def _sealed(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> StoredEvent:
+def _seal(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> StoredEvent:
     name, shape, payload = encode(state)
     place = Place(thread_id, state.version, name)
     # Next to a ciphertext, the digest must not be one that can be guessed.
@@ -222,7 +224,7 @@ def _sealed(thread_id: str, state: Conversation, link: str, encoder: Encoder) ->
     return StoredEvent(thread_id, state.version, name, blob)
 
 
-def _opened(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
+def _open(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
     try:
         envelope = unseal(
             Place(str(row.originator_id), row.originator_version, SNAPSHOT), row.state, encoder
@@ -372,7 +374,7 @@ def _is_harmless(decided: LoggedEvent, first: int) -> bool:
     return isinstance(decided.event, HARMLESS)
 
 
-def trimmed(window: Window, state: Conversation, log: StoredMessages) -> Window:
+def trim_window(window: Window, state: Conversation, log: StoredMessages) -> Window:
     """Return the window with only the newest messages in memory, if no model could read all of them."""
     entries = window.entries
     held = entries.newest if isinstance(entries, LongEntries) else entries

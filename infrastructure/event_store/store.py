@@ -31,17 +31,17 @@ from .conversation_loader import Stream, StreamLoader
 from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import Appended, StreamEraser
-from .recorder import DurableDatastore, Row, sealed_rows
+from .recorder import DurableDatastore, Row, seal_rows
 from .snapshots import is_due, state_after_erasing
 from .stream_reads import (
     BATCH,
     CONFLICTS,
     RememberedStreams,
     StreamCopier,
-    overtaken,
-    scanned,
+    overtaken_error,
+    read_complete,
+    scan_events,
     stamp_of,
-    whole,
 )
 from .turn_files import open_log_file
 
@@ -56,7 +56,7 @@ class SQLiteLog:
         create: bool = True,
         anchor: bool = True,
         key: KeySource | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Open the log at ``path``; ``":memory:"`` creates a log that exists as long as this object.
 
@@ -70,7 +70,7 @@ class SQLiteLog:
         self.path = Path(path)
         self._process = OpeningProcess(str(path))
         self._closed = False
-        opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
+        opened = open_log_file(self.path, create=create, anchor=anchor, key=key, notify=notify)
         self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
         self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
         self.known, self._keys, self.turns = opened.known, opened.keys, opened.turns
@@ -82,7 +82,7 @@ class SQLiteLog:
         self._remembered = RememberedStreams()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """Load a conversation at version ``at``, or as it is now."""
+        """Load a conversation at version ``at``, or at the newest version."""
         with self._guarded():
             if at is not None:
                 return self._loader.load(thread_id, at=at).loaded
@@ -111,7 +111,7 @@ class SQLiteLog:
                 if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise overtaken(self.path)
+        raise overtaken_error(self.path)
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content as decided, and return what was stored in each conversation."""
@@ -128,7 +128,7 @@ class SQLiteLog:
                 except IntegrityError:
                     continue
                 return self._after_erasing(streams, appended)
-        raise overtaken(self.path)
+        raise overtaken_error(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
@@ -188,13 +188,15 @@ class SQLiteLog:
         """Return the events from version ``first`` to ``last``."""
         with self._guarded():
             read = partial(self._loader.read, thread_id, first, last)
-            return whole(thread_id, range(first, last + 1), read, partial(self._head, thread_id))
+            return read_complete(
+                thread_id, range(first, last + 1), read, partial(self._head, thread_id)
+            )
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._guarded():
             read = partial(self._loader.read_at, thread_id, versions)
-            return whole(thread_id, sorted(versions), read, partial(self._head, thread_id))
+            return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Yield all events after a log position."""
@@ -202,7 +204,7 @@ class SQLiteLog:
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
         with self._guarded():
-            yield from scanned(self._rows_after, self._mapper, after, seen, self._forget)
+            yield from scan_events(self._rows_after, self._mapper, after, seen, self._forget)
         self.held.prove(expected, seen, after)
         self.held.proved(anchored)
 
@@ -244,7 +246,7 @@ class SQLiteLog:
     def _guarded(self) -> AbstractContextManager[None]:
         self._process.check()
         if self._closed:
-            raise LogError(f"{self.path} was closed; open it again to go on")
+            raise LogError(f"{self.path} was closed; open it again to continue")
         return self.known.noting(translated(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
@@ -274,7 +276,7 @@ class SQLiteLog:
 
     def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
         thread_id = stream.loaded.thread_id
-        rows, keys, head = sealed_rows(self._mapper, thread_id, stream.head, events, stamp)
+        rows, keys, head = seal_rows(self._mapper, thread_id, stream.head, events, stamp)
         follows = {thread_id: stream.head}
         numbers = self._recorder.insert_events(rows, keys=keys, follows=follows)
         self.held.keep(thread_id, head, numbers[-1] if numbers else None)

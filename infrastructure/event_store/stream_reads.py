@@ -18,7 +18,7 @@ from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import retried
 
 from .codec import CodecError
-from .conversation_loader import Stream, opened, opened_columns
+from .conversation_loader import Stream, open_columns, open_row
 from .envelope import (
     LONGEST_FRAME,
     EnvelopeError,
@@ -34,12 +34,12 @@ CONFLICTS = 20
 """Attempts to decide again after another writer without the lock was faster."""
 
 
-def overtaken(path: Path) -> LogError:
+def overtaken_error(path: Path) -> LogError:
     """Return the error for a decision that was stale at every attempt."""
-    return LogError(f"{path}: {CONFLICTS} times another writer was quicker; nothing was stored")
+    return LogError(f"{path}: another writer was faster {CONFLICTS} times; nothing was stored")
 
 
-def whole(
+def read_complete(
     thread_id: str,
     wanted: Sequence[int],
     read: Callable[[], Sequence[RecordedEvent]],
@@ -101,7 +101,7 @@ BATCH = 200
 """Number of events that a scan reads at once: as many as fit the processor's cache."""
 
 
-def scanned(
+def scan_events(
     rows_after: Callable[[int], Sequence[Row]],
     mapper: EventMapper,
     after: int,
@@ -148,7 +148,7 @@ def _read(
             before = seen.get(stream, begins)
             if before is not None and version != before + 1:
                 raise LogDamaged(stream, before + 1, "the event is missing")
-            envelope, event = opened_columns(mapper, Place(stream, version, name), state)
+            envelope, event = open_columns(mapper, Place(stream, version, name), state)
             seen[stream] = version
             yield LoggedEvent(number, stream, version, envelope.at, event, envelope.erased)
         if len(rows) < BATCH:
@@ -200,7 +200,7 @@ class StreamCopier:
             if known and self._stands(into, known[-1].head):
                 return known[-1]
             with self._recorder.datastore.transaction(commit=True) as c:
-                known.append(self._copied(c, source, version, into, events, stamp))
+                known.append(self._copy_rows(c, source, version, into, events, stamp))
             return known[-1]
 
         try:
@@ -213,7 +213,7 @@ class StreamCopier:
         rows = self._recorder.select_versions(stream, [head.version])
         return any(link_of(row) == head.link for row in rows)
 
-    def _copied(
+    def _copy_rows(
         self,
         c: SQLiteCursor,
         source: str,
@@ -226,13 +226,13 @@ class StreamCopier:
         self._recorder.note_key(c)
         snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
         last, keys = Head(), dict[str, int]()
-        recorded = self._recorded_erasures(c, source, version) | _rewritten(events)
+        recorded = self._recorded_erasures(c, source, version) | _rewrite(events)
         for batch in self._copies(c, source, version, into, recorded):
             self._insert(c, [pair.copy for pair in batch])
             keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
             last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
             links.update(_links(batch, snapshots))
-        added, head = self._sealed(into, events, last, stamp)
+        added, head = self._seal(into, events, last, stamp)
         self._insert(c, added)
         # Taken from the events, because the index of the source may be wrong.
         self._recorder.keys.replace(c, into, keys)
@@ -271,11 +271,11 @@ class StreamCopier:
             "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
             (source, version),
         )
-        return _rewritten(
-            opened(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
+        return _rewrite(
+            open_row(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
         )
 
-    def _sealed(
+    def _seal(
         self, into: str, events: Sequence[Event], head: Head, stamp: str
     ) -> tuple[list[StoredEvent], Head]:
         rows: list[StoredEvent] = []
@@ -303,7 +303,7 @@ class StreamCopier:
             rows = [StoredEvent(*row) for row in c.fetchall()]
         found: list[Fork] = []
         for row in rows:
-            event = opened(self._mapper, row).event
+            event = open_row(self._mapper, row).event
             if isinstance(event, ConversationForked):
                 found.append(Fork(str(row.originator_id), event.source, event.version))
         return found
@@ -331,7 +331,7 @@ def stamp_of(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _rewritten(events: Iterable[Event]) -> frozenset[int]:
+def _rewrite(events: Iterable[Event]) -> frozenset[int]:
     erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
     return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
 
@@ -347,7 +347,7 @@ def _begin(c: SQLiteCursor, into: str) -> None:
 
 def _exists(thread_id: str) -> ThreadExists:
     return ThreadExists(
-        f"there is a conversation {thread_id!r} already; give another thread id, or none"
+        f"a conversation {thread_id!r} already exists; give another thread id, or none"
     )
 
 

@@ -165,7 +165,7 @@ class NoTurns:
             LogNotWritable: the log cannot be written.
         """
         del thread_id
-        raise LogNotWritable(f"{self._log} can only be read here: a turn is for who appends")
+        raise LogNotWritable(f"{self._log} is read-only here, so nothing can be appended")
 
 
 class LogFile(NamedTuple):
@@ -189,7 +189,7 @@ def open_log_file(
     create: bool,
     anchor: bool,
     key: KeySource | None,
-    told: Callable[[Notice], None] = nobody,
+    notify: Callable[[Notice], None] = nobody,
 ) -> LogFile:
     """Open the log at ``path``, or create one. The parameters are those of ``SQLiteLog``."""
     in_memory = str(path) == ":memory:"
@@ -206,7 +206,7 @@ def open_log_file(
         retried(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()
         if not in_memory:
-            network.NETWORK.look(path, told)
+            network.NETWORK.look(path, notify)
     lock = None if in_memory else Path(f"{name}.lock")
     checked = None if in_memory else checked_path(path.absolute())
     scrub = ScrubFile(checked, of=path, writable=reading is None)
@@ -216,10 +216,10 @@ def open_log_file(
         recorder,
         encodings,
         mapper,
-        SnapshotStore(snapshots, encodings, told),
+        SnapshotStore(snapshots, encodings, notify),
         HeldLog(path, kept, recorder),
-        ProvenKeys(recorder, mapper, told),
-        KnownDamage(scrub, RowProver(datastore, mapper), told),
+        ProvenKeys(recorder, mapper, notify),
+        KnownDamage(scrub, RowProver(datastore, mapper), notify),
         _turns(path.absolute(), in_memory=in_memory, reads=reading is not None),
     )
 

@@ -55,8 +55,8 @@ def files_of(log: Path) -> set[str]:
     """Return the paths of all files that a log may use, including those that do not exist now."""
     place = Path(os.path.realpath(log))
     files = (place, *(derived_path(place, name) for name in DERIVED))
-    beside = (str(anchor_path(place)), str(checked_path(place)))
-    return {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+    neighbours = (str(anchor_path(place)), str(checked_path(place)))
+    return {*neighbours, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
 
 
 def real_place(path: str | Path) -> str | Path:
@@ -150,14 +150,14 @@ def back_up(
     real = Path(os.path.realpath(to))
     refuse_own(to, path)
     with translated(to), new_file(real, replace=replace) as made:
-        size, marks = _copied(source, mapper, made, path)
+        size, marks = _copy_checked(source, mapper, made, path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
     _keep_anchor(anchor_path(real), marks)
     return copy_with(size, path=to)
 
 
-def _copied(
+def _copy_checked(
     source: SQLiteDatastore, mapper: EventMapper, made: Path, path: Path
 ) -> tuple[BackedUp, Sequence[Mark]]:
     """Copy and check the log. If the copy seems damaged, do both once more."""
@@ -184,7 +184,9 @@ def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
     try:
         Anchor(path).renew(marks)
     except OSError as error:
-        logger.warning("the backup is whole; its anchor %s cannot be written (%s)", path, error)
+        logger.warning(
+            "the backup is complete, but its anchor %s cannot be written (%s)", path, error
+        )
 
 
 def copy_log(source: SQLiteDatastore, made: Path) -> None:
@@ -295,11 +297,11 @@ def settle(to: Path) -> None:
     Raises:
         LogBusy: another program has the file open.
     """
-    beside = [Path(f"{to}{suffix}") for suffix in ("-wal", "-shm")]
-    if not any(path.exists() for path in beside):
+    neighbours = [Path(f"{to}{suffix}") for suffix in ("-wal", "-shm")]
+    if not any(path.exists() for path in neighbours):
         return
     with suppress(sqlite3.DatabaseError), closing(open_sqlite(to, timeout=1)) as connection:
         # The last connection to close removes the files next to it.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-    if any(path.exists() for path in beside):
+    if any(path.exists() for path in neighbours):
         raise LogBusy(f"{to} is in use by another program; close it, or give another path")

@@ -92,11 +92,11 @@ def _follows(damage: Damage, broken: Mapping[str, int]) -> bool:
 def once_for_all(checked: Checked) -> Checked:
     """Report a missing dictionary once instead of for each event that needs it."""
     needing = Counter(found.detail for found in checked.damage if found.kind == "dictionary")
-    told = [found for found in checked.damage if found.kind != "dictionary"]
+    reported = [found for found in checked.damage if found.kind != "dictionary"]
     for problem, count in needing.items():
         detail = f"{count:,} compressed events cannot be read: {problem}"
-        told.insert(0, Damage(LOG, "", 0, "dictionary", detail))
-    return checked._replace(damage=tuple(told))
+        reported.insert(0, Damage(LOG, "", 0, "dictionary", detail))
+    return checked._replace(damage=tuple(reported))
 
 
 class _LogCheck:
@@ -122,7 +122,7 @@ class _LogCheck:
             problems = self._problems(PROBLEMS)
             place = KEYS if problems and self._is_of_index() else LOG
             for problem in problems:
-                yield Damage(place, "", 0, "unreadable", f"SQLite says of the file: {problem}")
+                yield Damage(place, "", 0, "unreadable", f"SQLite reports: {problem}")
         except DAMAGE as error:
             refuse_trouble(error)
             yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
@@ -147,7 +147,7 @@ class _LogCheck:
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
             link = link_of(stored)
-            recorded, problem = _opened(self._mapper, stored)
+            recorded, problem = _open_row(self._mapper, stored)
             stream = self.streams.get(row.stream)
             if stream is None:
                 stream = self.streams[row.stream] = StreamCheck(row.stream)
@@ -168,22 +168,20 @@ class _LogCheck:
             thread_id = threads.get(name)
             if thread_id is None:
                 detail = (
-                    f"a conversation of {line.version} events is missing, says {held.source}; its "
+                    f"a conversation of {line.version} events is missing according to {held.source}; its "
                     f"fingerprint is {name.decode()}"
                 )
                 yield Damage(LOG, "", 0, "missing", detail)
             elif self.streams[thread_id].version < line.version:
                 last = self.streams[thread_id].version
-                detail = (
-                    f"{line.version} events were stored, says {held.source}; the log has {last}"
-                )
+                detail = f"{line.version} events were stored according to {held.source}; the log has {last}"
                 yield Damage(LOG, thread_id, last + 1, "behind", detail)
             elif self._links.get((name, line.version), line.link) != line.link:
-                detail = f"it is not the event that was stored, says {held.source}"
+                detail = f"it is not the event that was stored according to {held.source}"
                 yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
 
-def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
+def _open_row(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
     place = (LOG, str(row.originator_id), row.originator_version)
     try:
         return mapper.to_domain_event(row), None

@@ -15,20 +15,20 @@ from refold.infrastructure.event_store.encodings import (
     DictionaryDamaged,
     Encodings,
     require_zstandard,
-    trained_dictionary,
+    train_dictionary,
 )
 from refold.infrastructure.event_store.envelope import (
     LONGEST_FRAME,
     Envelope,
     EnvelopeError,
     Place,
-    framed,
     is_place,
+    parse_frame,
     stored_bytes,
     unseal,
 )
 from refold.infrastructure.event_store.recorder import LogRecorder
-from refold.infrastructure.event_store.shelf import dictionaries, opened_dictionary, put_dictionary
+from refold.infrastructure.event_store.shelf import dictionaries, open_dictionary, put_dictionary
 from refold.infrastructure.event_store.snapshots import SnapshotStore
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.sqlite.sqlite_failures import retrying
@@ -180,7 +180,7 @@ class LogCompressor:
             known = dictionaries(c)
         for number, content in known:
             try:
-                opened_dictionary(number, content, self._encodings)
+                open_dictionary(number, content, self._encodings)
             except DictionaryDamaged:
                 continue
             return number
@@ -192,7 +192,7 @@ class LogCompressor:
         while True:
             with self._recorder.datastore.transaction(commit=False) as c:
                 erasures = _erasures(c)
-            content = trained_dictionary(list(self._samples(rows)))
+            content = train_dictionary(list(self._samples(rows)))
             if content is None:
                 return None
             with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
@@ -207,7 +207,7 @@ class LogCompressor:
         left = SAMPLED_BYTES
         for number in random.sample(rows, len(rows)):
             with self._recorder.datastore.transaction(commit=False) as c:
-                opened = self._opened(c, number)
+                opened = self._open_row(c, number)
             if opened is not None and not opened[2].erased:
                 sample = opened[2].payload[:SAMPLE_BYTES]
                 yield sample
@@ -248,7 +248,7 @@ class LogCompressor:
     def _rewrite_one(
         self, c: SQLiteCursor, row: int, number: int | None, total: _Sizes, whatever_size: bool
     ) -> _Sizes:
-        opened = self._opened(c, row)
+        opened = self._open_row(c, row)
         if opened is None or opened[2].erased:
             return total
         place, before, envelope = opened
@@ -263,7 +263,7 @@ class LogCompressor:
         c.execute("UPDATE stored_events SET state=? WHERE rowid=?", (after, row))
         return _Sizes(total.events + 1, total.before + before, total.after + len(after))
 
-    def _opened(self, c: SQLiteCursor, number: int) -> tuple[Place, int, Envelope] | None:
+    def _open_row(self, c: SQLiteCursor, number: int) -> tuple[Place, int, Envelope] | None:
         c.execute(_ROW, (number,))
         row = c.fetchone()
         if row is None:
@@ -291,7 +291,7 @@ def _begin(c: SQLiteCursor) -> None:
 
 def _encoding(head: object) -> str | None:
     try:
-        envelope = framed(head)
+        envelope = parse_frame(head)
     except EnvelopeError:
         return None
     return None if envelope.erased else envelope.encoding

@@ -44,7 +44,7 @@ from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 from . import log_keeper as repairing
 from .backup import back_up, earlier_logs, refuse_own
 from .check import Held
-from .mended_log import beside, erasures_in, is_to_be_mended, salvage_file
+from .mended_log import add_write_ahead_damage, erasures_in, is_to_be_mended, salvage_file
 from .salvage import salvage
 from .scrubber import checked_path
 from .table_checks import KEYS, LOG, SNAPSHOTS
@@ -200,7 +200,7 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
         detail = f"{damaged} lines of {log.held.anchor.path} are damaged"
         found = Damage(ANCHOR, "", 0, "unreadable", detail)
         checked = checked._replace(damage=(*checked.damage, found))
-    return checked if str(log.path) == ":memory:" else beside(log.path, checked)
+    return checked if str(log.path) == ":memory:" else add_write_ahead_damage(log.path, checked)
 
 
 def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
@@ -213,12 +213,12 @@ def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
         if any(d.place == LOG for d in damage):
             return  # The index may have keys of events that the log lacks.
         log.renew_keys()
-        yield "the index of keys was made anew from the messages"
+        yield "the index of keys was rebuilt from the messages"
     if any(d.place == ANCHOR for d in damage):
         if any(d.place == LOG for d in damage):
             return  # The log may lack events that other lines of the anchor record.
         renew(log)
-        yield "the anchor was made anew from the log"
+        yield "the anchor was rebuilt from the log"
 
 
 def renew(log: SQLiteLog) -> None:
@@ -239,7 +239,7 @@ def renew(log: SQLiteLog) -> None:
 def _export(out: Path, marks: Sequence[Mark]) -> None:
     """Write an anchor into a new file, safely even if power is lost."""
     if out.exists():
-        raise TargetExists(out, "is there already; give another path")
+        raise TargetExists(out, "already exists; give another path")
     try:
         with new_file(out, replace=False) as made:
             write_anchor(made, marks)

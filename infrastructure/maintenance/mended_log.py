@@ -29,7 +29,7 @@ from refold.infrastructure.event_store.envelope import (
     EnvelopeError,
     EventMapper,
     Place,
-    framed,
+    parse_frame,
 )
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import open_private, refuse
@@ -97,13 +97,13 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
     Raises:
         sqlite3.Error, OSError: the file cannot be read for a reason other than damage.
     """
-    found = beside(path, Checked(0, 0, ()))
+    found = add_write_ahead_damage(path, Checked(0, 0, ()))
     if found.damage:
         return found  # SQLite would read only a part of it, and the rest would be reported as lost.
     return _checked(path, *held, key=key)._replace(notices=found.notices)
 
 
-def beside(path: Path, checked: Checked) -> Checked:
+def add_write_ahead_damage(path: Path, checked: Checked) -> Checked:
     """Add the damage of the write-ahead log and its copies to the findings."""
     found = finding(path)
     damage = checked.damage if found is None else (found, *checked.damage)
@@ -151,7 +151,7 @@ class Mended(NamedTuple):
     found: Carved
     kept: Carved
     is_whole: bool
-    """Whether every page image is proved."""
+    """True if every page image is proved."""
 
     def rows_with(self, mapper: EventMapper) -> RowsOf:
         """Return a function that creates the reader of the log's rows."""
@@ -166,7 +166,7 @@ def is_to_be_mended(log: Path) -> bool:
 
 
 @contextmanager
-def mended(log: Path, scratch: Path) -> Generator[Mended]:
+def open_mended(log: Path, scratch: Path) -> Generator[Mended]:
     """Read a log, using its page images if its write-ahead log is damaged.
 
     ``scratch`` is a folder for a private file with the pages.
@@ -176,9 +176,9 @@ def mended(log: Path, scratch: Path) -> Generator[Mended]:
         sqlite3.Error: SQLite cannot open the file.
     """
     damage = examine(log)
-    kept = _kept(log, damage)
+    kept = _rows_in_copies(log, damage)
     if damage is None and (extent := extent_if_cut(log)):
-        with _completed(log, extent, scratch) as connection:
+        with _open_truncated(log, extent, scratch) as connection:
             yield Mended(connection, {}, kept, is_whole=False)
         return
     if damage is None:
@@ -192,7 +192,7 @@ def mended(log: Path, scratch: Path) -> Generator[Mended]:
         folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
         made = Path(folder) / "pages.db"
         _put_together(images, main, made, images.pages or main.pages)
-        connection = files.enter_context(closing(_opened(made)))
+        connection = files.enter_context(closing(_open_pages(made)))
         yield Mended(connection, carve(images, main), kept, is_whole=not images.unproved)
 
 
@@ -206,14 +206,14 @@ def salvage_file(path: Path, to: Path, *held: Held, key: KeySource | None = None
     """
     refuse_target(to)
     refuse(to, replace=False)
-    with mended(path, to.absolute().parent) as log:
+    with open_mended(path, to.absolute().parent) as log:
         mapper = mapper_of(log.connection, key)
         rows = log.rows_with(mapper)
         return salvage(log.connection, mapper, to, *held, key=key, rows=rows)
 
 
 @contextmanager
-def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Connection]:
+def _open_truncated(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Connection]:
     """Yield a connection to the remaining pages of a truncated file, which SQLite refuses to read."""
     main = MainFile(log, extent.page_size)
     with ExitStack() as files:
@@ -224,7 +224,7 @@ def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Co
             images = PageImages(file, chain, stored_frames(chain))
             pages = images.pages or pages
         _put_together(images, main, made, pages)
-        yield files.enter_context(closing(_opened(made)))
+        yield files.enter_context(closing(_open_pages(made)))
 
 
 def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
@@ -239,7 +239,7 @@ def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: 
             file.truncate(pages * main.page_size)
 
 
-def _opened(made: Path) -> sqlite3.Connection:
+def _open_pages(made: Path) -> sqlite3.Connection:
     """Return a connection to the pages, or to an empty database if the page with the schema is lost."""
     uri = f"{made.absolute().as_uri()}?mode=ro&immutable=1"
     connection = open_sqlite(uri, uri=True, isolation_level=None)
@@ -252,7 +252,7 @@ def _opened(made: Path) -> sqlite3.Connection:
     return lenient(connection)
 
 
-def _kept(log: Path, damage: WriteAheadDamage | None) -> Carved:
+def _rows_in_copies(log: Path, damage: WriteAheadDamage | None) -> Carved:
     """Return the rows in the copies of earlier write-ahead logs, newest copy first."""
     found: dict[int, list[RawRow]] = defaultdict(list)
     for copy in reversed(damaged_copies(log)):
@@ -284,7 +284,7 @@ def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
         return KnownErasures()
     found: list[RecordedErasure] = []
     try:
-        with mended(path, path.parent) as log:
+        with open_mended(path, path.parent) as log:
             mapper = mapper.reading(shelf_of(log.connection))
             for row in _recorded(log, mapper):
                 found.extend(_read(log.connection, row, mapper))
@@ -317,4 +317,4 @@ def _read(
 def _begun_at(connection: sqlite3.Connection, stream: str) -> str:
     """Return the time of the first event. Its frame remains even if its content was erased."""
     row = connection.execute(_FIRST, (LONGEST_FRAME, stream)).fetchone()
-    return "" if row is None else framed(row[0]).at
+    return "" if row is None else parse_frame(row[0]).at

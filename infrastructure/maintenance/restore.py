@@ -84,7 +84,7 @@ def restore_log(
 def _refuse(backup: Path, to: Path, *, force: bool) -> None:
     check_place(backup, create=False)
     if to.is_file() and not force:
-        raise TargetExists(to, "is there already; --force moves it aside and goes ahead")
+        raise TargetExists(to, "already exists; --force moves it away and continues")
     refuse(to, replace=force)
     if to.exists() and to.samefile(backup):
         raise TargetExists(to, "is the backup itself; give the path of another log")
@@ -125,7 +125,7 @@ def _copy(backup: Path, made: Path) -> None:
     with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
         with translated(backup):
             if not identify(connection, str(backup)):
-                raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
+                raise NotARefoldLog(f"{backup} does not contain a log; give the path of a backup")
         copy_connection(connection, made)
 
 

@@ -14,8 +14,8 @@ from refold.infrastructure.event_store.envelope import (
     Envelope,
     EnvelopeError,
     EventMapper,
-    framed,
     is_place,
+    parse_frame,
 )
 from refold.infrastructure.event_store.recorder import DurableDatastore
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage, may_be_damage
@@ -112,7 +112,7 @@ class RowReader:
     def _is_whole(self, row: RawRow) -> bool:
         whole = is_place(*row[1:4])
         if not whole:
-            self.problems.append(f"row {row.number} does not say which event it is")
+            self.problems.append(f"row {row.number} does not identify its event")
         return whole
 
 
@@ -190,7 +190,7 @@ class RowProver:
             if not is_damage(error):
                 raise
             return [self.at(found) for found in self._numbers_after(number)]
-        return [self._settled(row) for row in rows]
+        return [self._prove_settled(row) for row in rows]
 
     def at(self, number: int) -> ProvedRow:
         """Prove one row. A missing row is not a problem. Raises like ``after``."""
@@ -199,8 +199,10 @@ class RowProver:
         except STORE_ERRORS as error:
             if not is_damage(error):
                 raise
-            return ProvedRow(number, *self._indexed(number), 0, f"it cannot be read ({error})")
-        return self._proved(rows[0]) if rows else ProvedRow(number, "", 0, 0, "")
+            return ProvedRow(
+                number, *self._look_up_index(number), 0, f"it cannot be read ({error})"
+            )
+        return self._prove(rows[0]) if rows else ProvedRow(number, "", 0, 0, "")
 
     def first(self) -> str:
         """Return an identifier of this log: its first event, or empty if there is none."""
@@ -219,16 +221,16 @@ class RowProver:
             row = c.sqlite_cursor.execute(query, (thread_id, version)).fetchone()
         return None if row is None else int(row[0])
 
-    def _settled(self, row: _Row) -> ProvedRow:
+    def _prove_settled(self, row: _Row) -> ProvedRow:
         """Return the row, read again if something seems to be wrong with it."""
         sleep(0)  # Threads that wait for Python's lock run first, above all appends.
-        proved = self._proved(row)
+        proved = self._prove(row)
         if not proved.problem:
             return proved
         self._datastore.forget_pages()
         return self.at(row.number)
 
-    def _proved(self, row: _Row) -> ProvedRow:
+    def _prove(self, row: _Row) -> ProvedRow:
         stream = _text(row.stream)
         version = row.version if isinstance(row.version, int) else 0
         size = len(row.state) if isinstance(row.state, bytes) else 0
@@ -237,7 +239,7 @@ class RowProver:
             envelope = self._mapper.unsealed(stored)
         except EnvelopeError as error:
             # The place in a damaged row is unreliable, but the index has it as well.
-            known, at = self._indexed(row.number)
+            known, at = self._look_up_index(row.number)
             return ProvedRow(row.number, known or stream, at or version, size, str(error))
         return ProvedRow(row.number, stream, version, size, _problem(row, version, envelope))
 
@@ -264,7 +266,7 @@ class RowProver:
                 raise
             return [number + 1]  # The place of the next row is unknown.
 
-    def _indexed(self, number: int) -> tuple[str, int]:
+    def _look_up_index(self, number: int) -> tuple[str, int]:
         """Return the stream and version of a row according to the index."""
         try:
             for _, stream, version in self._in_index(f"{_INDEXED} WHERE rowid = ?", number):
@@ -292,7 +294,7 @@ def _problem(row: _Row, version: int, envelope: Envelope) -> str:
 
 def _link(state: object) -> str:
     try:
-        return framed(state).link()
+        return parse_frame(state).link()
     except EnvelopeError:
         return ""
 

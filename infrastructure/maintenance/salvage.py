@@ -141,7 +141,7 @@ def refuse_target(to: Path) -> None:
         TargetExists: a file exists at the path.
     """
     if to.is_file():
-        raise TargetExists(to, "is there already; give another path")
+        raise TargetExists(to, "already exists; give another path")
 
 
 class _Plan:
@@ -209,7 +209,7 @@ def _plans(source: RowReader, mapper: EventMapper, damage: tuple[Damage, ...]) -
 def _is_late(damage: Damage) -> bool:
     # Skips an intact event that is stored after later ones, and a duplicate of one in its right
     # place.
-    return damage.detail.startswith(("it lies after", "the log has an event"))
+    return damage.detail.startswith(("it is stored after", "the log has an event"))
 
 
 def _rows(

@@ -123,16 +123,18 @@ def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) 
     return replace(record, findings=tuple(kept.values())[:MOST])
 
 
-ADVICE = "run `refold verify`, and restore a backup while there is one from before"
+ADVICE = "run `refold verify`, and restore a backup from before the damage"
 
 
 class KnownDamage:
     """The findings of this and other processes. Threads may share this object."""
 
-    def __init__(self, file: ScrubFile, prover: RowProver, told: Callable[[Notice], None]) -> None:
+    def __init__(
+        self, file: ScrubFile, prover: RowProver, notify: Callable[[Notice], None]
+    ) -> None:
         self._file = file
         self.prover = prover
-        self._told = told
+        self._notify = notify
         self._threads = threading.RLock()
         self._findings: dict[int, Finding] = {}
         self._lifted: dict[int, str] = {}
@@ -158,7 +160,7 @@ class KnownDamage:
                 raise LogDamaged(
                     thread_id,
                     finding.version,
-                    f"{finding.problem}; nothing is appended to a conversation that is known to be damaged",
+                    f"{finding.problem}; nothing can be appended to a damaged conversation",
                 )
 
     def look(self) -> None:
@@ -257,7 +259,7 @@ class KnownDamage:
             "version": row.version,
             "advice": ADVICE,
         }
-        self._told(Notice("log.damaged", row.thread_id, figures))
+        self._notify(Notice("log.damaged", row.thread_id, figures))
 
     def close(self) -> None:
         """Stop the background scrub, which uses the connections of the log."""
@@ -323,7 +325,7 @@ class ScrubThread:
                     break
             self._finish()
         except Exception as error:  # A background job must not disturb the program.
-            logger.warning("the log is not read any further in the background: %s", raised(error))
+            logger.warning("the background check of the log stopped: %s", raised(error))
 
 
 _started: WeakSet[ScrubThread] = WeakSet()
@@ -363,7 +365,7 @@ class LogScrubber:
             return self._read()
         except STORE_ERRORS as error:
             # This is not damage, which the rows would reveal: the log is in use, or its disk fails.
-            logger.info("the log is not read any further in the background: %s", error)
+            logger.info("the background check of the log stopped: %s", error)
             return False
 
     def interrupt(self) -> None:

@@ -25,7 +25,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     Place,
     RecordedEvent,
-    framed,
+    parse_frame,
 )
 from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
 
@@ -118,16 +118,18 @@ class StreamCheck:
         at = self._gaps.index(gap)
         parts = (range(gap.start, version), range(version + 1, gap.stop))
         self._gaps[at : at + 1] = [part for part in parts if part]
-        yield self._damage(version, "reordered", "it lies after later events in the log")
+        yield self._damage(version, "reordered", "it is stored after later events")
 
     def _settle(self, following: RecordedEvent | None) -> Iterator[Damage]:
         if self._pending is None:
             return
         if following is not None and following.previous == self._link:
-            detail = "it does not follow the event before: one of the two is of another history"
+            detail = (
+                "it does not follow the event before: one of the two belongs to another history"
+            )
             yield self._damage(self._pending, "chain", detail)
         else:
-            detail = "it follows neither the event before nor comes before the next: it is foreign"
+            detail = "it neither follows the event before nor precedes the next one: it belongs to another history"
             yield self._damage(self._pending, "foreign", detail)
             self._link = None
         self._pending = None
@@ -153,12 +155,12 @@ class StreamCheck:
     def _check_erasures(self) -> Iterator[Damage]:
         for version, remains in self._erased.items():
             if version > self.gone and self._rewritten.get(version) != remains:
-                detail = "its content was taken out, and no erasure says so"
+                detail = "its content was removed without an erasure"
                 yield self._damage(version, "erased", detail)
         expected = self._rewritten.keys() | set(range(1, self.gone))
         for version in sorted(expected - self._erased.keys() - self.unread - self._kept):
             if self.has(version):
-                detail = "it was erased, and its content is back"
+                detail = "it was erased, but its content is present"
                 yield self._damage(version, "restored", detail)
 
     def _damage(self, version: int, kind: str, detail: str) -> Damage:
@@ -246,7 +248,7 @@ class _KeyCheck:
         """Return the damage for a row without its event: the event is lost, or the row is wrong."""
         place, number = str(name), version if isinstance(version, int) else 0
         if self._was_stored(name, stream, key, version):
-            detail = f"the index of keys knows the message {key!r} here, the log does not"
+            detail = f"the index of keys has the message {key!r} here, but the log does not"
             return Damage(LOG, place, number, "missing", detail)
         return Damage(KEYS, place, 0, "keys", f"the index of keys has a wrong row for {key!r}")
 
@@ -280,9 +282,7 @@ def check_snapshots(connection: sqlite3.Connection, mapper: EventMapper) -> Iter
     threads: dict[str, list[int]] = {}
     for thread_id, version in found:
         if not isinstance(version, int):
-            yield Damage(
-                SNAPSHOTS, str(thread_id), 0, "snapshot", "it does not say of which version"
-            )
+            yield Damage(SNAPSHOTS, str(thread_id), 0, "snapshot", "it has no valid version")
             continue
         threads.setdefault(str(thread_id), []).append(version)
     for thread_id, versions in threads.items():
@@ -333,9 +333,9 @@ def _problem(
     if envelope.shape != SHAPES[SNAPSHOT]:
         return None  # A snapshot of another version of refold is not used and not damaged.
     if envelope.previous != link:
-        return "it is of another history"
+        return "it belongs to another history"
     kept = decode_snapshot(envelope.shape, envelope.payload)
-    return None if kept == state else "it differs from what its events give"
+    return None if kept == state else "it differs from a replay of its events"
 
 
 def _events(
@@ -386,7 +386,7 @@ def whereabouts(
             yield damage
             continue
         kind = "reordered" if home in damaged or not _row(connection, *home) else "duplicate"
-        detail = f"the event that belongs at {home[1]} of conversation {home[0]!r} lies here"
+        detail = f"the event here belongs at {home[1]} of conversation {home[0]!r}"
         yield damage._replace(kind=kind, detail=detail)
 
 
@@ -400,7 +400,7 @@ def _homes(
     try:
         for stream, version, frame in connection.execute(query, (LONGEST_FRAME,)):
             try:
-                link = framed(frame).link()
+                link = parse_frame(frame).link()
             except EnvelopeError:
                 continue
             for row in wanted.get(link, []):
@@ -438,6 +438,6 @@ def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Fou
 
 def _previous(state: object) -> str | None:
     try:
-        return framed(state).previous
+        return parse_frame(state).previous
     except EnvelopeError:
         return None

@@ -42,7 +42,7 @@ def _text(path: Path) -> str:
     if stat.S_ISDIR(kind.st_mode):
         raise ValueError("is a folder: name the files in it")
     if not stat.S_ISREG(kind.st_mode):
-        raise ValueError("is no regular file")
+        raise ValueError("is not a regular file")
     if kind.st_size > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES // 2**20} MiB")
     return _decoded(found.read_bytes()).replace("\r\n", "\n")
@@ -52,9 +52,9 @@ def _decoded(content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"is no text in UTF-8 (byte {error.start}): save it as such") from None
+        raise ValueError(f"is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
     if "\0" in text:
-        raise ValueError("is no text: it has zeros in it")
+        raise ValueError("is not text: it contains zero bytes")
     return text
 
 
@@ -112,11 +112,11 @@ class MarkdownReader:
         with os.fdopen(number, "rb") as file:
             kind = os.fstat(file.fileno())
             if not stat.S_ISREG(kind.st_mode):
-                raise ValueError("it is no regular file")
+                raise ValueError("it is not a regular file")
             if kind.st_size > MOST_PAGE_BYTES:
                 raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
             content = file.read(MOST_PAGE_BYTES)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise ValueError("it is no text in UTF-8") from None
+            raise ValueError("it is not UTF-8 text") from None

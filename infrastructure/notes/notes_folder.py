@@ -56,10 +56,10 @@ def _around(content: bytes) -> tuple[bytes, bytes]:
     if [found for _, found in marks] == ["begin", "end"]:
         return b"".join(lines[:first]), b"".join(lines[marks[1][0] + 1 :])
     before = _kept(lines[:first]) if kind == "end" else iter(lines[:first])
-    return b"".join(before), b"".join(_mended(lines[first:]))
+    return b"".join(before), b"".join(_user_lines(lines[first:]))
 
 
-def _mended(lines: Sequence[bytes]) -> Iterator[bytes]:
+def _user_lines(lines: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the lines from the first mark on that are not refold's."""
     part: list[bytes] = []
     last = ""
@@ -143,9 +143,9 @@ class MarkdownFolder:
                 path.unlink(missing_ok=True)
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            if _replaced(path, found, made):
+            if _replace(path, found, made):
                 return
-        raise TimeoutError(f"{path} is written by somebody else all the time")
+        raise TimeoutError(f"{path} is changed by another program again and again")
 
 
 def _content(path: Path) -> bytes | None:
@@ -155,7 +155,7 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _replaced(path: Path, found: bytes | None, made: bytes) -> bool:
+def _replace(path: Path, found: bytes | None, made: bytes) -> bool:
     """Replace the content ``found`` with ``made``. Return False if the file has changed since."""
     real = Path(os.path.realpath(path))
     mode = real.stat().st_mode & 0o777 if found is not None else PRIVATE

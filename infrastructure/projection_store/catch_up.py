@@ -27,7 +27,7 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile
 from .ownership import declared_in
-from .projection import Content, wrapped
+from .projection import Content, wrap_connection
 from .projection_check import check_file, check_place, fold_all
 from .projection_file import kind_of
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
@@ -44,7 +44,7 @@ class NoAnswer(Exception):
     """Every attempt to answer failed. This error never leaves the infrastructure layer."""
 
 
-def answered(
+def query_with_repairs(
     ask: Callable[[], Answer],
     *,
     is_replaced: Callable[[], bool],
@@ -83,7 +83,7 @@ def answered(
 def _refuse_third(shortages: int, error: MemoryShort) -> None:
     if shortages > 2:
         raise LogError(
-            "there is not enough memory to answer; free some and ask again, nothing is lost"
+            "there is not enough memory to answer; free some and try again (nothing is lost)"
         ) from error
 
 
@@ -110,22 +110,22 @@ class FollowedLog:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
         rebuild because of damage.
         """
         self._content = content
         self._log = log
-        self._told = told
+        self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
-        """Whether a rebuild because of damage has begun."""
+        """True if a rebuild because of damage has begun."""
 
     def answer(self, question: Callable[[Database], Answer]) -> Answer:
         """Catch up with the log, then query in one read transaction. Rebuild a damaged file and retry.
@@ -135,8 +135,8 @@ class FollowedLog:
         """
         with self._alone():
             try:
-                return answered(
-                    lambda: self._asked(question),
+                return query_with_repairs(
+                    lambda: self._ask(question),
                     is_replaced=lambda: self._file.is_replaced,
                     repair=self._repair,
                 )
@@ -161,7 +161,9 @@ class FollowedLog:
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
         """Query the file without folding new events. Return None if there is no file."""
         with self._alone(), self._file.unchanged() as found:
-            return None if found is None or self._file.path is None else look(wrapped(found))
+            return (
+                None if found is None or self._file.path is None else look(wrap_connection(found))
+            )
 
     def distrust(self, problem: str) -> None:
         """Delete the damaged file. The next query rebuilds it."""
@@ -186,7 +188,7 @@ class FollowedLog:
                         return True
             except (LogError, *BROKEN) as error:
                 # Neither a damaged file nor a log with damage elsewhere may keep erased content.
-                logger.info("%s is folded anew: %s", self._content.title, error)
+                logger.info("%s is rebuilt: %s", self._content.title, error)
             return self.drop()
 
     def drop(self) -> bool:
@@ -216,7 +218,7 @@ class FollowedLog:
         """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
-    def _asked(self, question: Callable[[Database], Answer]) -> Answer:
+    def _ask(self, question: Callable[[Database], Answer]) -> Answer:
         db = self._database()
         self._catch_up(db)
         with transaction(db.conn, "DEFERRED"):
@@ -251,13 +253,13 @@ class FollowedLog:
         if self._damaged:
             self._damaged = False
             name = f"{self._content.name}.rebuilt"
-            self._told(Notice(name, "", {self._content.counts: self._content.count(db)}))
+            self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
 
     def _database(self) -> Database:
-        return wrapped(self._file.connection())
+        return wrap_connection(self._file.connection())
 
     def _fill(self, connection: sqlite3.Connection) -> None:
-        db = wrapped(connection)
+        db = wrap_connection(connection)
         write_reading_from(db, self._log.newest())
         # Other processes wait in the meantime, so a very long log is finished in a way that admits
         # them.
@@ -290,7 +292,7 @@ class FollowedLog:
     def _repair(self, error: Exception, tries: int) -> None:
         title = self._content.title
         if isinstance(error, FoldOutdated):
-            logger.info("folding %s anew: %s", title, error)
+            logger.info("rebuilding %s: %s", title, error)
         elif is_unusable(error, self._file.path) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return

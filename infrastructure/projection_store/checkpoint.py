@@ -10,7 +10,7 @@ from sqlite_utils import Database
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
 
-from .row_checksums import CHECKSUM, FoldDamaged, opened, sealed
+from .row_checksums import CHECKSUM, FoldDamaged, open_row, seal_row
 
 READING_FROM = "reading_from"
 Left = Callable[[LoggedEvent], Sequence[LoggedEvent]]
@@ -34,7 +34,9 @@ def write_reading_from(db: Database, newest: int) -> None:
     erasure that was folded in.
     """
     # Sealed, because a wrong position would keep erased content.
-    db.conn.execute(f"INSERT OR REPLACE INTO {READING_FROM} VALUES (?, ?, ?)", sealed((0, newest)))
+    db.conn.execute(
+        f"INSERT OR REPLACE INTO {READING_FROM} VALUES (?, ?, ?)", seal_row((0, newest))
+    )
 
 
 def reading_from(db: Database) -> int:
@@ -45,8 +47,8 @@ def reading_from(db: Database) -> int:
     """
     rows = db.conn.execute(f"SELECT * FROM {READING_FROM}").fetchall()
     if len(rows) != 1:
-        raise FoldDamaged(f"{len(rows)} rows say from where on the log was read")
-    _, number = opened(READING_FROM, rows[0])
+        raise FoldDamaged(f"{len(rows)} rows record where reading began")
+    _, number = open_row(READING_FROM, rows[0])
     return int(number or 0)
 
 
@@ -73,7 +75,9 @@ def left_in(log: ConversationLog, read_from: int) -> Left:
         versions = [one.version for one in logged.event.rewritten]
         remains = log.read_at(logged.thread_id, versions)
         if not all(one.erased for one in remains):
-            raise FoldOutdated(f"event {logged.number} erased what is not marked as that")
+            raise FoldOutdated(
+                f"event {logged.number} erased an event that is not marked as erased"
+            )
         return remains
 
     return left
@@ -180,7 +184,7 @@ def read_progress(db: Database, projections: Projections) -> Progress:
     totals: dict[str, Total] = {}
     places: set[tuple[int, str]] = set()
     for row in db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall():
-        name, version, number, mark, rows, checksums = opened(POSITIONS, row)
+        name, version, number, mark, rows, checksums = open_row(POSITIONS, row)
         if isinstance(version, int) and version < projections.get(str(name), 0):
             raise FoldOutdated("an earlier version of refold filled it")
         if projections.get(str(name)) != version:
@@ -201,7 +205,7 @@ def has_earlier_fold(db: Database, projections: Projections) -> bool:
         return False
     rows = db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall()
     with suppress(FoldDamaged, ValueError):
-        found = {str(name): version for name, version, *_ in (opened(POSITIONS, r) for r in rows)}
+        found = {str(name): version for name, version, *_ in (open_row(POSITIONS, r) for r in rows)}
         return any(isinstance(v, int) and v < projections.get(n, 0) for n, v in found.items())
     return False
 
@@ -210,7 +214,7 @@ def write_progress(db: Database, projections: Projections, progress: Progress) -
     """Store the checkpoint, in the open transaction."""
     place = (progress.number, progress.mark)
     rows = [
-        sealed((name, version, *place, *progress.totals[name]))
+        seal_row((name, version, *place, *progress.totals[name]))
         for name, version in projections.items()
     ]
     db.conn.executemany(f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?,?,?,?,?,?,?)", rows)

@@ -104,13 +104,13 @@ class DatabaseFile:
             sqlite3.Error, OSError: the file cannot be opened.
         """
         self._process.check()
-        if self._connection is not None and self._identity != self._found():
+        if self._connection is not None and self._identity != self._find():
             logger.info("%s was replaced; opening the new file", self.path)
             self._disconnect()
         if self._connection is None:
             self.refuse_foreign()
-            with self._held():
-                self._connection = self._opened()
+            with self._hold_lock():
+                self._connection = self._open()
         self.kind.check(self._connection)
         return self._connection
 
@@ -123,8 +123,8 @@ class DatabaseFile:
         """
         while True:
             connection = self.connection()
-            with self._held():
-                if self._identity == self._found():
+            with self._hold_lock():
+                if self._identity == self._find():
                     with transaction(connection, "IMMEDIATE"):
                         yield connection
                     return
@@ -140,7 +140,7 @@ class DatabaseFile:
         self.refuse_foreign()
         if self.path is None:
             yield self._connection
-        elif self._found() is None:
+        elif self._find() is None:
             yield None
         else:
             with closing(_for_reading(self.path)) as connection:
@@ -158,28 +158,28 @@ class DatabaseFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
+        """True if there is a connection."""
         return self._connection is not None
 
     @property
     def is_there(self) -> bool:
-        """Whether a finished file of refold or an open database in memory exists."""
+        """True if a finished file of refold or an open database in memory exists."""
         if self.path is None:
             return self.is_open
-        return self._found() is not None and not self._is_foreign
+        return self._find() is not None and not self._is_foreign
 
     @property
     def is_alone(self) -> bool:
-        """Whether the file exists, without an unfinished one next to it."""
+        """True if the file exists, without an unfinished one next to it."""
         return self.path is not None and (
-            self._found() is not None and not os.path.lexists(_unfinished(self.path))
+            self._find() is not None and not os.path.lexists(_unfinished(self.path))
         )
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the opened file was deleted or replaced."""
+        """True if the opened file was deleted or replaced."""
         try:
-            return self._identity is not None and self._identity != self._found()
+            return self._identity is not None and self._identity != self._find()
         except OSError:
             return False
 
@@ -198,7 +198,7 @@ class DatabaseFile:
             self._disconnect()
             self._identity = None
             return
-        with self._held():
+        with self._hold_lock():
             replaced = self.is_replaced
             self._disconnect()
             if not foreign and (any_file or not replaced):
@@ -214,10 +214,10 @@ class DatabaseFile:
             PlaceTaken, sqlite3.Error, OSError: the file cannot be replaced.
         """
         assert self.path is not None
-        with self._held():
+        with self._hold_lock():
             self._disconnect()
             self._identity = None
-            if self._found() is not None:
+            if self._find() is not None:
                 self._build(self.path, fill)
             else:  # Remains of a database that a user deleted.
                 _delete(self.path)
@@ -254,7 +254,7 @@ class DatabaseFile:
         return is_foreign(self.path, self.kind.mark, self.kind.declared())
 
     @contextmanager
-    def _held(self) -> Generator[None]:
+    def _hold_lock(self) -> Generator[None]:
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._lock.held())
@@ -264,17 +264,17 @@ class DatabaseFile:
                 raise TimeoutError(str(error)) from error
             yield
 
-    def _opened(self) -> sqlite3.Connection:
-        self._identity = self._found()
+    def _open(self) -> sqlite3.Connection:
+        self._identity = self._find()
         if self.path is not None and not (self._identity and self.path.stat().st_size):
             if self._identity is not None:
-                logger.warning("%s is empty; making it again", self.path)
+                logger.warning("%s is empty; creating it again", self.path)
             self._build(self.path, self._fill)
         connection = self.connected(self.path or ":memory:", "WAL")
         if self.path is None:
             with _closed_on_error(connection):
                 self._begin(connection, self._fill)
-        self._identity = self._found()
+        self._identity = self._find()
         self.times_opened += 1
         return connection
 
@@ -326,7 +326,7 @@ class DatabaseFile:
         for statement in self.kind.pragmas:
             connection.execute(statement)
 
-    def _found(self) -> Identity | None:
+    def _find(self) -> Identity | None:
         return None if self.path is None else identity_of(str(self.path))
 
     def _disconnect(self) -> None:

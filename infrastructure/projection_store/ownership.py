@@ -60,7 +60,7 @@ def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) ->
         what = _foreign(path, mark, declared)
         if what is not None:
             raise PlaceTaken(
-                f"{path} is {what}, and is left alone: give one of the two another name"
+                f"{path} is {what} and was not changed: give one of the two files another name"
             )
 
 
@@ -102,11 +102,11 @@ def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
         return (
             None
             if was_ours and declared.keys() & tables
-            else "an SQLite database of something else"
+            else "an SQLite database of another program"
         )
     if anchor_path(path).exists() or _tells_of_log(path, found):
         return "a log of refold"
-    return None if was_ours else "no file of refold"
+    return None if was_ours else "not a file of refold"
 
 
 def _found(path: Path) -> _Found:

@@ -12,15 +12,15 @@ from .checkpoint import Left, Progress, Projections
 
 
 class Comparable(NamedTuple):
-    """What a comparison needs to know about a table."""
+    """Properties of a table for its comparison with a replay."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     of_event: bool = False
-    """Whether each row is about one event and has its version."""
+    """True if each row is about one event and has its version."""
     is_final: bool = False
-    """Whether only an erasure changes a folded row. Such a table grows with the log, so a check does not
+    """True if only an erasure changes a folded row. Such a table grows with the log, so a check does not
     keep all of it in memory.
     """
     where: str = "1"
@@ -101,6 +101,6 @@ class Content(Protocol):
         ...
 
 
-def wrapped(connection: sqlite3.Connection) -> Database:
+def wrap_connection(connection: sqlite3.Connection) -> Database:
     """Wrap the connection with sqlite-utils, without the plugins that a user may have installed."""
     return Database(connection, recursive_triggers=False, execute_plugins=False)

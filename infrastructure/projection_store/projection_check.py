@@ -26,7 +26,7 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile
 from .ownership import PlaceTaken, declared_in
-from .projection import Comparable, Content, wrapped
+from .projection import Comparable, Content, wrap_connection
 from .projection_file import begin, expected_schema
 from .row_checksums import BROKEN, blamed_on_file
 
@@ -169,7 +169,7 @@ def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> It
 
     def found() -> Iterator[Damage]:
         with file.unchanged() as connection:
-            db = None if connection is None else wrapped(connection)
+            db = None if connection is None else wrap_connection(connection)
             if db is not None and not _is_of_before(db, content):
                 yield from _damage_of_file(db, content)
                 yield from content.damage(db)
@@ -222,7 +222,7 @@ def _check_tables(db: Database, content: Content, log: ConversationLog) -> Itera
     events = log.scan() if number is None else up_to(number, log.scan())
     final = [FinalRows(table, db) for table in content.compared if table.is_final]
     others = [table for table in content.compared if not table.is_final]
-    with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as fresh:
+    with closing(wrap_connection(open_sqlite(":memory:", isolation_level=None))) as fresh:
         fresh.conn.execute("BEGIN")
         begin(content, fresh.conn)
         progress, rest, more = nowhere(content.projections), iter(events), True

@@ -19,7 +19,7 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile, FileKind
 from .ownership import declared_in
-from .projection import Content, wrapped
+from .projection import Content, wrap_connection
 from .row_checksums import FoldDamaged
 
 CACHE_KIB = 16_384
@@ -48,7 +48,7 @@ def kind_of(content: Content) -> FileKind:
 
 def begin(content: Content, connection: sqlite3.Connection) -> None:
     """Create the tables of an empty fold, in the open transaction."""
-    db = wrapped(connection)
+    db = wrap_connection(connection)
     content.create(db)
     create_positions(db)
     create_reading_from(db)
@@ -60,7 +60,7 @@ def expected_schema(content: Content) -> Mapping[str, str]:
     """Return the SQL of every object in a file by name, including those that ``finish`` creates."""
     with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
         begin(content, connection)
-        content.finish(wrapped(connection))
+        content.finish(wrap_connection(connection))
         return declared_in(connection)
 
 
@@ -74,7 +74,7 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
     found = declared_in(connection)
     differing = dict(expected_schema(content).items() ^ found.items()).keys()
     if differing - content.late:
-        if has_earlier_fold(wrapped(connection), content.projections):
+        if has_earlier_fold(wrap_connection(connection), content.projections):
             raise FoldOutdated("an earlier version of refold filled it")
         raise FoldDamaged(f"the tables differ: {', '.join(sorted(differing))}")
 

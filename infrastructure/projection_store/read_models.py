@@ -102,14 +102,14 @@ class SQLiteViews:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
         rebuild because of damage.
         """
-        self.followed = FollowedLog(path, VIEWS, log, of=of, told=told)
+        self.followed = FollowedLog(path, VIEWS, log, of=of, notify=notify)
 
     def conversations(self) -> Sequence[ConversationRow]:
         """Return all conversations, the latest activity first."""

@@ -77,7 +77,7 @@ Sealed = tuple[*tuple[Cell, ...], int]
 """Values of a row and their checksum."""
 
 
-def sealed(values: tuple[Cell, ...]) -> Sealed:
+def seal_row(values: tuple[Cell, ...]) -> Sealed:
     """Return the values of a row and their checksum, ready to be stored."""
     try:
         return (*values, checksum(values))
@@ -86,7 +86,7 @@ def sealed(values: tuple[Cell, ...]) -> Sealed:
         return (*clean, checksum(clean))
 
 
-def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
+def open_row(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
     """Return the values of a stored row without its checksum.
 
     Raises:
@@ -98,7 +98,7 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
             return values
     except UnicodeEncodeError:
         pass
-    raise FoldDamaged(f"a row of {table} was changed: {shown(values)}")
+    raise FoldDamaged(f"a row of {table} was changed: {show_values(values)}")
 
 
 def checksum(values: tuple[Cell, ...]) -> int:
@@ -117,7 +117,7 @@ def storable(value: Cell) -> Cell:
     return value
 
 
-def shown(values: Iterable[Cell]) -> str:
+def show_values(values: Iterable[Cell]) -> str:
     """Summarise the values for messages. Texts appear as their length, because logs must not contain what
     people said.
     """

@@ -18,7 +18,7 @@ from refold.application.projections.row_changes import Cell
 from refold.domain.value import from_stored, replace
 
 from .checkpoint import Total, read_progress
-from .row_checksums import FoldDamaged, opened, storable
+from .row_checksums import FoldDamaged, open_row, storable
 from .view_folds import tally
 from .view_tables import PROJECTIONS, TABLES, Table
 
@@ -215,4 +215,4 @@ def _compare(what: str, rows: Sequence[tuple[Any, ...]], expected: Total) -> Non
 
 
 def _fields(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    return [table.read(opened(table.name, row)) for row in rows]
+    return [table.read(open_row(table.name, row)) for row in rows]

@@ -22,7 +22,7 @@ from refold.application.projections.row_changes import (
 from refold.domain.events import ConversationLabelled, MessageErased
 
 from .checkpoint import Left, Progress, Total, mark_of, write_progress, write_reading_from
-from .row_checksums import FoldDamaged, Sealed, opened, sealed, shown, storable
+from .row_checksums import FoldDamaged, Sealed, open_row, seal_row, show_values, storable
 from .view_tables import PROJECTIONS, TABLES, TALLIES, Table
 
 BATCH = 5_000
@@ -119,7 +119,7 @@ class Batch:
     def _apply(self, change: Change) -> None:
         match change:
             case Appended(rows):
-                self._insert([sealed(row) for row in rows])
+                self._insert([seal_row(row) for row in rows])
             case Added(row):
                 cells = self.table.cells(row)
                 self._rows[self._key(cells)] = cells
@@ -138,7 +138,7 @@ class Batch:
         new: list[Sealed] = []
         changed: list[Key] = []
         for key, cells in self._rows.items():
-            row = sealed(self.table.values(cells))
+            row = seal_row(self.table.values(cells))
             if key in self._stored:
                 changed.append((*row, *key))
                 self._checksums[cells["thread_id"]] += row[-1] - self._stored[key]
@@ -185,18 +185,20 @@ class Batch:
         condition = " AND ".join(f"{column} = ?" for column in self.table.key)
         query = f"SELECT rowid, * FROM {self.table.name} WHERE {condition}"
         found = self._db.conn.execute(query, key).fetchone()
-        new = sealed(row)
+        new = seal_row(row)
         if found is None:
-            raise FoldDamaged(f"a row of {self.table.name} is missing: {shown(key)}")
+            raise FoldDamaged(f"a row of {self.table.name} is missing: {show_values(key)}")
         if found[1:] == new:
             return
-        stored = opened(self.table.name, found[1:])
+        stored = open_row(self.table.name, found[1:])
         if self._key(dict(zip(self.table.columns, stored, strict=True))) != key:
-            raise FoldDamaged(f"a row of {self.table.name} is not where it should be: {shown(key)}")
+            raise FoldDamaged(
+                f"a row of {self.table.name} is not where it should be: {show_values(key)}"
+            )
         self._counts[row[self.table.thread]] -= 1
         self._checksums[row[self.table.thread]] -= int(found[-1])
         to = ", ".join(f"{column} = ?" for column in self.table.types)
-        values = (*emptied(self.table, found[0]), found[0])
+        values = (*placeholder_for(self.table, found[0]), found[0])
         self._db.conn.execute(f"UPDATE {self.table.name} SET {to} WHERE rowid = ?", values)
         self._insert([new])
 
@@ -219,7 +221,7 @@ class Batch:
         if self._is_erasing:
             query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE {condition}"
         for row in self._db.conn.execute(query, values).fetchall():
-            cells = dict(zip(self.table.columns, opened(self.table.name, row), strict=True))
+            cells = dict(zip(self.table.columns, open_row(self.table.name, row), strict=True))
             key = self._key(cells)
             if key not in self._rows:
                 self._rows[key], self._stored[key] = cells, int(row[-1])
@@ -241,11 +243,11 @@ def _change(cells: dict[str, Cell], change: Changed) -> None:
         cells["last_activity"] = max(str(cells["last_activity"]), change.spans["last_activity"])
 
 
-def emptied(table: Table, number: int) -> Sealed:
+def placeholder_for(table: Table, number: int) -> Sealed:
     """Return the row that replaces another. It is not longer, so that SQLite moves nothing."""
     numbers = [number if column in table.key else 0 for column in table.columns]
     cells = zip(table.columns, numbers, strict=True)
-    return sealed(tuple("" if table.types[column] is str else cell for column, cell in cells))
+    return seal_row(tuple("" if table.types[column] is str else cell for column, cell in cells))
 
 
 def rewrite(db: Database, table: Table) -> None:
@@ -255,7 +257,7 @@ def rewrite(db: Database, table: Table) -> None:
     """
     rows = db.conn.execute(f"SELECT * FROM {table.name} NOT INDEXED ORDER BY rowid").fetchall()
     for row in rows:
-        opened(table.name, row)  # The text of a changed row could be the erased content.
+        open_row(table.name, row)  # The text of a changed row could be the erased content.
     db.conn.execute(f"DELETE FROM {table.name}")
     if rows:
         marks = ",".join("?" * len(rows[0]))
@@ -267,7 +269,7 @@ def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total])
     rows: list[tuple[Cell, ...]] = []
     for thread_id, grown in threads.items():
         total = (tally(db, projection, str(thread_id)) or Total()).plus(grown)
-        rows.append(sealed((thread_id, projection, *total)))
+        rows.append(seal_row((thread_id, projection, *total)))
     db.conn.executemany(f"INSERT OR REPLACE INTO {TALLIES} VALUES (?,?,?,?,?)", rows)
     # A conversation without rows looks like one that never had any.
     db.conn.executemany(
@@ -286,5 +288,5 @@ def tally(db: Database, projection: str, thread_id: str) -> Total | None:
     row = db.conn.execute(query, (thread_id, projection)).fetchone()
     if row is None:
         return None
-    _, _, rows, checksums = opened(TALLIES, row)
+    _, _, rows, checksums = open_row(TALLIES, row)
     return Total(int(rows or 0), int(checksums or 0))

@@ -19,7 +19,12 @@ from refold.infrastructure.projection_store.checkpoint import (
     write_progress,
     write_reading_from,
 )
-from refold.infrastructure.projection_store.row_checksums import FoldDamaged, Sealed, opened, sealed
+from refold.infrastructure.projection_store.row_checksums import (
+    FoldDamaged,
+    Sealed,
+    open_row,
+    seal_row,
+)
 
 from .index_tables import (
     EVENTS,
@@ -62,7 +67,7 @@ def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) ->
     thread = stored_thread(db, logged.thread_id)
     numbers = numbers_at(db, logged.thread_id, thread, (event.position,))
     rows = db.conn.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
-    passages = [Passage._make(opened(PASSAGES, row)[:16]) for row in rows]
+    passages = [Passage._make(open_row(PASSAGES, row)[:16]) for row in rows]
     if len(passages) != len(numbers) or any(p.position != event.position for p in passages):
         raise FoldDamaged(f"the passages of message {event.position} are not where they should be")
     _expect_same_calls(passages, event)
@@ -112,7 +117,7 @@ def _emptied(number: int) -> tuple[str | int | None, ...]:
     values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
     # Places are unique. For a placeholder, the number is unique enough.
     values[0] = values[2] = number
-    return sealed(tuple(values))
+    return seal_row(tuple(values))
 
 
 def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> None:
@@ -121,9 +126,9 @@ def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> N
     names = {str(block.get("name")) for block in event.message.blocks() if "name" in block}
     for passage in passages:
         if passage.kind == "call" and passage.tool not in names:
-            raise FoldOutdated(f"what the call of {passage.tool} was is erased")
+            raise FoldOutdated(f"the call of {passage.tool} was erased")
         if passage.kind == "result" and not left.results:
-            raise FoldOutdated("which call the result was of is erased")
+            raise FoldOutdated("the call of a result was erased")
 
 
 BATCH = 5_000
@@ -175,7 +180,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch must be written before more events are added."""
+        """True if the batch must be written before more events are added."""
         return len(self._rows) >= FULL
 
     def take(self, logged: LoggedEvent) -> None:
@@ -188,7 +193,7 @@ class Batch:
             thread = self._threads[logged.thread_id] = stored_thread(self._db, logged.thread_id)
         first = first_number(logged)
         found, thread.before = passages_of(logged, event, thread.before, first)
-        rows = [sealed((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
+        rows = [seal_row((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
         grown = Total(len(rows), sum(row[-1] for row in rows))
         thread.add(grown, found)
         self._total = self._total.plus(grown)

@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from refold.application.conversation.owners import Visible
 from refold.application.ports.recall_index import Filters, Found
 from refold.application.recall.passages import Passage
-from refold.infrastructure.projection_store.row_checksums import FoldDamaged, opened, storable
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 
 from .index_tables import (
     IS_THERE,
@@ -221,8 +221,8 @@ def _let_through(
 def _neighbours(db: Database, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
     wanted: dict[str, set[int]] = {}
     for passage in found:
-        beside = (passage.position - 1, passage.position + 1)
-        wanted.setdefault(passage.thread_id, set()).update(beside)
+        adjacent = (passage.position - 1, passage.position + 1)
+        wanted.setdefault(passage.thread_id, set()).update(adjacent)
     neighbours: dict[Place, list[Passage]] = {}
     for thread_id, positions in wanted.items():
         values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
@@ -272,5 +272,5 @@ def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
 def _passage(row: Sequence[Any]) -> Passage:
     if row[0] is None:
         raise FoldDamaged("a passage that the words lead to is missing")
-    values: tuple[Any, ...] = opened(PASSAGES, row)
+    values: tuple[Any, ...] = open_row(PASSAGES, row)
     return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

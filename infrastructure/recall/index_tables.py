@@ -16,8 +16,8 @@ from refold.infrastructure.projection_store.checkpoint import Total, read_progre
 from refold.infrastructure.projection_store.row_checksums import (
     CHECKSUM,
     FoldDamaged,
-    opened,
-    sealed,
+    open_row,
+    seal_row,
     storable,
 )
 
@@ -200,14 +200,14 @@ def place_of(segment: int, term: int) -> int:
     return segment << TERM_BITS | term
 
 
-def packed(place: int, found: Iterable[int]) -> Stored:
+def pack_posting(place: int, found: Iterable[int]) -> Stored:
     """Return the row of a posting."""
     places = array("I", found)
     content = places.tobytes()
     return place, len(places), _checksum(place, len(places), content), content
 
 
-def unpacked(row: Sequence[Any]) -> Posting:
+def unpack_posting(row: Sequence[Any]) -> Posting:
     """Return the posting of a row.
 
     Raises:
@@ -215,7 +215,7 @@ def unpacked(row: Sequence[Any]) -> Posting:
     """
     place, count, check, content = row
     if not (isinstance(place, int) and isinstance(count, int) and isinstance(content, bytes)):
-        raise FoldDamaged("a posting is none")
+        raise FoldDamaged("a posting is not valid")
     if _checksum(place, count, content) != check or len(content) != _BYTES * count:
         raise FoldDamaged(f"posting {place} was changed")
     return Posting(place, check, array("I", content))
@@ -224,12 +224,12 @@ def unpacked(row: Sequence[Any]) -> Posting:
 def postings_at(db: Database, places: Sequence[int]) -> Iterator[Posting]:
     """Yield the postings with these storage keys."""
     asked = f"[{','.join(map(str, places))}]"
-    return map(unpacked, db.conn.execute(_AT, (asked,)))
+    return map(unpack_posting, db.conn.execute(_AT, (asked,)))
 
 
 def postings_of(db: Database, term: int) -> Iterator[Posting]:
     """Yield the postings of a token in all segments, oldest first."""
-    return map(unpacked, db.conn.execute(_IN_SEGMENTS, (term,)))
+    return map(unpack_posting, db.conn.execute(_IN_SEGMENTS, (term,)))
 
 
 def _checksum(place: int, count: int, content: bytes) -> int:
@@ -296,7 +296,7 @@ def stored_thread(db: Database, thread_id: str) -> Thread:
     row = db.conn.execute(f"SELECT * FROM {THREADS} WHERE thread = ?", (token,)).fetchone()
     if row is None:
         return Thread(token, BEGINNING, Total())
-    _, _, session, at, calls, rows, checksums, places = opened(THREADS, row)
+    _, _, session, at, calls, rows, checksums, places = open_row(THREADS, row)
     known = tuple((str(call), str(name)) for call, name in json.loads(str(calls)))
     total = Total(int(rows or 0), int(checksums or 0))
     before = Before(int(session or 0), str(at), known)
@@ -306,7 +306,7 @@ def stored_thread(db: Database, thread_id: str) -> Thread:
 def put_thread(db: Database, thread_id: str, thread: Thread) -> None:
     """Store the state of a conversation, in the open transaction."""
     before, calls = thread.before, json.dumps(thread.before.calls)
-    row = sealed(
+    row = seal_row(
         (
             *(thread.token, storable(thread_id), before.session, before.at, calls),
             *thread.total,

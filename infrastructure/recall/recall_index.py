@@ -113,14 +113,14 @@ class SQLiteRecallIndex:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Create the index. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
         rebuild because of damage.
         """
-        self.followed = FollowedLog(path, RECALL, log, of=of, told=told)
+        self.followed = FollowedLog(path, RECALL, log, of=of, notify=notify)
         self._proved = Proved()
 
     def edition(self) -> int:

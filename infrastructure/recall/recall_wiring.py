@@ -36,23 +36,25 @@ def recall_parts(
     backend: SearchBackend | None,
     *,
     encrypted: bool,
-    told: Callable[[Notice], None],
+    notify: Callable[[Notice], None],
 ) -> RecallParts:
     """Create the recall parts of the log at ``path``. For an encrypted log, they are kept in memory."""
     place = place_of(path, kind_of(RECALL), encrypted=encrypted)
-    index = SQLiteRecallIndex(place, log, of=path, told=told)
+    index = SQLiteRecallIndex(place, log, of=path, notify=notify)
     handed_over = partial(drop_handed_over, path)
     if encrypted and not handed_over():
-        logger.warning("what qmd was given of %s is not encrypted and cannot be removed", path)
+        logger.warning(
+            "the messages of %s in the folder of qmd are not encrypted and cannot be removed", path
+        )
     embedding: Embedding | None = None
 
-    def told_of_vectors(notice: Notice) -> None:
-        told(notice)
+    def notify_of_vectors(notice: Notice) -> None:
+        notify(notice)
         if embedding is not None and notice.name == "vectors.damaged":
             embedding.lost()
 
     place = place_of(path, VECTORS, encrypted=encrypted)
-    vectors = SQLiteVectorStore(place, index, of=path, told=told_of_vectors)
+    vectors = SQLiteVectorStore(place, index, of=path, notify=notify_of_vectors)
     if embedder is None:
         return RecallParts(
             index=index, vectors=vectors, backend=backend, drop_handed_over=handed_over
@@ -63,7 +65,7 @@ def recall_parts(
         embedder,
         words=partial(words_in, log),
         newest=log.newest,
-        report=lambda name, figures: told(Notice(name, "", figures)),
+        report=lambda name, figures: notify(Notice(name, "", figures)),
     )
     return RecallParts(index, vectors, embedder, embedding, backend, handed_over)
 

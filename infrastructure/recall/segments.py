@@ -10,14 +10,14 @@ from sqlite_utils import Database
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.projection_store.checkpoint import Total
-from refold.infrastructure.projection_store.projection import wrapped
+from refold.infrastructure.projection_store.projection import wrap_connection
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
     blamed_on_file,
     is_unusable,
-    opened,
-    sealed,
+    open_row,
+    seal_row,
 )
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
@@ -33,7 +33,7 @@ from .index_tables import (
     create_tables,
     local_of,
     numbers_of,
-    packed,
+    pack_posting,
     place_of,
     postings_at,
     term_of,
@@ -113,7 +113,7 @@ def stored_sums(db: Database, segment: int) -> Sums | None:
     row = db.conn.execute(f"SELECT * FROM {SEGMENTS} WHERE segment = ?", (segment,)).fetchone()
     if row is None:
         return None
-    _, rows, checksums, terms, posted = (int(str(cell)) for cell in opened(SEGMENTS, row))
+    _, rows, checksums, terms, posted = (int(str(cell)) for cell in open_row(SEGMENTS, row))
     return Sums(Total(rows, checksums), Total(terms, posted))
 
 
@@ -132,7 +132,7 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
         raise FoldDamaged(f"segment {segment} lacks postings of its passages")
     left = [(posting, _without(posting, lost[posting.term])) for posting in found]
     emptied = [posting.place for posting, rest in left if not rest]
-    rows = [packed(posting.place, rest) for posting, rest in left if rest]
+    rows = [pack_posting(posting.place, rest) for posting, rest in left if rest]
     db.conn.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
     _put(db, rows)
     change = sum(row[2] for row in rows) - sum(posting.checksum for posting in found)
@@ -191,7 +191,7 @@ def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]
         before = {posting.term: posting for posting in postings_at(db, places)}
     base = segment << TERM_BITS
     rows = [
-        packed(base | term, (*before[term].locals, *places) if term in before else places)
+        pack_posting(base | term, (*before[term].locals, *places) if term in before else places)
         for term, places in found.items()
     ]
     _put(db, rows)
@@ -205,7 +205,7 @@ def _put(db: Database, rows: Iterable[Stored]) -> None:
 
 
 def _record(db: Database, segment: int, sums: Sums) -> None:
-    row = sealed((segment, *sums.passages, *sums.postings))
+    row = seal_row((segment, *sums.passages, *sums.postings))
     db.conn.execute(f"INSERT OR REPLACE INTO {SEGMENTS} VALUES (?,?,?,?,?,?)", row)
 
 
@@ -223,19 +223,19 @@ def _problem(db: Database, segment: int) -> str:
     )
     for row in db.conn.execute(query, bounds):
         try:
-            values = opened(PASSAGES, row)
+            values = open_row(PASSAGES, row)
         except FoldDamaged as error:
             raise PassageDamaged(str(error)) from error
         growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
     base = segment << TERM_BITS
-    expected = [packed(base | term, places) for term, places in growth.by_term().items()]
+    expected = [pack_posting(base | term, places) for term, places in growth.by_term().items()]
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
     found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
     if found != expected:
         return f"the postings of segment {segment} are not those of its passages"
     posted = Total(len(found), sum(row[2] for row in found))
     if stored_sums(db, segment) != Sums(growth.total, posted):
-        return f"segment {segment} has not what is recorded of it"
+        return f"segment {segment} differs from its record"
     return ""
 
 
@@ -278,7 +278,7 @@ class SegmentsScrub:
                 problem = self._problem(segment) and self._problem(segment)
         except BROKEN as error:
             if is_unusable(error):
-                logger.info("the recall index is not checked in the background: %s", error)
+                logger.info("the background check of the recall index stopped: %s", error)
                 return False
             problem = str(error) or type(error).__name__
         if self._interrupted:
@@ -310,7 +310,7 @@ class SegmentsScrub:
 
     def _problem(self, segment: int) -> str:
         # In memory, because the result of the comparison is used only here.
-        with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as copy:
+        with closing(wrap_connection(open_sqlite(":memory:", isolation_level=None))) as copy:
             create_tables(copy)
             found = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
             if not found or self._interrupted:

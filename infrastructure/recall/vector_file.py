@@ -85,7 +85,7 @@ class VectorsFile(DatabaseFile):
         Raises:
             FoldDamaged, sqlite3.Error, OSError: the file cannot be used.
         """
-        if self.path is not None and self._found() is None:
+        if self.path is not None and self._find() is None:
             yield None
             return
         connection = self.connection()

@@ -40,7 +40,7 @@ Reading = Callable[[Sequence[str]], Mapping[str, bytes]]
 """A function that returns the stored vectors of these digests."""
 
 
-def packed(vector: Vector) -> bytes:
+def pack_vector(vector: Vector) -> bytes:
     """Encode a vector for storage, scaled to length 1 unless it is zero.
 
     Raises:
@@ -49,10 +49,10 @@ def packed(vector: Vector) -> bytes:
     try:
         row = np.asarray(vector, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise EmbedderError("bad_answer", f"the embedder gave no vector: {error}") from error
+        raise EmbedderError("bad_answer", f"the embedder returned no vector: {error}") from error
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
         raise EmbedderError(
-            "bad_answer", "the embedder gave no vector: not a row of finite numbers"
+            "bad_answer", "the embedder returned no vector: not a row of finite numbers"
         )
     length = np.linalg.norm(row)
     return (row / length if length else row).astype(_SINGLE).tobytes()
@@ -66,7 +66,9 @@ def same_length(rows: Iterable[bytes]) -> int:
     """
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:
-        raise EmbedderError("bad_answer", "the embedder gave vectors of several dimensions at once")
+        raise EmbedderError(
+            "bad_answer", "the embedder returned vectors of several dimensions at once"
+        )
     return lengths.pop() // _SINGLE.itemsize if lengths else 0
 
 
@@ -145,7 +147,7 @@ class Scope:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a passage has no vector yet."""
+        """True if a passage has no vector yet."""
         return bool(self._waiting)
 
     def extend(self, passages: Sequence[Passage], read: Reading) -> None:

@@ -54,9 +54,9 @@ def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
     if known.dimension != dimension:
         raise EmbedderError(
             "dimension",
-            f"the vectors of {name} that are kept have {known.dimension} dimensions, and the embedder "
-            f"now gives {dimension}: that is another model, so name it otherwise (embedder_model); else "
-            "the next search by meaning has all of them made anew",
+            f"the vectors of {name} in the file have {known.dimension} dimensions, and the embedder "
+            f"now gives {dimension}: that is another model, so give it another name "
+            "(embedder_model), or the next search by meaning computes all vectors again",
         )
     return known
 

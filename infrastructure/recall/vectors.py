@@ -13,7 +13,7 @@ from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, nobody
-from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, answered
+from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, query_with_repairs
 from refold.infrastructure.projection_store.projection_check import check_place
 from refold.infrastructure.projection_store.row_checksums import BROKEN, blamed_on_file, is_unusable
 
@@ -53,15 +53,15 @@ class SQLiteVectorStore:
         index: RecallIndex,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = nobody,
     ) -> None:
         """Create the store. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``told`` is notified of
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of
         damage.
         """
         self._index = index
-        self._told = told
+        self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = VectorsFile(self._path, of=self._of)
@@ -85,9 +85,9 @@ class SQLiteVectorStore:
         self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
     ) -> bool:
         """Store vectors, unless ``still`` returns False. Return whether they were stored."""
-        from .vector_matrices import packed, same_length
+        from .vector_matrices import pack_vector, same_length
 
-        rows = {digest: packed(vector) for digest, vector in vectors.items()}
+        rows = {digest: pack_vector(vector) for digest, vector in vectors.items()}
         dimension = same_length(rows.values())
 
         def question() -> bool:
@@ -103,18 +103,18 @@ class SQLiteVectorStore:
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
         """Return the passages nearest to the query that pass the filters, best first."""
-        from .vector_matrices import packed
+        from .vector_matrices import pack_vector
 
-        wanted = packed(query)
+        wanted = pack_vector(query)
         return self._answer(lambda: self._nearest(model, wanted, filters, limit))
 
     def cosines(
         self, model: str, query: Vector, passages: Sequence[Passage]
     ) -> Mapping[int, float]:
         """Return the cosine similarity of these passages to the query, as far as they have vectors."""
-        from .vector_matrices import cosines, packed
+        from .vector_matrices import cosines, pack_vector
 
-        wanted = packed(query)
+        wanted = pack_vector(query)
 
         def question() -> Mapping[int, float]:
             stored = self._stored(model, [p.digest for p in passages], len(wanted) // 4)
@@ -172,7 +172,7 @@ class SQLiteVectorStore:
         with self._alone():
             if damaged := [one for one in damage_of(self._file) if one.kind != "foreign"]:
                 self._forget()
-                self._told(Notice("vectors.damaged", "", {"vectors": len(damaged)}))
+                self._notify(Notice("vectors.damaged", "", {"vectors": len(damaged)}))
                 if not delete_damaged(self._file):
                     self.drop()
 
@@ -220,7 +220,7 @@ class SQLiteVectorStore:
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         with self._alone():
             try:
-                return answered(
+                return query_with_repairs(
                     question,
                     is_replaced=lambda: self._file.is_replaced,
                     repair=self._repair,
@@ -235,9 +235,9 @@ class SQLiteVectorStore:
             self._move_to_memory(error)
             return
         logger.warning(
-            "the vectors %s are damaged (%s); they are made again", self._file.path, error
+            "the vectors %s are damaged (%s); they are computed again", self._file.path, error
         )
-        self._told(Notice("vectors.damaged", "", {"vectors": 0}))
+        self._notify(Notice("vectors.damaged", "", {"vectors": 0}))
         try:
             with blamed_on_file():
                 self._file.drop()
@@ -270,16 +270,16 @@ class SQLiteVectorStore:
                 return ()
             if self._index.edition() == edition:
                 return scope.nearest(query, filters, limit)
-        raise EmbedderError("store", "messages are being erased all the time; ask again later")
+        raise EmbedderError("store", "messages are erased too often at the moment; try again later")
 
     def _expect_dimension(self, model: str, dimension: int) -> None:
         """Delete vectors of another dimension. They belong to another model with the same name, so they
         are computed again.
         """
         if (deleted := delete_of_other_dimension(self._file, model, dimension)) is not None:
-            self._told(Notice("vectors.damaged", "", {"vectors": deleted}))
+            self._notify(Notice("vectors.damaged", "", {"vectors": deleted}))
             raise EmbedderError(
-                "dimension", f"{model} gives other vectors than before, so all are made anew"
+                "dimension", f"{model} returns other vectors than before, so all are computed again"
             )
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
@@ -289,7 +289,7 @@ class SQLiteVectorStore:
             if db is not None and (known := model_in(db, model)) and known.dimension == dimension:
                 found = vectors_in(db, known, digests)
         if found.damaged:
-            self._told(Notice("vectors.damaged", "", {"vectors": len(found.damaged)}))
+            self._notify(Notice("vectors.damaged", "", {"vectors": len(found.damaged)}))
             with self._file.writing() as db:
                 delete_rows(db, found.damaged)
         return found.vectors

@@ -45,9 +45,9 @@ class State(NamedTuple):
     read_from: int
     """Newest log position at the first read. Content that was erased before it was never written."""
     indexed: bool
-    """Whether the program has indexed all written files."""
+    """True if the program has indexed all written files."""
     embedded: bool
-    """Whether the program has computed the vectors of all written files."""
+    """True if the program has computed the vectors of all written files."""
     threads: dict[str, str]
     """Conversations by the names of their folders."""
 
@@ -70,13 +70,13 @@ class MessageFiles:
         """Folder of the files, with a subfolder for each conversation."""
         return self._folder / FILES
 
-    def make(self, *beside: str) -> None:
+    def make(self, *neighbours: str) -> None:
         """Create the folder of the messages, and folders with these names next to it.
 
         Raises:
             OSError: a folder cannot be created.
         """
-        for folder in (self._folder, self.place, *(self._folder / name for name in beside)):
+        for folder in (self._folder, self.place, *(self._folder / name for name in neighbours)):
             _make_folder(folder, self._like)
 
     def state(self) -> State:
@@ -128,7 +128,7 @@ class MessageFiles:
         events = iter(self._log.scan(state.number - 1))
         last = next(events, None)
         if last is None or last.number != state.number or _mark_of(last) != state.mark:
-            raise Outdated(f"event {state.number} of the log is another one now")
+            raise Outdated(f"event {state.number} of the log is not the same any more")
         return events
 
     def _write(self, logged: LoggedEvent, text: str) -> None:
@@ -257,7 +257,7 @@ def run(
         OSError: no program can be started in the folder.
     """
     deadline = time.monotonic() + timeout
-    process = _started(command, folder, environment)
+    process = _start(command, folder, environment)
     assert process.stdout is not None
     assert process.stderr is not None
     said = _Said(process.stdout), _Said(process.stderr)
@@ -274,7 +274,7 @@ def run(
     return Ran(status, *(stream.text for stream in said))
 
 
-def _started(
+def _start(
     command: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
     try:

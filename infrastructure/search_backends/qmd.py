@@ -152,14 +152,14 @@ class Qmd:
     ) -> Sequence[BackendHit]:
         """Search messages. The modes ``vector`` and ``hybrid`` need QMD's models: ``qmd pull``."""
         meaning = mode != "keyword"
-        if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
+        if limit < 1 or not (asked := self._command_for(query, mode, thread_id, limit)):
             return ()
         self._rests.refuse(meaning=meaning)
         deadline = time.monotonic() + self._timeout
         try:
             with self._threads:
                 self._be_ready(deadline)
-                threads = self._caught_up(deadline, meaning=meaning)
+                threads = self._catch_up(deadline, meaning=meaning)
             answer = self._run(asked, deadline)
         except TimedOut as error:
             raise self._rests.begin(error, meaning=meaning) from error
@@ -168,12 +168,13 @@ class Qmd:
             raise BackendError("failed", not_started(str(error))) from error
         except LogBusy as error:
             raise BackendError(
-                "timeout", f"another process has qmd take in messages for long; ask again. {error}"
+                "timeout",
+                f"another process is still indexing messages with qmd; try again. {error}",
             ) from error
         except OSError as error:
             raise BackendError(
                 "failed",
-                f"{self._folder} cannot be used ({error}): qmd needs to write there; see to its "
+                f"{self._folder} cannot be used ({error}): qmd needs to write there; check its "
                 "permissions, or use search_backend='builtin'",
             ) from error
         hits = [h for h in hits_in(answer, threads) if thread_id in (None, h.thread_id)]
@@ -189,7 +190,7 @@ class Qmd:
         with self._threads:
             self._lock.close()
 
-    def _asked(
+    def _command_for(
         self, query: str, mode: RecallMode, thread_id: str | None, limit: int
     ) -> Sequence[str]:
         """Return the command with its arguments, or nothing if there is nothing to search for."""
@@ -232,14 +233,14 @@ class Qmd:
             self._program = ""
             raise
 
-    def _caught_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+    def _catch_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
         """Update files and index, and return the conversations by the names of their folders."""
         with self._lock.held():
             self._files.make("config", "index")
             try:
                 return self._taken_in(deadline, meaning=meaning)
             except Outdated as error:
-                logger.info("qmd is given the messages anew: %s", error)
+                logger.info("qmd gets all messages again: %s", error)
                 delete(self._folder)
                 self._files.make("config", "index")
                 return self._taken_in(deadline, meaning=meaning)
@@ -279,8 +280,8 @@ class Qmd:
                 raise
             raise BackendError(
                 "timeout",
-                f"qmd is still taking in the messages of {threads} conversations after "
-                f"{self._timeout:g} s; ask again, it goes on from there, or raise backend_timeout",
+                f"qmd is still indexing the messages of {threads} conversations after "
+                f"{self._timeout:g} s; try again to continue, or raise backend_timeout",
             ) from error
         self._unfinished = 0
 

@@ -56,11 +56,11 @@ class Rests:
             if of_model
             else "run `qmd doctor`"
         )
-        nothing = ", took nothing in" if isinstance(hung, TookNothingIn) else ""
+        nothing = ", indexed nothing" if isinstance(hung, TookNothingIn) else ""
         error = BackendError(
             "timeout",
-            f"qmd {command} did not answer within {self._timeout:g} s{nothing} and was ended; {advice}. "
-            f"It is left alone for {REST / 60:.0f} minutes",
+            f"qmd {command} did not answer within {self._timeout:g} s{nothing} and was stopped; {advice}. "
+            f"It is not used for {REST / 60:.0f} minutes",
         )
         rest = _Rest(time.monotonic() + REST, error)
         self._resting.update({True: rest} if of_model else {True: rest, False: rest})

@@ -15,10 +15,10 @@ from .api_calls import (
     TIMEOUT,
     Answer,
     MessagesApi,
-    failed,
+    error_for,
+    error_for_stop,
     output_room,
     own_name,
-    stopped,
     window_of,
 )
 from .note_prompts import ModelNotes
@@ -181,8 +181,8 @@ class AnthropicSummariser:
 def _complete_text(answer: Answer) -> str:
     """Return the text of a completed answer. Its quality is not judged here."""
     if answer.stop_reason not in ("end_turn", "stop_sequence"):
-        raise stopped(answer.stop_reason)
+        raise error_for_stop(answer.stop_reason)
     text = answer.text()
     if not text:
-        raise failed("empty", "the model answered without a text")
+        raise error_for("empty", "the model answered without a text")
     return text

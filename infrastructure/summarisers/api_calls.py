@@ -30,7 +30,7 @@ _NEXT = {
     "bad_request": "Check the model's name and the settings of the summariser.",
     "unsupported": "Use a model that compacts on the server, or the summariser 'anthropic'.",
     "bad_block": (
-        "The compaction block of the conversation is not accepted (any more): undo that compaction "
+        "The compaction block of the conversation is no longer accepted: revert that compaction "
         "with revert_compaction(), or compact with another summariser, which reads its text."
     ),
     "too_large": "Summarise fewer messages at once, or use a model with a larger window.",
@@ -52,7 +52,7 @@ _CODES = {
 }
 
 
-def failed(reason: str, detail: str, *, retry_after: float | None = None) -> SummariserError:
+def error_for(reason: str, detail: str, *, retry_after: float | None = None) -> SummariserError:
     """Return the error of the port after one call: the reason, the server's message and advice."""
     message = f"no summary: {detail}. {_NEXT[reason]}"
     return SummariserError(reason, message, retry_after=retry_after)
@@ -66,27 +66,27 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
         case anthropic.APIStatusError():
             return _of_status(error, client)
         case anthropic.APITimeoutError() | TimeoutError():
-            return failed("timeout", "no complete answer in time")
+            return error_for("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
             said = without_secrets(plain(error.__cause__ or error), client)
-            return failed("connection", f"no connection: {said}")
+            return error_for("connection", f"no connection: {said}")
         case anthropic.APIResponseValidationError():
-            return failed("bad_answer", without_secrets(str(error), client))
+            return error_for("bad_answer", without_secrets(str(error), client))
         case TypeError() if "authentication" in str(error):
-            return failed("authentication", "no API key was found")
+            return error_for("authentication", "no API key was found")
         case OSError():
-            return failed("connection", without_secrets(plain(error), client))
+            return error_for("connection", without_secrets(plain(error), client))
         case _:
-            return failed("bad_request", without_secrets(plain(error), client))
+            return error_for("bad_request", without_secrets(plain(error), client))
 
 
 def _of_status(
     error: "anthropic.APIStatusError", client: "anthropic.AsyncAnthropic"
 ) -> SummariserError:
-    kind, said = _told(error.body)
+    kind, said = _error_message(error.body)
     status = error.status_code
     detail = f"HTTP {status} {kind}: {said}" if said else f"HTTP {status}"
-    return failed(
+    return error_for(
         _bad_request(error.body, said) if status == 400 else reason_of(status, kind),
         without_secrets(detail, client),
         retry_after=asked_delay(error.response.headers),
@@ -108,7 +108,7 @@ def _bad_request(body: object, said: str) -> str:
             return "bad_request"
 
 
-def _told(body: object) -> tuple[str, str]:
+def _error_message(body: object) -> tuple[str, str]:
     """Return type and message of an error response. Missing ones are empty."""
     match body:
         case {"error": {"type": str(kind), "message": str(said)}}:
@@ -124,8 +124,8 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
     """
     for secret in (client.api_key, client.auth_token):
         if secret and not is_sendable(secret):
-            detail = "the API key holds white space or characters that cannot be sent"
-            raise failed("authentication", detail)
+            detail = "the API key contains white space or characters that cannot be sent"
+            raise error_for("authentication", detail)
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
@@ -151,7 +151,7 @@ def window_of(model: str, window: int | None) -> int:
     if not model.strip():
         raise ValueError("model is blank: name one, or leave it out for the default")
     if window is not None and window < 1:
-        raise ValueError(f"window is {window}: it is a number of tokens, or left out")
+        raise ValueError(f"window is {window}: give a number of tokens, or leave it out")
     return window or rules_for(model).window
 
 
@@ -210,13 +210,13 @@ class MessagesApi:
         Raises ``SummariserError`` without a cause, because the SDK's error contains the request and
         with it the key. Cancellation is not caught.
         """
-        async with self._connected() as client:
+        async with self._connect() as client:
             body = await self._body(client, ask)
         try:
             return Answer.model_validate_json(body)
         except ValidationError as error:
             count = error.error_count()
-            raise failed("bad_answer", f"not a Messages API answer ({count} faults)") from None
+            raise error_for("bad_answer", f"not a Messages API answer ({count} faults)") from None
 
     async def _body(
         self,
@@ -234,7 +234,7 @@ class MessagesApi:
             raise translate(error, client) from None
 
     @asynccontextmanager
-    async def _connected(self) -> "AsyncGenerator[anthropic.AsyncAnthropic, None]":
+    async def _connect(self) -> "AsyncGenerator[anthropic.AsyncAnthropic, None]":
         if self._client is not None:
             yield self._client.with_options(max_retries=0)
             return
@@ -245,22 +245,22 @@ class MessagesApi:
         try:
             client = anthropic.AsyncAnthropic(max_retries=0)
         except (anthropic.AnthropicError, OSError, ValueError, TypeError) as error:
-            raise failed("authentication", f"no usable credentials: {error}") from None
+            raise error_for("authentication", f"no usable credentials: {error}") from None
         async with client:
             yield client
 
 
-def stopped(reason: str | None) -> SummariserError:
+def error_for_stop(reason: str | None) -> SummariserError:
     """Return the error for a stop reason of an incomplete summary."""
     match reason:
         case "max_tokens":
-            return failed("truncated", "the answer ran into max_tokens")
+            return error_for("truncated", "the answer reached max_tokens")
         case "model_context_window_exceeded":
-            return failed("too_large", "the model's window was full before the answer ended")
+            return error_for("too_large", "the model's window was full before the answer ended")
         case "refusal":
-            return failed("refused", "the model declined to answer")
+            return error_for("refused", "the model declined to answer")
         case other:
-            return failed("bad_answer", f"the model stopped for {other!r} instead of ending")
+            return error_for("bad_answer", f"the model stopped for {other!r} instead of ending")
 
 
 def output_room(limit_tokens: int, window: int | None = None) -> int:

@@ -12,7 +12,7 @@ from refold.domain.notes import Note, NoteKind
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME
 
-from .api_calls import Answer, MessagesApi, failed, output_room, stopped
+from .api_calls import Answer, MessagesApi, error_for, error_for_stop, output_room
 from .prompt import Prompt, digest_of
 from .quoted_messages import Passage, mark_for, passages, quote, transcript, without_middle
 
@@ -173,7 +173,7 @@ class ModelNotes:
             portions = tuple(_packed(weighed, room))
             if len(portions) <= MOST_CALLS or length == _LENGTHS[-1]:
                 return portions[-MOST_CALLS:]
-        raise failed("too_large", f"a window of {self._window:,} tokens is too small for notes")
+        raise error_for("too_large", f"a window of {self._window:,} tokens is too small for notes")
 
     def _weight(self, piece: Passage) -> int:
         return self._counter.count_text(f"[{'0' * 16} {piece.label}]\n{piece.text}\n")
@@ -210,8 +210,8 @@ def _pieces(messages: Sequence[SourceMessage], length: int) -> Iterator[Passage]
 
 def _read(answer: Answer) -> Sequence[Note]:
     if answer.stop_reason not in ("end_turn", "stop_sequence"):
-        raise stopped(answer.stop_reason)
+        raise error_for_stop(answer.stop_reason)
     notes = read_notes(answer.text())
     if notes is None:
-        raise failed("bad_answer", "the model wrote something else than notes")
+        raise error_for("bad_answer", "the model wrote something else than notes")
     return notes

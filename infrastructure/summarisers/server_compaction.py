@@ -18,10 +18,10 @@ from .api_calls import (
     TIMEOUT,
     Answer,
     MessagesApi,
-    failed,
+    error_for,
+    error_for_stop,
     output_room,
     own_name,
-    stopped,
     window_of,
 )
 from .note_prompts import ModelNotes
@@ -148,7 +148,7 @@ class ServerCompactionSummariser:
             if error.reason != "bad_block" or request.previous_block is None:
                 raise
             logger.warning(
-                "the compaction block of before is not accepted, sending its text: %s", error
+                "the earlier compaction block is not accepted; sending its text: %s", error
             )
         try:
             draft = await self._draft(replace(request, previous_block=None))
@@ -241,18 +241,18 @@ def _compaction_block(answer: Answer) -> Block:
     """Return the compaction block of an answer unchanged, because every field is signed or checked."""
     blocks = [block for block in answer.content if block.get("type") == "compaction"]
     if answer.stop_reason == "end_turn" and not answer.content:
-        raise failed("empty", "the call ended without a summary")
+        raise error_for("empty", "the call ended without a summary")
     if answer.stop_reason in ("end_turn", "stop_sequence"):
-        raise failed("bad_answer", "the conversation was answered, not compacted")
+        raise error_for("bad_answer", "the conversation was answered, not compacted")
     if answer.stop_reason != "compaction":
-        raise stopped(answer.stop_reason)
+        raise error_for_stop(answer.stop_reason)
     if len(blocks) != 1 or len(answer.content) != 1:
-        raise failed(
+        raise error_for(
             "bad_answer", f"{len(blocks)} compaction blocks in {len(answer.content)} blocks"
         )
     content = blocks[0].get("content")
     if content is None or (isinstance(content, str) and not content.strip()):
-        raise failed("empty", "the compaction failed: its block holds no summary")
+        raise error_for("empty", "the compaction failed: its block has no summary")
     if not isinstance(content, str):
-        raise failed("bad_answer", "the compaction block holds something else than a text")
+        raise error_for("bad_answer", "the compaction block does not contain a text")
     return blocks[0]

@@ -23,17 +23,17 @@ def damaged_copies(log: Path) -> list[Path]:
     """Return the copies next to a log, oldest first."""
     name = write_ahead_path(log)
     try:
-        beside = sorted(name.parent.iterdir())
+        neighbours = sorted(name.parent.iterdir())
     except OSError:
         return []
-    return [path for path in beside if is_damaged_copy(path, log)]
+    return [path for path in neighbours if is_damaged_copy(path, log)]
 
 
 def notices_of_copies(log: Path) -> tuple[str, ...]:
     """Return a sentence for each copy next to a log that says what it is for."""
     return tuple(
         f"{copy} is a copy of a write-ahead log that was damaged. `refold salvage NEW.db` reads it as well; "
-        "delete it when nothing is missed. It can hold text that was erased since"
+        "delete it when nothing is missing. It can contain text that was erased since"
         for copy in damaged_copies(log)
     )
 
@@ -57,7 +57,7 @@ def keep_copy(log: Path) -> Path:
     for copy in before:
         if cmp(source, copy, shallow=False):
             return copy
-    made = _made(source)
+    made = _make(source)
     for copy in before:
         # A program that has the log open keeps writing: the new copy contains everything in the old
         # one.
@@ -66,7 +66,7 @@ def keep_copy(log: Path) -> Path:
     return made
 
 
-def _made(source: Path) -> Path:
+def _make(source: Path) -> Path:
     # The time of the last write gives copies of the same damage the same name.
     written = datetime.fromtimestamp(source.stat().st_mtime, UTC)
     name = f"{source.name}.damaged-{written:%Y%m%dT%H%M%SZ}"
@@ -140,7 +140,7 @@ def refusal(log: Path, damage: WriteAheadDamage) -> WriteAheadDamaged:
         if error.errno != errno.EROFS:
             raise
         reason = str(error)
-    problem = described(log, damage)
+    problem = describe_damage(log, damage)
     logger.warning("%s; %s", problem, f"copied to {copy}" if copy else f"not copied ({reason})")
     return WriteAheadDamaged(log, problem, copy)
 
@@ -159,19 +159,17 @@ def finding(log: Path) -> Damage | None:
     return Damage("log", "", 0, "write-ahead", f"{refused.problem}; {kept}")
 
 
-def described(log: Path, damage: WriteAheadDamage) -> str:
+def describe_damage(log: Path, damage: WriteAheadDamage) -> str:
     """Describe the damage of a write-ahead log."""
     path, found = write_ahead_path(log), damage.found
     if found is None:
         commits = sum(bool(frame.size) for frame in damage.chain.frames[: damage.frames])
         return (
-            f"{log} is missing or empty, and its write-ahead log {path} holds {commits:,} commits, "
+            f"{log} is missing or empty, and its write-ahead log {path} has {commits:,} commits, "
             "which SQLite would delete"
         )
     if found.frame == len(damage.chain.frames):
-        return (
-            f"the write-ahead log {path} was cut: it ends in the middle of a commit that was stored"
-        )
+        return f"the write-ahead log {path} was truncated: it ends in the middle of a commit that was stored"
     where = (
         "its header" if found.frame is None else f"frame {found.frame + 1:,} of {found.frames:,}"
     )

@@ -25,8 +25,8 @@ from refold.infrastructure.event_store.envelope import (
     EnvelopeError,
     EventMapper,
     Place,
-    framed,
     link_of,
+    parse_frame,
 )
 from refold.infrastructure.maintenance.row_proof import DAMAGE, RawRow, RowReader
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
@@ -221,13 +221,13 @@ def _read(path: Path, log: Path) -> WriteAheadDamage | None:
     chain = read_write_ahead(path)
     if chain is None:
         return None
-    found = break_in(chain) or _anchored(path, log, chain)
+    found = break_in(chain) or _newest_anchored(path, log, chain)
     if found is None and not (stored_frames(chain) and is_without_pages(log)):
         return None
     return WriteAheadDamage(chain, found)
 
 
-def _anchored(path: Path, log: Path, chain: Chain) -> Break | None:
+def _newest_anchored(path: Path, log: Path, chain: Chain) -> Break | None:
     try:
         with path.open("rb") as file:
             return anchored_break(log, file, chain)
@@ -337,7 +337,7 @@ class MendedRows(RowReader):
     def _chained(self, stream: str, rows: Iterable[RawRow]) -> Iterator[RawRow]:
         links = dict(self._links(stream))
         for row in sorted(rows, key=lambda row: row.version):
-            envelope = framed(row.state)
+            envelope = parse_frame(row.state)
             known = links.get(row.version)
             before = links.get(row.version - 1, ("", GENESIS if row.version == 1 else ""))
             after = links.get(row.version + 1)
@@ -356,7 +356,7 @@ class MendedRows(RowReader):
         try:
             for version, frame in self._connection.execute(query, (LONGEST_FRAME, stream)):
                 try:
-                    envelope = framed(frame)
+                    envelope = parse_frame(frame)
                 except EnvelopeError:
                     continue
                 yield version, (envelope.previous, envelope.link())

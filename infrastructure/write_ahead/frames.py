@@ -84,7 +84,7 @@ class Header(NamedTuple):
     page_size: int
     salts: bytes
     big: bool
-    """Whether the byte order of the summed words is big-endian."""
+    """True if the byte order of the summed words is big-endian."""
     stored: Sums
     computed: Sums
     is_whole: bool
@@ -106,7 +106,7 @@ class Frame(NamedTuple):
     computed: Sums
     """Checksum computed from the stored checksum of the frame before."""
     follows: bool
-    """Whether the checksum continues that of the frame before, as stored or as computed."""
+    """True if the checksum continues that of the frame before, as stored or as computed."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def read_chain(file: BinaryIO) -> Chain | None:
     """
     file.seek(0)
     raw = file.read(FILE_HEAD)
-    header = _header(raw) or _recovered(raw, file)
+    header = _header(raw) or _recover_header(raw, file)
     if header is None:
         return None
     file.seek(FILE_HEAD)
@@ -175,7 +175,7 @@ def _header(raw: bytes) -> Header | None:
     return Header(raw, page_size, salts, big, computed, computed, is_whole=True)
 
 
-def _recovered(raw: bytes, file: BinaryIO) -> Header | None:
+def _recover_header(raw: bytes, file: BinaryIO) -> Header | None:
     """Rebuild a damaged header from two consecutive frames, or return None."""
     if len(raw) < FILE_HEAD:
         return None
@@ -246,7 +246,7 @@ def extent_if_cut(log: Path) -> Extent | None:
     The result is None if the file is complete or if its header does not say.
     """
     try:
-        descriptor = _opened(log)
+        descriptor = _open(log)
     except PermissionError:
         return None  # SQLite cannot read the file either, and reports that.
     header = b"" if descriptor is None else read_at(descriptor, _HEADER, 0)
@@ -270,7 +270,7 @@ class MainFile:
     """The pages of a database file. Only for damaged files: each file stays open until the process ends."""
 
     def __init__(self, path: Path, page_size: int) -> None:
-        self._descriptor = _opened(path)
+        self._descriptor = _open(path)
         self.page_size = page_size
 
     @property
@@ -299,7 +299,7 @@ def has_every_page(log: Path, file: BinaryIO, chain: Chain, frames: int) -> bool
     )
 
 
-def _opened(path: Path) -> int | None:
+def _open(path: Path) -> int | None:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -24,7 +24,7 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import MemoriesChosen, NotesFlushed
-from refold.infrastructure.event_store.envelope import Envelope, framed
+from refold.infrastructure.event_store.envelope import Envelope, parse_frame
 from refold.infrastructure.event_store.file_format import FORMAT_VERSION
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.fake_ports import core_of
@@ -207,7 +207,7 @@ def test_the_sealed_log_holds_events_in_every_encoding(sealed_now: Path) -> None
 
 
 def frames(path: Path) -> list[Envelope]:
-    return [framed(state) for *_, state in rows(path)]
+    return [parse_frame(state) for *_, state in rows(path)]
 
 
 def test_the_same_conversations_written_again_give_the_same_contexts(

@@ -14,7 +14,13 @@ from refold.domain.errors import InvalidSetting
 from refold.infrastructure.event_store import encodings as compression
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys
-from refold.infrastructure.event_store.envelope import Encoder, Place, PlainHead, framed, unseal
+from refold.infrastructure.event_store.envelope import (
+    Encoder,
+    Place,
+    PlainHead,
+    parse_frame,
+    unseal,
+)
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance import compressed_payloads as compressing
 from tests.support.command_line import Refold
@@ -51,11 +57,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def encodings_of(path: Path) -> list[str]:
-    return [framed(state).encoding for *_, state in rows(path)]
+    return [parse_frame(state).encoding for *_, state in rows(path)]
 
 
 def links_of(path: Path) -> list[str]:
-    return [framed(state).link() for *_, state in rows(path)]
+    return [parse_frame(state).link() for *_, state in rows(path)]
 
 
 def everything(path: Path, key: bytes | None = None) -> list[object]:
@@ -204,7 +210,7 @@ def test_what_was_erased_is_in_no_dictionary_and_in_no_file(
     tmp_path: Path, key: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What training picks is chance. This takes everything, so that each sample can be seen.
-    monkeypatch.setattr(compressing, "trained_dictionary", b"".join)
+    monkeypatch.setattr(compressing, "train_dictionary", b"".join)
     path = fill(tmp_path / "a.db", key)
     with refold.open(path, encryption_key=key) as memory:
         first = memory.compress().dictionary
@@ -234,7 +240,7 @@ def test_an_erasure_without_dictionaries_makes_none(path: Path) -> None:
 def test_a_dictionary_that_is_trained_while_something_is_erased_is_trained_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, trained = compression.trained_dictionary, list[int]()
+    train, trained = compression.train_dictionary, list[int]()
 
     def meanwhile(samples: list[bytes]) -> bytes | None:
         trained.append(len(samples))
@@ -244,7 +250,7 @@ def test_a_dictionary_that_is_trained_while_something_is_erased_is_trained_again
                     other.conversation("t").erase(position)
         return train(samples)
 
-    monkeypatch.setattr(compressing, "trained_dictionary", meanwhile)
+    monkeypatch.setattr(compressing, "train_dictionary", meanwhile)
     with refold.open(path) as memory:
         memory.compress()
     assert len(trained) == 2
@@ -284,7 +290,7 @@ def test_a_changed_payload_is_damage_and_is_left_for_verify(path: Path) -> None:
     with refold.open(path) as memory:
         memory.compress()
     row = rows(path)[8]
-    assert framed(row[3]).encoding
+    assert parse_frame(row[3]).encoding
     set_state(path, 9, flipped(row[3], len(row[3]) - 5))
     with refold.open(path) as memory:
         assert ("t", 9, "digest") in {

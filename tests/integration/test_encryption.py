@@ -23,7 +23,7 @@ from refold.infrastructure.event_store.envelope import (
     EnvelopeError,
     Place,
     PlainHead,
-    framed,
+    parse_frame,
 )
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Refold
@@ -213,10 +213,10 @@ def test_keys_can_be_changed_with_a_callback_that_knows_both(path: Path) -> None
         memory.conversation("t").append(said(41))
         assert memory.verify().ok
     assert asked == [None, FINGERPRINT]
-    used = {framed(state).encoding for *_, state in rows(path)}
+    used = {parse_frame(state).encoding for *_, state in rows(path)}
     assert used == {f"aes:{FINGERPRINT}", f"aes:{key_of(OTHER).fingerprint}"}
     for key in (KEY, OTHER):
-        with pytest.raises(LogLocked, match="a callback that knows both"):
+        with pytest.raises(LogLocked, match="a callback that returns both"):
             refold.open(path, encryption_key=key)
 
 
@@ -304,14 +304,14 @@ def test_a_bit_turned_over_anywhere_in_a_row_is_noticed(path: Path) -> None:
 
 def test_snapshots_are_sealed_the_same_way_and_hide_their_digest_from_guessing(path: Path) -> None:
     (snapshot,) = rows(path, "stored_snapshots")
-    frame = framed(snapshot[3])
+    frame = parse_frame(snapshot[3])
     assert frame.encoding == f"aes:{FINGERPRINT}"
     assert frame.salt == "-"
     assert b"live_from" not in snapshot[3]
 
 
 def test_no_two_events_share_a_nonce(path: Path) -> None:
-    nonces = [framed(state).payload[:12] for *_, state in rows(path)]
+    nonces = [parse_frame(state).payload[:12] for *_, state in rows(path)]
     assert len(set(nonces)) == len(nonces)
 
 
@@ -346,7 +346,7 @@ def test_keys_are_not_copied_by_accident() -> None:
 def test_the_cipher_itself_binds_an_event_to_its_place(
     path: Path, elsewhere: dict[str, Any]
 ) -> None:
-    place, envelope = Place(*rows(path)[4][:3]), framed(rows(path)[4][3])
+    place, envelope = Place(*rows(path)[4][:3]), parse_frame(rows(path)[4][3])
     in_place = {name: value for name, value in elsewhere.items() if name in Place._fields}
     in_frame = {name: value for name, value in elsewhere.items() if name not in in_place}
     encoder = Encodings(Keys(KEY), NoShelf())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogBehindAnchor, LogDamaged, NewerLog
-from refold.infrastructure.event_store.envelope import Place, framed, seal
+from refold.infrastructure.event_store.envelope import Place, parse_frame, seal
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import execute, flipped, log_of, rows, say, set_state, words_of
 
@@ -287,7 +287,7 @@ def test_the_check_finds_all_damage_of_all_conversations(tmp_path: Path) -> None
 
 def test_an_event_of_a_newer_version_is_told_as_such(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", *FIVE)
-    old = framed(blob(path, 5))
+    old = parse_frame(blob(path, 5))
     place = Place("t", 5, "message_appended")
     set_state(path, 5, seal(place, 9, old.at, old.salt, old.previous, old.payload)[1])
     log = SQLiteLog(path)

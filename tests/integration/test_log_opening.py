@@ -73,7 +73,7 @@ def test_a_database_of_something_else_is_left_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     execute(path, "CREATE TABLE people (name TEXT)")
     before = path.read_bytes()
-    with pytest.raises(NotARefoldLog, match="something else"):
+    with pytest.raises(NotARefoldLog, match="another program"):
         SQLiteLog(path)
     assert path.read_bytes() == before
 

@@ -25,7 +25,7 @@ from refold.infrastructure.event_store.envelope import (
     EnvelopeError,
     Place,
     digest_of,
-    framed,
+    parse_frame,
     seal,
     unseal,
 )
@@ -69,7 +69,7 @@ def test_each_envelope_carries_the_digest_and_the_link_of_the_one_before(tmp_pat
 
 def test_equal_texts_have_different_digests(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", "yes", "yes")
-    salts = {framed(blob).salt for *_, blob in rows(path)}
+    salts = {parse_frame(blob).salt for *_, blob in rows(path)}
     assert len(salts) == 2
     assert all(len(salt) == 32 for salt in salts)
 

@@ -97,7 +97,7 @@ def test_the_status_says_what_is_searched(folder: Path) -> None:
             "memory/plan.md",
         ]
         assert [(s.path, s.why) for s in status.skipped] == [
-            ("memory/bad.md", "it is no text in UTF-8")
+            ("memory/bad.md", "it is not UTF-8 text")
         ]
         assert status.folder == str(folder)
         assert not memory.search_notes("secret-beside").hits
@@ -113,7 +113,7 @@ def test_nothing_outside_of_the_folder_is_read(folder: Path, tmp_path: Path) -> 
         assert not memory.search_notes("kangaroo secret").hits
         skipped = {s.path: s.why for s in memory.notes_status().skipped}
         assert skipped["memory/link.md"] == "it leads out of the folder"
-        assert skipped["memory/pipe.md"] == "it is no regular file"
+        assert skipped["memory/pipe.md"] == "it is not a regular file"
     for name in ("MEMORY.md", "memory"):
         other = tmp_path / f"linked-{name}"
         other.mkdir()

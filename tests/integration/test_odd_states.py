@@ -18,7 +18,7 @@ from refold.application.errors import LogBusy, LogGone, NewerLog
 from refold.infrastructure.event_store import recorder as log_sqlite
 from refold.infrastructure.event_store import turn_files as log_file
 from refold.infrastructure.event_store.anchor import anchor_path
-from refold.infrastructure.event_store.envelope import Place, framed, seal
+from refold.infrastructure.event_store.envelope import Place, parse_frame, seal
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.lock import WriteLock
 from tests.support.builders import requested
@@ -154,7 +154,7 @@ def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path
     with refold.open(path) as memory:
         memory.conversation("u").append({"role": "user", "content": "hello"})
     anchor_path(path).unlink()
-    old = framed(rows(path)[1][3])
+    old = parse_frame(rows(path)[1][3])
     _, blob = seal(
         Place("t", 2, "mood_felt"), 1, old.at, old.salt, old.previous, b'{"mood":"fine"}'
     )

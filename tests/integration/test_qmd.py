@@ -161,7 +161,7 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(
         assert time.monotonic() - began < 8
         assert is_gone(int(child.read_text()))
         asked = len(qmd.calls)
-        assert "left alone" in notice_of(memory)
+        assert "not used for" in notice_of(memory)
         assert len(qmd.calls) == asked
 
 

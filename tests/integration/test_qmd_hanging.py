@@ -1,4 +1,4 @@
-"""A QMD that does not start, or hangs: which advice is given, and when it is left alone."""
+"""A QMD that does not start, or hangs: which advice is given, and when it is not used."""
 
 import time
 from pathlib import Path
@@ -65,12 +65,12 @@ def test_a_program_that_takes_nothing_in_hangs_and_is_left_alone(
             say(memory.conversation("ports"), "Kafka is on 9092.")
         qmd.hang(command)
         notice = notice_of(memory)
-        assert f"qmd {command} did not answer within 1 s, took nothing in and was ended" in notice
+        assert f"qmd {command} did not answer within 1 s, indexed nothing and was stopped" in notice
         assert DOCTOR in notice
         assert "ask again" not in notice
         asked = len(qmd.calls)
-        assert "left alone for 5 minutes" in notice_of(memory)
-        assert "left alone for 5 minutes" in notice_of(memory, "hybrid")
+        assert "not used for 5 minutes" in notice_of(memory)
+        assert "not used for 5 minutes" in notice_of(memory, "hybrid")
         assert len(qmd.calls) == asked
 
 
@@ -80,8 +80,8 @@ def test_a_program_that_is_still_taking_in_is_asked_again(folder: Path, qmd: Fak
     qmd.behave(collection=grow, update=grow)
     with searched_by_qmd(folder, timeout=1) as memory:
         for _ in range(3):
-            assert "still taking in" in notice_of(memory)
-        assert "left alone" in notice_of(memory)
+            assert "still indexing" in notice_of(memory)
+        assert "not used" in notice_of(memory)
     qmd.behave()
     with searched_by_qmd(folder) as memory:
         assert places(memory, "postgres") == [0]
@@ -102,7 +102,7 @@ def test_who_had_hardly_any_time_is_not_said_to_hang(
             return written(files, state)
 
         monkeypatch.setattr(MessageFiles, "write_more", slow)
-        assert "still taking in" in notice_of(memory)
+        assert "still indexing" in notice_of(memory)
 
 
 @pytest.mark.slow(but=["hybrid-embed-qmd pull", "vector---version-qmd doctor"])
@@ -136,5 +136,5 @@ def test_what_hangs_without_a_model_is_left_alone_in_every_mode(folder: Path, qm
     with searched_by_qmd(folder, timeout=1) as memory:
         assert "--version did not answer" in notice_of(memory, "hybrid")
         asked = len(qmd.calls)
-        assert "left alone" in notice_of(memory, "keyword")
+        assert "not used" in notice_of(memory, "keyword")
         assert len(qmd.calls) == asked

@@ -79,7 +79,7 @@ def test_vectors_of_another_dimension_are_told_and_made_anew(
         conversation = memory.conversation("t")
         found = conversation.recall("postgres", mode="vector")
         assert found.mode == "keyword"
-        assert "made anew" in str(found.notice)
+        assert "computed again" in str(found.notice)
         assert found.hits
         progress = memory.embed(WAIT)
         assert progress is not None

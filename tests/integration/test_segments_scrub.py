@@ -44,7 +44,7 @@ class Opening:
         self.kept: list[str] = []
         self.log = SQLiteLog(log)
         place = log.with_name("agent.recall.db")
-        self.index = SQLiteRecallIndex(place, self.log, of=log, told=self.told.append)
+        self.index = SQLiteRecallIndex(place, self.log, of=log, notify=self.told.append)
 
     def scrub(self, budget: int = 1 << 30) -> SegmentsScrub:
         last = lambda: self.kept[-1] if self.kept else ""  # noqa: E731

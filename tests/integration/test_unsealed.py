@@ -16,7 +16,7 @@ from refold.domain.value import replace
 from refold.infrastructure.event_store import codec
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.event_store.encryption import Keys
-from refold.infrastructure.event_store.envelope import GENESIS, Place, erase, framed, seal
+from refold.infrastructure.event_store.envelope import GENESIS, Place, erase, parse_frame, seal
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Ran, Refold
 from tests.support.log_files import execute, rows, words_of
@@ -88,7 +88,7 @@ def keyed(refold: Refold, monkeypatch: pytest.MonkeyPatch) -> Refold:
 
 def append(path: Path, stream: str) -> None:
     last = [row for row in rows(path) if row[0] == stream]
-    previous = framed(last[-1][3]).link() if last else GENESIS
+    previous = parse_frame(last[-1][3]).link() if last else GENESIS
     place, blob = forged(stream, len(last) + 1, message(len(last)), previous)
     execute(path, PLAIN_ROW, (*place, blob))
 
@@ -115,7 +115,7 @@ def a_whole_conversation_below_all_numbers(path: Path) -> None:
 
 
 def in_the_place_of_the_newest(path: Path) -> None:
-    before = framed(rows_of(path, "new")[0][3]).link()
+    before = parse_frame(rows_of(path, "new")[0][3]).link()
     _, blob = forged("new", 2, message(1), before)
     overwrite(path, "new", 2, blob)
 
@@ -126,20 +126,20 @@ def in_the_place_of_the_first_with_all_links_made_anew(path: Path) -> None:
     second = rows_of(path, "new")[1][3]
     head, _, payload = second.partition(b"\n")
     fields = head.split(b" ")
-    fields[5] = framed(blob).link().encode()
+    fields[5] = parse_frame(blob).link().encode()
     overwrite(path, "new", 2, b" ".join(fields) + b"\n" + payload)
 
 
 def as_an_erased_one_that_keeps_the_link(path: Path) -> None:
     stream, version, name, state = rows_of(path, "new")[0]
     _, shape, remains = codec.encode(message(0))
-    blob = erase(Place(stream, version, name), framed(state), shape, remains)
-    assert framed(blob).link() == framed(state).link()
+    blob = erase(Place(stream, version, name), parse_frame(state), shape, remains)
+    assert parse_frame(blob).link() == parse_frame(state).link()
     overwrite(path, "new", 1, blob)
 
 
 def another_newest_of_a_plain_one(path: Path) -> None:
-    before = framed(rows_of(path, "old")[0][3]).link()
+    before = parse_frame(rows_of(path, "old")[0][3]).link()
     _, blob = forged("old", 2, message(1), before)
     overwrite(path, "old", 2, blob)
 
@@ -240,14 +240,14 @@ def test_a_snapshot_that_is_not_encrypted_is_not_used(tmp_path: Path) -> None:
         loaded = log.load("t", at=version)
     shape, payload = codec.encode(replace(loaded.state, label="Another title"))[1:]
     place = Place("t", version, name)
-    _, blob = seal(place, shape, "-", "-", framed(state).previous, payload)
+    _, blob = seal(place, shape, "-", "-", parse_frame(state).previous, payload)
     execute(path, "UPDATE stored_snapshots SET state=?", (blob,))
     with refold.open(path, encryption_key=KEY) as memory:
         assert [c.label for c in memory.conversations()] == ["The title"]
         memory.conversation("t").context()
     with closing(SQLiteLog(path, key=KEY)) as log:
         assert log.load("t").state.label == "The title"
-    assert framed(rows(path, "stored_snapshots")[0][3]).encoding
+    assert parse_frame(rows(path, "stored_snapshots")[0][3]).encoding
 
 
 def test_a_process_that_writes_without_the_key_is_refused_once_there_is_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.event_store.envelope import framed
+from refold.infrastructure.event_store.envelope import parse_frame
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, log_of, rows, set_state
 
@@ -33,7 +33,7 @@ def taken_out(path: Path) -> None:
     """An erasure that nobody recorded."""
     from refold.infrastructure.event_store.envelope import Place, erase
 
-    before = framed(rows(path)[2][3])
+    before = parse_frame(rows(path)[2][3])
     remains = before.payload.replace(b"three", b"[gone]")
     set_state(path, 3, erase(Place("t", 3, "message_appended"), before, before.shape, remains))
 

@@ -15,7 +15,7 @@ import refold
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import view_folds as folding
 from refold.infrastructure.projection_store.read_models import SQLiteViews
-from refold.infrastructure.projection_store.row_checksums import sealed
+from refold.infrastructure.projection_store.row_checksums import seal_row
 from tests.support.view_events import Scribe
 
 Act = tuple[str, str]
@@ -222,7 +222,7 @@ def test_read_models_of_an_earlier_version_are_no_damage(
         # As an earlier version would have left it: a column less, and a fold of another number.
         old.execute("ALTER TABLE conversations DROP COLUMN erased_messages")
         (row,) = old.execute("SELECT * FROM positions WHERE projection = 'conversations'")
-        earlier = sealed((row[0], row[1] - 1, *row[2:-1]))
+        earlier = seal_row((row[0], row[1] - 1, *row[2:-1]))
         old.execute("DELETE FROM positions WHERE projection = 'conversations'")
         old.execute("INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", earlier)
         old.commit()

@@ -36,7 +36,7 @@ def quiet(path: Path) -> Memory:
 def scrubbed(path: Path, budget: int = 1 << 30, told: list[Notice] | None = None) -> None:
     """One opening that reads so many bytes."""
     heard: list[Notice] = []
-    with closing(SQLiteLog(path, told=(heard if told is None else told).append)) as log:
+    with closing(SQLiteLog(path, notify=(heard if told is None else told).append)) as log:
         scrubber = LogScrubber(log.known, budget)
         while scrubber.step():
             pass

@@ -163,7 +163,7 @@ class Witness:
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(derived_path(self.path, "views"), log)
-        recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
+        recall = recall_parts(self.path, log, None, None, encrypted=False, notify=nobody)
         return replace(
             core,
             log=ThreadLog(log, core.asked, core.unwritten),

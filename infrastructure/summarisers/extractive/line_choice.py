@@ -11,7 +11,7 @@ from refold.domain.ledger.cues import shorten, squeeze
 from refold.domain.ledger.exact_values import is_changing, is_trivial
 from refold.domain.ledger.tool_calls import is_lookup
 
-from .summary_lines import Line, Section, written
+from .summary_lines import Line, Section, format_line
 
 NEVER_FILLED = 5
 """Tier of noise, which is used only if there are no other lines."""
@@ -106,10 +106,10 @@ class Ranking:
             case Section.DECISIONS:
                 return 2.0 * cues.weight(line.text)
             case Section.FACTS:
-                told = _FRAME.sub("", line.text)
+                plain = _FRAME.sub("", line.text)
                 spoken = 0.3 if line.text.startswith("user: ") else 0.0
-                facts = min(3, len(cues.FACT.findall(told))) * 0.6
-                return facts + min(4, len(_NAMED.findall(told))) * 0.3 + spoken + _length(told)
+                facts = min(3, len(cues.FACT.findall(plain))) * 0.6
+                return facts + min(4, len(_NAMED.findall(plain))) * 0.3 + spoken + _length(plain)
             case Section.EARLIER:
                 return 0.5 * cues.weight(line.text)
             case Section.COMMANDS:
@@ -243,7 +243,7 @@ class _Fitting:
         """Choose lines of every section up to its share, then further ones while there is room."""
         # If all lines fit, none is cut below its maximum.
         self._ample = len(lines) < _FEW and (
-            sum(self._cost(written(line)) for line in lines) < 0.9 * self._target
+            sum(self._cost(format_line(line)) for line in lines) < 0.9 * self._target
         )
         tiers = [
             (self._ranking.tier(line), -self._ranking.score(line), i)
@@ -288,10 +288,10 @@ class _Fitting:
         if (
             tier == 0
             and section not in _EXACT
-            and self._cost(written(line)) > rest >= _WORTH_CUTTING
+            and self._cost(format_line(line)) > rest >= _WORTH_CUTTING
         ):
             line = self._shortened(line, rest - 2)
-        cost, size = self._cost(written(line)), len(written(line)) + 1 + len(heading)
+        cost, size = self._cost(format_line(line)), len(format_line(line)) + 1 + len(heading)
         if cost > rest:
             return False
         if size > self._characters:
@@ -319,7 +319,7 @@ class _Fitting:
         if line.section in _EXACT:
             return line
         for _ in range(6):
-            cost = self._cost(written(line))
+            cost = self._cost(format_line(line))
             if cost <= tokens:
                 break
             length = int(len(line.text) * tokens / cost) - 4
@@ -339,4 +339,4 @@ class _Fitting:
             own = [line for line in chosen if line.section is section]
             own.sort(key=lambda line: -1_000_000_000 if line.position is None else line.position)
             if own:
-                yield "\n".join([f"## {section.value}", *map(written, own)])
+                yield "\n".join([f"## {section.value}", *map(format_line, own)])

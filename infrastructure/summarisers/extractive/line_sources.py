@@ -95,7 +95,7 @@ class Gathering:
 
     with_tools: bool
     goes_on: bool = False
-    """Whether later messages stay visible, so that open tasks need no lines."""
+    """True if later messages stay visible, so that open tasks need no lines."""
     tasks: TaskBoard = field(default_factory=TaskBoard)
     _lines: list[Line] = field(default_factory=list[Line])
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
@@ -240,8 +240,8 @@ class Gathering:
                 self._values.note(call.position, deed.subjects[0], by_user=False)
             case Kind.ACT | Kind.ASK:
                 gist = squeeze(outcome.gist(), 160)
-                told = f"{ended}: {gist}" if gist else ended
-                self._count(Line(Section.ACTIONS, call.position, f"{deed.title} → {told}"))
+                shown_outcome = f"{ended}: {gist}" if gist else ended
+                self._count(Line(Section.ACTIONS, call.position, f"{deed.title} → {shown_outcome}"))
             case Kind.LOOK:
                 self._count(Line(Section.ACTIONS, call.position, f"{deed.title} → {ended}"))
             case _:
@@ -267,8 +267,8 @@ class Gathering:
         if self._done_last:
             position, deed, outcome = self._done_last
             ended = "failed" if outcome.failed else "ok"
-            told = f"{squeeze(_named(deed), 240)} → {ended}: {outcome.gist()}"
-            lines.append(Line(Section.STATE, position, f"last result: {told}"))
+            shown_outcome = f"{squeeze(_named(deed), 240)} → {ended}: {outcome.gist()}"
+            lines.append(Line(Section.STATE, position, f"last result: {shown_outcome}"))
         if self.goes_on:
             return lines
         # An earlier call without a result was abandoned.
@@ -278,8 +278,8 @@ class Gathering:
             if c.position >= self._turn
         ]
         if self._unanswered is not None:
-            told = "the user's latest message is not answered yet"
-            lines.append(Line(Section.STATE, self._unanswered, told))
+            shown_outcome = "the user's latest message is not answered yet"
+            lines.append(Line(Section.STATE, self._unanswered, shown_outcome))
         return lines
 
 

@@ -61,7 +61,7 @@ class Carried:
     """First position that the earlier summary covers, or None if it does not say."""
     last: int | None
     foreign: bool
-    """Whether part of the summary has another format than this algorithm's."""
+    """True if part of the summary has another format than this algorithm's."""
 
 
 def read_back(previous: str | None) -> Carried:

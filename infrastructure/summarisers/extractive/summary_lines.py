@@ -59,7 +59,7 @@ _COUNT = re.compile(r" \(×(\d{1,6})\)$")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
-def written(line: Line) -> str:
+def format_line(line: Line) -> str:
     """Format a line. Carried prose is quoted, so that it cannot look like a line."""
     if line.position is None:
         return f"> {line.text}"
@@ -68,7 +68,7 @@ def written(line: Line) -> str:
 
 
 def read_line(section: Section, raw: str) -> Line | None:
-    """Parse a line that ``written`` formatted, or return None."""
+    """Parse a line that ``format_line`` formatted, or return None."""
     if section is Section.EARLIER and raw.startswith("> "):
         return Line(section, None, raw[2:])
     found = _WRITTEN.fullmatch(raw)
@@ -159,11 +159,15 @@ def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) 
     if not wanted(words):
         return []
     sentences = cues.sentences_under if by_user else cues.sentences
-    told = [s for s in sentences(words) if len(s) > 6 and not s.endswith(("?", "？"))]
-    told = [s for s in told if wanted(s)]
-    best = sorted(told, key=lambda s: -len(cues.FACT.findall(s)))[: 4 if by_user else 2]
+    found_sentences = [s for s in sentences(words) if len(s) > 6 and not s.endswith(("?", "？"))]
+    found_sentences = [s for s in found_sentences if wanted(s)]
+    best = sorted(found_sentences, key=lambda s: -len(cues.FACT.findall(s)))[: 4 if by_user else 2]
     speaker = "user" if by_user else "assistant"
-    return [_said_line(Section.FACTS, position, speaker, s, by_user) for s in told if s in best]
+    return [
+        _said_line(Section.FACTS, position, speaker, s, by_user)
+        for s in found_sentences
+        if s in best
+    ]
 
 
 def next_lines(position: int, words: str) -> list[Line]:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
-from refold.testing.embedder_checks import ended_in
-from refold.testing.findings import Findings, shown
+from refold.testing.embedder_checks import run_within
+from refold.testing.findings import Findings, show_value
 from refold.testing.places import Opening
 
 Fields = dict[str, Any]
@@ -61,7 +61,7 @@ class CheckedStore:
     def probe(self, name: str, work: Callable[["CheckedStore"], None]) -> None:
         """Run one probe in a thread, so that a hanging probe does not block the check."""
         with self.findings.probe(name, advice=_RAISING):
-            ended_in(lambda: work(self), self._timeout)
+            run_within(lambda: work(self), self._timeout)
 
     def compare(
         self,
@@ -79,16 +79,16 @@ class CheckedStore:
         if as_json(found) == as_json(wanted) and _in_a_row(seen):
             return True
         missing = [one for one in map(as_json, wanted) if one not in {*map(as_json, found)}]
-        kind, what = rule, f"{len(found)} messages: {shown(found)}"
+        kind, what = rule, f"{len(found)} messages: {show_value(found)}"
         is_plain = rule in _PLAIN
         if len(found) < len(wanted) or missing:
-            what = f"{len(found)} of {len(wanted)}; missing is {shown(missing[:1])}; there is {shown(found)}"
+            what = f"{len(found)} of {len(wanted)}; missing is {show_value(missing[:1])}; there is {show_value(found)}"
         elif len(found) > len(wanted):
             kind = "duplicates" if is_plain else rule
             what = f"{len(found)} messages where {len(wanted)} were appended"
         elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _in_a_row(seen):
             kind = "order" if is_plain else rule
-            what = f"positions {[one.position for one in seen][:20]}: {shown(found)}"
+            what = f"positions {[one.position for one in seen][:20]}: {show_value(found)}"
         self.findings.add(
             kind,
             expected=f"the {len(wanted)} messages that were acknowledged, each once, in order",
@@ -106,7 +106,7 @@ def read(conversation: Conversation) -> list[Stored]:
     ]
 
 
-def said(text: str, role: str = "user") -> Fields:
+def text_message(text: str, role: str = "user") -> Fields:
     """Return a message with a text."""
     return {"role": role, "content": text}
 
@@ -114,7 +114,7 @@ def said(text: str, role: str = "user") -> Fields:
 def talk(count: int, mark: str) -> list[Fields]:
     """Return ``count`` distinct messages, questions and answers in turn."""
     roles = ("user", "assistant")
-    return [said(f"{mark} {n}: is step_{n}.py done?", roles[n % 2]) for n in range(count)]
+    return [text_message(f"{mark} {n}: is step_{n}.py done?", roles[n % 2]) for n in range(count)]
 
 
 def as_json(value: object) -> str:
@@ -126,7 +126,7 @@ def _in_a_row(seen: Iterable[Stored]) -> bool:
     return all(one.position == n for n, one in enumerate(seen))
 
 
-def raised(work: Callable[[], object]) -> Exception | None:
+def exception_of(work: Callable[[], object]) -> Exception | None:
     """Return the exception that a call raises, or None."""
     try:
         work()
@@ -142,7 +142,7 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
     def run(work: Callable[[], object]) -> None:
         barrier.wait(30)
-        if (error := raised(work)) is not None:
+        if (error := exception_of(work)) is not None:
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
@@ -155,4 +155,4 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 _PLAIN = frozenset({"content", "durable", "lost"})
 """Rules whose differences can be of another kind that has a rule of its own."""
-_RAISING = "Let every operation that is in order succeed; raise LogError where the store fails."
+_RAISING = "Let every valid operation succeed; raise LogError if the store fails."

@@ -62,7 +62,7 @@ class MessageChecks(Counting):
             self._findings.require(
                 given == more,
                 "mutates",
-                expected="a message that is as it was before it was counted",
+                expected="an unchanged message",
                 seen=f"another one ({name})",
                 advice="Copy what you change.",
             )
@@ -100,7 +100,7 @@ class MessageChecks(Counting):
         self._findings.require(
             sizes[0] == sizes[1],
             "unsent",
-            expected="the same with author and metadata, which no provider is sent",
+            expected="the same with author and metadata, which are not sent to a provider",
             seen=f"{sizes[0]} without them, {sizes[1]} with them",
             advice="Count role and content alone.",
         )

@@ -10,7 +10,7 @@ from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing import counted_samples as samples
 from refold.testing.counting import Counting
-from refold.testing.findings import shown
+from refold.testing.findings import show_value
 from refold.testing.sample_talks import message
 
 LEAST_SHARE, MOST_SHARE = 0.4, 3.0
@@ -56,7 +56,7 @@ class TextChecks(Counting):
                 self.text(text, name) > 0,
                 "zero",
                 expected="at least one token for a text",
-                seen=f"0 for {name}: {shown(text)}",
+                seen=f"0 for {name}: {show_value(text)}",
                 advice="Round up, and count every script and sign.",
             )
 
@@ -81,7 +81,7 @@ class TextChecks(Counting):
 
     def _odd_texts(self) -> None:
         for name, text in samples.ODD.items():
-            with self._findings.probe(name, advice="Count what any log may hold; raise nothing."):
+            with self._findings.probe(name, advice="Count any content of a log; never raise."):
                 self._findings.require(
                     self.text(text, name) > 0,
                     "zero",
@@ -93,11 +93,11 @@ class TextChecks(Counting):
     def _growing_texts(self) -> None:
         sizes = [self.text("".join(samples.STEPS[:n]), f"{n} sentences") for n in range(7)]
         for step, (fewer, more) in zip(samples.STEPS, pairwise(sizes), strict=True):
-            self._lowered(fewer < more, f"{fewer}, then {more} with {shown(step)} after it")
+            self._lowered(fewer < more, f"{fewer}, then {more} with {show_value(step)} after it")
         for name, text in samples.KINDS.items():
             sizes = [self.text(text[:n], f"a part of {name}") for n in range(len(text))]
             for n, (fewer, more) in enumerate(pairwise(sizes)):
-                seen = f"{fewer} for {shown(text[:n])}, {more} with one character more"
+                seen = f"{fewer} for {show_value(text[:n])}, {more} with one character more"
                 self._lowered(more >= fewer - MERGED, seen)
             once, often = self.text(text, name), self.text(text * 64, name)
             self._findings.require(
@@ -126,7 +126,7 @@ class TextChecks(Counting):
                 "additive",
                 expected=f"about {apart} tokens for {name} with {other_name} after it",
                 seen=f"{together}",
-                advice="Let each part of a text count the same, whatever stands around it.",
+                advice="Let each part of a text count the same, regardless of the text around it.",
             )
 
     def _again(self) -> None:
@@ -147,7 +147,7 @@ class TextChecks(Counting):
             "deterministic",
             expected="the same count for the same content, every time and in every thread",
             seen=seen,
-            advice="Keep no state that changes a count, and draw no chance.",
+            advice="Keep no state that changes a count, and use no random numbers.",
         )
 
     def _threads(self) -> None:

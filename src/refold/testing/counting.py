@@ -2,7 +2,7 @@
 
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
-from refold.testing.findings import Findings, shown
+from refold.testing.findings import Findings, show_value
 
 _WHOLE = "Return int: round up with math.ceil where you divide."
 
@@ -20,14 +20,15 @@ class Counting:
 
     def message(self, one: Message, name: str) -> TokenCount:
         """Return the tokens of a message."""
-        counted = self._returned(one)
-        if not isinstance(counted, TokenCount):
-            self._findings.add(
-                "type",
-                expected="count_message(message): a refold.TokenCount",
-                seen=f"{type(counted).__name__}: {shown(counted)} for {name}",
-                advice="Return TokenCount(total=…, thinking=…).",
-            )
+        counted: object = self._counter.count_message(one)
+        right = self._findings.require(
+            isinstance(counted, TokenCount),
+            "type",
+            expected="count_message(message): a refold.TokenCount",
+            seen=f"{type(counted).__name__}: {show_value(counted)} for {name}",
+            advice="Return TokenCount(total=…, thinking=…).",
+        )
+        if not right:
             return TokenCount(total=counted if type(counted) is int else 0)
         self.whole(counted.total, f"total of {name}")
         self.whole(counted.thinking, f"thinking of {name}")
@@ -43,7 +44,7 @@ class Counting:
             right,
             "type",
             expected="a whole number (int)",
-            seen=f"{type(counted).__name__}: {shown(counted)} ({name})",
+            seen=f"{type(counted).__name__}: {show_value(counted)} ({name})",
             advice=_WHOLE,
         )
         number = counted if isinstance(counted, int | float) else 0

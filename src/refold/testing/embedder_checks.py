@@ -12,7 +12,14 @@ from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Embedder, Vector
 from refold.application.runtime.foreign_code import Contained
 from refold.testing.counted_samples import ODD
-from refold.testing.findings import Findings, NeverEnded, Report, described, name_of, shown
+from refold.testing.findings import (
+    Findings,
+    NeverEnded,
+    Report,
+    describe_error,
+    name_of,
+    show_value,
+)
 
 SAME = 0.99
 """Minimum cosine of two vectors of the same text. Small quantised models vary a little."""
@@ -88,7 +95,7 @@ class _Check:
                     and values[0] == values[1],
                     "names",
                     expected=f"an attribute `{name}`: a text, always the same",
-                    seen=f"{shown(values[0])}, then {shown(values[1])}",
+                    seen=f"{show_value(values[0])}, then {show_value(values[1])}",
                     advice="Name the model exactly: vectors of two models are never compared.",
                 )
         methods = ("embed_documents", "embed_query")
@@ -97,7 +104,7 @@ class _Check:
             all(callable(f) and not inspect.iscoroutinefunction(f) for f in found),
             "methods",
             expected="embed_documents(texts) and embed_query(text), which block and return vectors",
-            seen=", ".join(f"{m}: {shown(f)}" for m, f in zip(methods, found, strict=True)),
+            seen=", ".join(f"{m}: {show_value(f)}" for m, f in zip(methods, found, strict=True)),
             advice="Add what is missing; write no `async def`: refold calls it in a thread.",
         )
 
@@ -126,22 +133,22 @@ class _Check:
                 advice="Give the call of the model a time-out, and raise EmbedderError('timeout', …).",
             )
 
-    def _embedded(self, texts: Sequence[str], name: str) -> list[list[float]]:
+    def _embed(self, texts: Sequence[str], name: str) -> list[list[float]]:
         """Return valid vectors of documents, or an empty list."""
         given = list(texts)
-        answer = ended_in(lambda: self._embedder.embed_documents(given), self._timeout)
+        answer = run_within(lambda: self._embedder.embed_documents(given), self._timeout)
         self._findings.require(
             given == list(texts),
             "mutates",
-            expected="a list of texts that is as it was before the call",
-            seen=f"{shown(given)} ({name})",
+            expected="an unchanged list of texts",
+            seen=f"{show_value(given)} ({name})",
             advice="Copy the list before you sort or shorten it.",
         )
         return self._sound(answer, len(texts), name)
 
     def _asked(self, text: str, name: str) -> list[float]:
-        answer = ended_in(lambda: self._embedder.embed_query(text), self._timeout)
-        return next(iter(self._sound([answer], 1, name)), list[float]())
+        answer = run_within(lambda: self._embedder.embed_query(text), self._timeout)
+        return next(iter(self._sound([answer], 1, name)), [])
 
     def _sound(self, answer: object, count: int, name: str) -> list[list[float]]:
         if not self._findings.require(
@@ -168,13 +175,13 @@ class _Check:
         try:
             raw = list(cast("Iterable[object]", vector))
             if any(isinstance(x, str | bytes | bool) for x in raw):
-                raise TypeError("a text or a truth value is no number")
+                raise TypeError("a text or a boolean is not a number")
             numbers = [float(cast("float", x)) for x in raw]
         except Exception as error:
             self._findings.add(
                 "type",
                 expected="a vector of numbers",
-                seen=f"{shown(vector)}: {described(error)} ({name})",
+                seen=f"{show_value(vector)}: {describe_error(error)} ({name})",
                 advice=_VECTORS,
             )
             return []
@@ -190,19 +197,19 @@ class _Check:
             all(math.isfinite(x) for x in numbers),
             "finite",
             expected="finite numbers",
-            seen=f"{shown(numbers)} ({name})",
-            advice="Divide by no length that is 0; check what the model returned.",
+            seen=f"{show_value(numbers)} ({name})",
+            advice="Do not divide by a length of 0; check what the model returned.",
         )
         return numbers if holds else []
 
     def _documents(self) -> None:
-        vectors = self._embedded(TEXTS, "eight texts")
+        vectors = self._embed(TEXTS, "eight texts")
         lengths = [math.hypot(*vector) for vector in vectors]
         self._findings.require(
             all(SHORTEST <= length <= LONGEST for length in lengths),
             "length",
             expected=f"vectors with a direction, of lengths between {SHORTEST:g} and {LONGEST:g}",
-            seen=f"lengths {shown(lengths)}",
+            seen=f"lengths {show_value(lengths)}",
             advice="Normalise vectors to the length 1.",
         )
         if all(lengths):
@@ -215,24 +222,24 @@ class _Check:
                     cosine(one, other) < APART,
                     "distinct",
                     expected="different directions for different texts",
-                    seen=f"cosine {cosine(one, other):.5f} of {shown(TEXTS[n])} and {shown(TEXTS[m])}",
+                    seen=f"cosine {cosine(one, other):.5f} of {show_value(TEXTS[n])} and {show_value(TEXTS[m])}",
                     advice="Embed the text itself, in every script; cut it at its end.",
                 )
 
     def _questions(self) -> None:
-        vectors = self._embedded(TEXTS, "eight texts")
+        vectors = self._embed(TEXTS, "eight texts")
         for n, text in enumerate(TEXTS if vectors else ()):
             query = self._asked(text, "a question")
             again = self._asked(text, "the same question again")
             if not (query and again):
                 return
-            self._same(query, again, f"a question twice: {shown(text)}")
+            self._same(query, again, f"a question twice: {show_value(text)}")
             nearest = max(range(len(vectors)), key=lambda m: cosine(query, vectors[m]))
             self._findings.require(
                 nearest == n,
                 "question",
-                expected=f"a question nearest to the document of the same words: {shown(text)}",
-                seen=f"it is nearer to {shown(TEXTS[nearest])}",
+                expected=f"a question nearest to the document of the same words: {show_value(text)}",
+                seen=f"it is nearer to {show_value(TEXTS[nearest])}",
                 advice="Use one model for both, with its own prefix for questions where it has one.",
             )
 
@@ -242,21 +249,21 @@ class _Check:
             "deterministic",
             expected="the same direction for the same text, every time",
             seen=f"cosine {cosine(one, other):.3f} ({name})",
-            advice="Turn dropout off (model.eval()), draw no chance, and keep no state.",
+            advice="Turn dropout off (model.eval()), use no random numbers, and keep no state.",
         )
 
     def _batches(self) -> None:
-        together = self._embedded(TEXTS, "eight texts")
+        together = self._embed(TEXTS, "eight texts")
         if not together:
             return
-        self._beside(together, self._embedded(TEXTS, "eight texts again"), "again", "deterministic")
-        turned = self._embedded(TEXTS[::-1], "eight texts in another order")
+        self._beside(together, self._embed(TEXTS, "eight texts again"), "again", "deterministic")
+        turned = self._embed(TEXTS[::-1], "eight texts in another order")
         self._beside(together, turned[::-1], "in another order", "order")
-        alone = [v for text in TEXTS for v in self._embedded([text], "a text alone")]
+        alone = [v for text in TEXTS for v in self._embed([text], "a text alone")]
         self._beside(together, alone, "one by one", "batch")
-        padded = self._embedded([*TEXTS, "word " * 300], "eight texts with a long one")
-        self._beside(together, padded[:-1], "beside a long one", "batch")
-        twice = self._embedded([TEXTS[0], TEXTS[1], TEXTS[0]], "a text twice")
+        padded = self._embed([*TEXTS, "word " * 300], "eight texts with a long one")
+        self._beside(together, padded[:-1], "next to a long one", "batch")
+        twice = self._embed([TEXTS[0], TEXTS[1], TEXTS[0]], "a text twice")
         self._beside([together[n] for n in (0, 1, 0)], twice, "where one is there twice", "batch")
 
     def _beside(
@@ -271,15 +278,15 @@ class _Check:
                 cosine(one, other) >= SAME,
                 rule,
                 expected=f"the same direction for a text {how}",
-                seen=f"cosine {cosine(one, other):.3f} for {shown(text)}",
+                seen=f"cosine {cosine(one, other):.3f} for {show_value(text)}",
                 advice=_STATELESS if rule == "batch" else _VECTORS,
             )
 
     def _many(self) -> None:
         texts = [f"{TEXTS[n % 8]} Number {n}." for n in range(MANY)]
-        vectors = self._embedded(texts, f"{MANY} texts at once")
+        vectors = self._embed(texts, f"{MANY} texts at once")
         for n in (0, MANY // 2, MANY - 1) if vectors else ():
-            for alone in self._embedded([texts[n]], "a text alone"):
+            for alone in self._embed([texts[n]], "a text alone"):
                 self._findings.require(
                     cosine(alone, vectors[n]) >= SAME,
                     "order",
@@ -291,7 +298,7 @@ class _Check:
     def _odd(self) -> None:
         odd = {**ODD, "an empty text": "", "a blank text": " \n", "a long text": "word " * 20_000}
         for name, text in odd.items():
-            asking = (partial(self._embedded, [text], name), partial(self._asked, text, name))
+            asking = (partial(self._embed, [text], name), partial(self._asked, text, name))
             for ask in asking:
                 self._refusing(ask, name)
 
@@ -306,7 +313,7 @@ class _Check:
             self._findings.add(
                 "raises",
                 expected="a vector, or an EmbedderError",
-                seen=f"{described(error)} ({name})",
+                seen=f"{describe_error(error)} ({name})",
                 advice="Cut what is too long, and raise EmbedderError('bad_request', …) for what the "
                 "model does not take.",
             )
@@ -319,12 +326,12 @@ class _Check:
             [list(vector) for vector in first] == kept,
             "reuses",
             expected="vectors that stay as they are when others are made",
-            seen="the vectors of the first call are those of the second one now",
+            seen="the second call changed the vectors of the first one",
             advice="Copy vectors out of the buffer of the model before you return them.",
         )
 
     def _threads(self) -> None:
-        alone = self._embedded(TEXTS, "eight texts")
+        alone = self._embed(TEXTS, "eight texts")
         if not alone:
             return
 
@@ -354,7 +361,7 @@ def cosine(one: Vector, other: Vector) -> float:
     return sum(x * y for x, y in zip(one, other, strict=True)) / lengths
 
 
-def ended_in(work: Callable[[], object], seconds: float) -> object:
+def run_within(work: Callable[[], object], seconds: float) -> object:
     """Run a function in a separate thread, which blocks nothing if it never returns.
 
     Raises:

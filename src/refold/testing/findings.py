@@ -108,7 +108,7 @@ class Findings:
         except NeverEnded:
             raise
         except Exception as error:
-            seen = f"{described(error)} ({name})"
+            seen = f"{describe_error(error)} ({name})"
             self.add("raises", expected=expected, seen=seen, advice=advice)
 
     def settle(self) -> Report:
@@ -122,13 +122,15 @@ class Findings:
         return Report(self._subject, tuple(self._probes))
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return type and message of an exception in one line."""
     said = " ".join(str(error).split())
-    return shown(f"{type(error).__name__}: {said}" if said else type(error).__name__, quoted=False)
+    return show_value(
+        f"{type(error).__name__}: {said}" if said else type(error).__name__, quoted=False
+    )
 
 
-def shown(value: object, *, quoted: bool = True) -> str:
+def show_value(value: object, *, quoted: bool = True) -> str:
     """Format a value for a finding: in one line, shortened if it is long."""
     try:
         text = repr(value) if quoted or not isinstance(value, str) else value

@@ -46,7 +46,9 @@ class Outcome:
 
     def then_raises(self, kind: type[Refusal]) -> Refusal:
         """Assert that the decision is refused with exactly this kind of error, and return the error."""
-        assert self._error is not None, f"expected {kind.__name__}; it was decided: {self._events}"
+        assert self._error is not None, (
+            f"expected {kind.__name__}, but the decision was {self._events}"
+        )
         if type(self._error) is not kind:
             raise self._error
         assert isinstance(self._error, kind)
@@ -67,7 +69,7 @@ class Given:
             events do not fit the history.
         """
         first, again = self._decided(decision), self._decided(decision)
-        assert first.is_like(again), f"decided {first}, and {again} when it was asked again"
+        assert first.is_like(again), f"decided {first}, and {again} when the decision was repeated"
         return first
 
     def _decided(self, decision: Decision) -> Outcome:

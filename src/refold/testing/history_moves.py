@@ -57,7 +57,7 @@ class Speaks:
     role: Literal["user", "assistant", "system"]
     parts: tuple[Part, ...]
     as_text: bool = False
-    """Whether the content is a string if it is a single text."""
+    """True if the content is a string if it is a single text."""
 
 
 Outcome = Literal[
@@ -82,7 +82,7 @@ class Interjection:
     after: int
     """Number of results before it; it comes last if fewer arrive."""
     inside: bool
-    """Whether it is in the same message as results, or in its own."""
+    """True if it is in the same message as results, or in its own."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class ToolRound:
     id_style: str
     """Format string with ``{n}``, the number of the call in the history."""
     together: bool
-    """Whether call and results are appended in one step."""
+    """True if call and results are appended in one step."""
     reuse_id: bool = False
-    """Whether to reuse the first id of an earlier call."""
+    """True to reuse the first id of an earlier call."""
     streamed: bool = False
-    """Whether each block is a message of its own, as some recorders write a streamed answer."""
+    """True if each block is a message of its own, as some recorders write a streamed answer."""
 
 
 @dataclass(frozen=True)

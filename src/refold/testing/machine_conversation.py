@@ -11,7 +11,6 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.block_checks import UnknownBlockWarning
 
 from .checked_store import as_json
-from .findings import shown
 from .history_layout import Message
 from .request_judge import violations
 from .request_rules.request import blocks_of, message_blocks
@@ -32,7 +31,7 @@ def holds(condition: bool, invariant: str, seen: object) -> None:
         Broken: the invariant does not hold.
     """
     if not condition:
-        raise Broken(f"{invariant}\n  seen: {shown(seen, quoted=not isinstance(seen, str))}")
+        raise Broken(f"{invariant}\n  seen: {show_value(seen, quoted=not isinstance(seen, str))}")
 
 
 class MachineConversation:
@@ -121,7 +120,7 @@ class MachineConversation:
     def unpin(self) -> None:
         """Remove the oldest pin."""
         pin = next(iter(self.pins))
-        holds(self.conversation.unpin(pin), "a pin that is there can be taken back", pin)
+        holds(self.conversation.unpin(pin), "an existing pin can be removed", pin)
         del self.pins[pin]
 
     def erase(self, number: int) -> None:
@@ -216,7 +215,7 @@ class MachineConversation:
         if context.summary:
             written = json.dumps([context.system, context.messages], ensure_ascii=False)
             for text in self.pins.values():
-                holds(text in written, f"the pinned text {text!r} stands in the request", written)
+                holds(text in written, f"the pinned text {text!r} is in the request", written)
 
     def _erased_is_gone(self, context: Context) -> None:
         written = json.dumps([context.system, context.messages], ensure_ascii=False)

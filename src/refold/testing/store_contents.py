@@ -2,9 +2,9 @@
 
 from copy import deepcopy
 
-from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
+from refold.testing.checked_store import CheckedStore, Fields, as_json, read, talk, text_message
 from refold.testing.counted_samples import CHINESE, JAPANESE, KOREAN, ODD
-from refold.testing.findings import shown
+from refold.testing.findings import show_value
 from refold.testing.sample_talks import PIXEL, called, result, thought
 
 LARGE = 400_000
@@ -39,7 +39,7 @@ INPUT: Fields = {
 
 def texts_are_read_back(store: CheckedStore) -> None:
     """Check texts of every script, white space and signs, in this and another memory."""
-    expected = [said(text, ("user", "assistant")[n % 2]) for n, text in enumerate(TEXTS)]
+    expected = [text_message(text, ("user", "assistant")[n % 2]) for n, text in enumerate(TEXTS)]
     conversation = store.conversation("texts")
     for message in expected:
         conversation.append(deepcopy(message), recorded=True)
@@ -53,7 +53,7 @@ def blocks_are_read_back(store: CheckedStore) -> None:
     picture = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     blocks = [{"type": "text", "text": "412 passed"}, {"type": "image", "source": picture}]
     expected: list[Fields] = [
-        said("Please run the tests."),
+        text_message("Please run the tests."),
         {"role": "assistant", "content": [thought(), {"type": "text", "text": "Yes."}, call]},
         {"role": "user", "content": [result("1", blocks, is_error=False)]},
         {"role": "assistant", "content": [{"type": "text", "text": "All of them pass."}]},
@@ -69,7 +69,10 @@ def blocks_are_read_back(store: CheckedStore) -> None:
 
 def large_texts_are_whole(store: CheckedStore) -> None:
     """Check a text of 400,000 ASCII characters and one of 400,000 ideographs."""
-    expected = [said("x" * LARGE + "end"), said("请" * (LARGE // 2) + "完", "assistant")]
+    expected = [
+        text_message("x" * LARGE + "end"),
+        text_message("请" * (LARGE // 2) + "完", "assistant"),
+    ]
     store.conversation("large").append(deepcopy(expected))
     reader = store.conversation("large")
     store.compare(reader, expected, rule="content", where="large texts", advice=_WHOLE)
@@ -79,13 +82,13 @@ def extras_are_kept(store: CheckedStore) -> None:
     """Check the author and the metadata of a message."""
     conversation = store.conversation("extras")
     extra = {"name": "Ana", "metadata": {"ticket": [1, "zwei"]}}
-    conversation.append({**said("Please fix it."), **extra}, author="person")
+    conversation.append({**text_message("Please fix it."), **extra}, author="person")
     stored = store.conversation("extras").messages()[0].message
     store.findings.require(
         stored.author == "person" and as_json(stored.extra) == as_json(extra),
         "content",
-        expected=f"author 'person' and {shown(extra)}",
-        seen=f"author {stored.author!r} and {shown(stored.extra)}",
+        expected=f"author 'person' and {show_value(extra)}",
+        seen=f"author {stored.author!r} and {show_value(stored.extra)}",
         advice="Store every field of a message, not its role and content alone.",
     )
 
@@ -103,7 +106,7 @@ def positions_lead_to_messages(store: CheckedStore) -> None:
             and one.message.content == message["content"],
             "order",
             expected=f"message {n} at position {n}, under the id that the append answered",
-            seen=f"answered {at!r}, read {shown(one.message.content)} at {one.position}",
+            seen=f"answered {at!r}, read {show_value(one.message.content)} at {one.position}",
             advice="Give positions in the order of the appends, from 0, without gaps.",
         )
 

@@ -8,8 +8,15 @@ from functools import partial
 from pathlib import Path
 
 import refold
-from refold.testing.checked_store import CheckedStore, in_threads, raised, read, said, talk
-from refold.testing.findings import described
+from refold.testing.checked_store import (
+    CheckedStore,
+    exception_of,
+    in_threads,
+    read,
+    talk,
+    text_message,
+)
+from refold.testing.findings import describe_error
 
 WRITERS = 3
 EACH = 6
@@ -83,14 +90,14 @@ def a_killed_process_lost_nothing(place: str | Path, store: CheckedStore) -> Non
         last = done.stderr.strip().rpartition("\n")[2]
         raise RuntimeError(f"a process of its own could not append: {last}")
     roles = ("user", "assistant")
-    expected = [said(f"acknowledged {n}", roles[n % 2]) for n in range(acknowledged)]
+    expected = [text_message(f"acknowledged {n}", roles[n % 2]) for n in range(acknowledged)]
     reader = store.conversation("killed")
     store.compare(reader, expected, rule="durable", where="a process that died", advice=_COMMIT)
 
 
 def keys_are_stored_once(store: CheckedStore) -> None:
     """Append the same key again: here, in another memory, in a list and in another conversation."""
-    first, other = said("Pay invoice INV-1."), said("Noted.", "assistant")
+    first, other = text_message("Pay invoice INV-1."), text_message("Noted.", "assistant")
     conversation = store.conversation("keys")
     at = conversation.append(first, key="delivery-1").positions
     repeats = (
@@ -123,22 +130,22 @@ def keys_are_stored_once(store: CheckedStore) -> None:
 def a_key_stands_for_one_message(store: CheckedStore) -> None:
     """Check that the same key with another message is rejected."""
     conversation = store.conversation("reused")
-    conversation.append(said("first"), key="k")
-    error = raised(lambda: conversation.append(said("second"), key="k"))
+    conversation.append(text_message("first"), key="k")
+    error = exception_of(lambda: conversation.append(text_message("second"), key="k"))
     _refused(store, error, refold.KeyReused, "a key with another message", "keys", _ONCE)
     reader = store.conversation("reused")
-    store.compare(reader, [said("first")], rule="keys", where="a reused key", advice=_ONCE)
+    store.compare(reader, [text_message("first")], rule="keys", where="a reused key", advice=_ONCE)
 
 
 def conflicts_are_refused(store: CheckedStore) -> None:
     """Check that an append with an outdated expected version is rejected and stores nothing."""
     conversation, other = store.conversation("conflict"), store.conversation("conflict")
-    seen = conversation.append(said("first")).version
-    other.append(said("second", "assistant"))
-    late = said("third")
-    error = raised(lambda: conversation.append(late, expected_version=seen))
+    seen = conversation.append(text_message("first")).version
+    other.append(text_message("second", "assistant"))
+    late = text_message("third")
+    error = exception_of(lambda: conversation.append(late, expected_version=seen))
     _refused(store, error, refold.VersionConflict, "an append after another", "conflict", _SERIAL)
-    expected = [said("first"), said("second", "assistant")]
+    expected = [text_message("first"), text_message("second", "assistant")]
     store.compare(other, expected, rule="conflict", where="after a conflict", advice=_SERIAL)
     conversation.append(late, expected_version=other.version)
     store.compare(other, [*expected, late], rule="lost", where="after a retry", advice=_SERIAL)
@@ -147,11 +154,13 @@ def conflicts_are_refused(store: CheckedStore) -> None:
 def several_are_stored_all_or_none(store: CheckedStore) -> None:
     """Check that a list with one rejected message is not stored at all."""
     conversation = store.conversation("atomic")
-    expected = [said("first")]
+    expected = [text_message("first")]
     conversation.append(expected)
     wrong = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "unknown"}]}
     advice = "Store all messages of an append in one transaction, and none where one is refused."
-    error = raised(lambda: conversation.append([said("a", "assistant"), said("b"), wrong]))
+    error = exception_of(
+        lambda: conversation.append([text_message("a", "assistant"), text_message("b"), wrong])
+    )
     _refused(store, error, refold.RefoldError, "a result without its call", "atomic", advice)
     reader = store.conversation("atomic")
     store.compare(reader, expected, rule="atomic", where="after a refused list", advice=advice)
@@ -169,7 +178,7 @@ def _refused(
         isinstance(error, kind),
         rule,
         expected=f"{kind.__name__} for {what}",
-        seen="it was acknowledged" if error is None else described(error),
+        seen="it was acknowledged" if error is None else describe_error(error),
         advice=advice,
     )
 
@@ -180,7 +189,7 @@ def writers_lose_nothing(store: CheckedStore) -> None:
     def write(writer: int) -> None:
         conversation = store.conversation("writers")
         for n in range(EACH):
-            conversation.append(said(f"writer {writer} says {n}"))
+            conversation.append(text_message(f"writer {writer} says {n}"))
 
     errors = in_threads([partial(write, writer) for writer in range(WRITERS)])
     for error in errors:
@@ -208,10 +217,10 @@ def writers_lose_nothing(store: CheckedStore) -> None:
 
 def one_of_several_wins(store: CheckedStore) -> None:
     """Append through several memories at once, with the same expected version and with the same key."""
-    seen = store.conversation("race").append(said("first")).version
+    seen = store.conversation("race").append(text_message("first")).version
     conversations = [store.conversation("race") for _ in range(WRITERS)]
     works = [
-        partial(one.append, said(f"answer {n}", "assistant"), expected_version=seen)
+        partial(one.append, text_message(f"answer {n}", "assistant"), expected_version=seen)
         for n, one in enumerate(conversations)
     ]
     errors = in_threads(works)
@@ -224,14 +233,14 @@ def one_of_several_wins(store: CheckedStore) -> None:
         seen=f"{stored} stored, {conflicts} refused with VersionConflict",
         advice=_SERIAL,
     )
-    keyed = [partial(one.append, said("once"), key="one") for one in conversations]
+    keyed = [partial(one.append, text_message("once"), key="one") for one in conversations]
     for error in in_threads(keyed):
         raise error
     times = sum(one.content == "once" for one in read(store.conversation("race")))
     store.findings.require(
         times == 1,
         "keys",
-        expected="one message for one key, whoever delivers it",
+        expected="one message for one key, from any writer",
         seen=f"{times} after {WRITERS} deliveries at once",
         advice=_ONCE,
     )

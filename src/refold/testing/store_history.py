@@ -1,8 +1,8 @@
 """Probes of a store on history: past contexts, compactions, forks, pins, erasures and lists."""
 
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
-from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
-from refold.testing.findings import shown
+from refold.testing.checked_store import CheckedStore, Fields, as_json, read, talk, text_message
+from refold.testing.findings import show_value
 
 _EVENTS = "Give back every event of a stream, as it was stored, under the version that it had."
 
@@ -16,8 +16,8 @@ def _spoken(
         message
         for n in range(exchanges)
         for message in (
-            said(f"Step {n}: please check file_{n}.py. {words}"),
-            said(f"file_{n}.py is fine; going on with step {n + 1}. {words}", "assistant"),
+            text_message(f"Step {n}: please check file_{n}.py. {words}"),
+            text_message(f"file_{n}.py is fine; going on with step {n + 1}. {words}", "assistant"),
         )
     ]
     conversation.append(expected)
@@ -42,7 +42,7 @@ def the_past_stays(store: CheckedStore) -> None:
             after == before,
             "past",
             expected=f"the context at version {version} as it was then",
-            seen=shown(after),
+            seen=show_value(after),
             advice=_EVENTS,
         )
 
@@ -60,7 +60,7 @@ def compactions_last(store: CheckedStore) -> None:
         outcome.outcome == "performed" and after == before,
         "compaction",
         expected="a compaction that is performed, and the same context after a restart",
-        seen=f"{outcome.outcome} {outcome.detail}, then {shown(after)}",
+        seen=f"{outcome.outcome} {outcome.detail}, then {show_value(after)}",
         advice=_EVENTS,
     )
     active = [row.summary_id for row in reader.summaries() if row.is_active]
@@ -80,7 +80,7 @@ def decisions_last(store: CheckedStore) -> None:
     conversation.append(expected)
     pin = conversation.pin("Never push to main.")
     fork_id = store.thread_id("fork")
-    conversation.fork(thread_id=fork_id).append(said("In the fork alone."))
+    conversation.fork(thread_id=fork_id).append(text_message("In the fork alone."))
     memory = store.open()
     reader, fork = store.conversation("decided", memory), memory.conversation(fork_id)
     store.findings.require(
@@ -92,7 +92,7 @@ def decisions_last(store: CheckedStore) -> None:
     )
     advice = "Copy the events of a fork; let the two share nothing that changes."
     store.compare(reader, expected, rule="apart", where="the source of a fork", advice=advice)
-    longer = [*expected, said("In the fork alone.")]
+    longer = [*expected, text_message("In the fork alone.")]
     store.compare(fork, longer, rule="apart", where="a fork", advice=advice)
 
 
@@ -100,7 +100,12 @@ def erased_is_gone(store: CheckedStore) -> None:
     """Check that an erased message is gone everywhere, and that all others are unchanged."""
     conversation = store.conversation("erased")
     secret = "the code word is Vx9-kLq2"
-    expected = [said("first"), said("noted", "assistant"), said(secret), said("yes", "assistant")]
+    expected = [
+        text_message("first"),
+        text_message("noted", "assistant"),
+        text_message(secret),
+        text_message("yes", "assistant"),
+    ]
     conversation.append(expected)
     conversation.erase(2)
     memory = store.open()
@@ -110,14 +115,14 @@ def erased_is_gone(store: CheckedStore) -> None:
         secret not in as_json([found, reader.context().messages, *reader.export("events")]),
         "erased",
         expected="nothing of an erased message, in no list, context or event",
-        seen=shown(found),
+        seen=show_value(found),
         advice="Rewrite the event in place, and drop every copy that was made of it.",
     )
     store.findings.require(
         [found[n] for n in (0, 1, 3)] == [expected[n]["content"] for n in (0, 1, 3)],
         "erased",
         expected="all other messages as they were",
-        seen=shown(found),
+        seen=show_value(found),
         advice="Change the erased event alone.",
     )
 
@@ -147,6 +152,6 @@ def the_log_is_verified(store: CheckedStore) -> None:
         verified.ok,
         "verify",
         expected="a log without damage",
-        seen=shown(verified),
+        seen=show_value(verified),
         advice="Store events as they come, with their digests and links, and never change one.",
     )

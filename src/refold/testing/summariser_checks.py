@@ -19,7 +19,14 @@ from refold.application.ports.summariser import (
 )
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.testing.findings import Findings, NeverEnded, Report, described, name_of, shown
+from refold.testing.findings import (
+    Findings,
+    NeverEnded,
+    Report,
+    describe_error,
+    name_of,
+    show_value,
+)
 from refold.testing.summary_answers import AnswerJudge
 from refold.testing.summary_requests import (
     ANOTHER,
@@ -30,7 +37,7 @@ from refold.testing.summary_requests import (
     asked_in_order,
     ordinary,
 )
-from refold.testing.watched_loop import Watched, WatchedLoop, cancelled, watched
+from refold.testing.watched_loop import Watched, WatchedLoop, cancel, watch
 
 LONGEST_BLOCK = 0.15
 """Maximum seconds for which a summariser may block the event loop."""
@@ -108,8 +115,8 @@ class _Check:
             self._findings.require(
                 isinstance(name, str) and bool(name.strip()),
                 "name",
-                expected="an attribute `name`: a text that settings and results call it by",
-                seen=shown(name),
+                expected="an attribute `name`: a text that names it in settings and results",
+                seen=show_value(name),
                 advice='Add name = "…" to the class.',
             )
         return self._findings.require(
@@ -141,7 +148,7 @@ class _Check:
             self._findings.add(
                 "blocks",
                 expected="a call that lets others run in the loop while it waits",
-                seen=f"the loop stood still, and there was {error}",
+                seen=f"the event loop was blocked: {error}",
                 advice=_UNBLOCKING,
             )
         self._findings.add(
@@ -153,7 +160,7 @@ class _Check:
 
     def _ask(self, asked: Asked) -> None:
         with self._findings.probe(asked.name, advice=_RAISING):
-            done = self._called(asked)
+            done = self._call_and_check(asked)
             if done is None or done.error is not None:
                 return
             draft = self._judge.draft(asked, done.value)
@@ -161,7 +168,7 @@ class _Check:
                 self._drafts[asked.name] = asked, draft
                 self._judge.judge(asked, draft)
 
-    def _called(self, asked: Asked) -> Watched | None:
+    def _call_and_check(self, asked: Asked) -> Watched | None:
         """Call the summariser once, watch the event loop, and check that the request is unchanged."""
         given = deepcopy(asked.request)
         done = self._loop.run(self._watched(given), self._timeout)
@@ -170,7 +177,7 @@ class _Check:
         self._findings.require(
             given == asked.request,
             "mutates",
-            expected="a request that is as it was before the call",
+            expected="an unchanged request",
             seen=f"another one ({asked.name})",
             advice="Copy the blocks that you change: they are those of the conversation.",
         )
@@ -181,7 +188,7 @@ class _Check:
         return done
 
     async def _watched(self, request: SummaryRequest) -> Watched:
-        return await watched(self._call(request))
+        return await watch(self._call(request))
 
     async def _call(self, request: SummaryRequest) -> object:
         answer: object = self._summariser.summarise(request)
@@ -200,15 +207,15 @@ class _Check:
             self._findings.require(
                 asked.is_odd,
                 "refuses",
-                expected="an answer to a request that is in order",
-                seen=f"{described(error)} ({asked.name})",
+                expected="an answer to a valid request",
+                seen=f"{describe_error(error)} ({asked.name})",
                 advice="See that the model can be reached (key, address, limits) while it is checked.",
             )
             return
         self._findings.add(
             "raises",
             expected="an answer, or SummariserError(reason, message)",
-            seen=f"{described(error)} ({asked.name})",
+            seen=f"{describe_error(error)} ({asked.name})",
             advice=_RAISING,
         )
 
@@ -221,7 +228,7 @@ class _Check:
             seconds <= LONGEST_BLOCK,
             "blocks",
             expected="a call that lets others run in the loop while it works",
-            seen=f"the loop stood still for {seconds:.2f} s ({asked.name})",
+            seen=f"the event loop was blocked for {seconds:.2f} s ({asked.name})",
             advice=_UNBLOCKING,
         )
 
@@ -237,7 +244,7 @@ class _Check:
         pair = [by_name[ANOTHER], by_name[REPEATED]]
 
         async def both() -> Sequence[Watched]:
-            calls = (watched(self._call(deepcopy(asked.request))) for asked in pair)
+            calls = (watch(self._call(deepcopy(asked.request))) for asked in pair)
             return await asyncio.gather(*calls)
 
         with self._findings.probe("two requests at once", advice=_RAISING):
@@ -250,7 +257,7 @@ class _Check:
 
     def _cancelling(self) -> None:
         for after in (0.0, 0.05):
-            call = cancelled(self._call(ordinary()), after, PATIENCE)
+            call = cancel(self._call(ordinary()), after, PATIENCE)
             with self._findings.probe("a call that is cancelled", advice=_CANCELLING):
                 done = self._loop.run(call, self._timeout + PATIENCE)
                 if not done.was_running:
@@ -288,7 +295,7 @@ class _Check:
                 type(window) is int and window > 0,
                 "window",
                 expected="window: a whole number of tokens, over 0",
-                seen=shown(window),
+                seen=show_value(window),
                 advice="Return the context window of the model that is asked.",
             )
             self._measures(self._summariser)
@@ -303,7 +310,7 @@ class _Check:
             all(type(one) is int and one > 0 for one in (size, *sizes)),
             "measure",
             expected="measure(request): a whole number of tokens, over 0",
-            seen=shown(size),
+            seen=show_value(size),
             advice=_MEASURING,
         )
         self._findings.require(
@@ -318,7 +325,7 @@ class _Check:
         self._findings.require(
             given == plain,
             "mutates",
-            expected="a request that is as it was before the call",
+            expected="an unchanged request",
             seen="another one after measure(request)",
             advice="Copy the blocks that you change: they are those of the conversation.",
         )
@@ -332,7 +339,7 @@ class _Check:
                 callable(getattr(other, "summarise", None)),
                 "for_models",
                 expected="for_models(asked, answering): a summariser",
-                seen=shown(other),
+                seen=show_value(other),
                 advice="Return self where there is nothing to choose.",
             )
 
@@ -342,7 +349,7 @@ class _Check:
             return
         request = NotesRequest(messages=another().messages, most=5)
         with self._findings.probe("notes", advice=_RAISING):
-            done = self._loop.run(watched(_taken(take, request)), self._timeout)
+            done = self._loop.run(watch(_taken(take, request)), self._timeout)
             if done.error is not None:
                 self._raised(Asked("notes", another()), done.error)
                 return
@@ -350,7 +357,7 @@ class _Check:
                 isinstance(done.value, NotesDraft),
                 "notes",
                 expected="take_notes(request): a refold.NotesDraft",
-                seen=shown(done.value),
+                seen=show_value(done.value),
                 advice="Return NotesDraft(notes=(), …) where there is nothing to save.",
             )
 

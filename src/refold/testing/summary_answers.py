@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
-from refold.testing.findings import Findings, shown
+from refold.testing.findings import Findings, show_value
 from refold.testing.sample_talks import SECRET, UNREADABLE
 from refold.testing.summary_requests import Asked
 
@@ -57,7 +57,7 @@ class AnswerJudge:
             self._findings.add(
                 "type",
                 expected="a refold.SummaryDraft",
-                seen=f"{type(value).__name__}: {shown(value)} ({asked.name})",
+                seen=f"{type(value).__name__}: {show_value(value)} ({asked.name})",
                 advice="Return refold.SummaryDraft(text=…, complete=…, model=…, "
                 "prompt_fingerprint=…), not the text alone.",
             )
@@ -69,7 +69,7 @@ class AnswerJudge:
             self._findings.add(
                 "type",
                 expected="a SummaryDraft whose fields have the types that it declares",
-                seen=f"{first['loc'][0]}: {first['msg']}: {shown(first['input'])} ({asked.name})",
+                seen=f"{first['loc'][0]}: {first['msg']}: {show_value(first['input'])} ({asked.name})",
                 advice="Build the draft with its constructor, which checks the types.",
             )
             return None
@@ -124,7 +124,7 @@ class AnswerJudge:
             self._findings.add(
                 refusal.reason,
                 expected="a text that refold accepts as a summary",
-                seen=f"{refusal}: {shown(draft.text)} ({asked.name})",
+                seen=f"{refusal}: {show_value(draft.text)} ({asked.name})",
                 advice=_SAID_AS.get(refusal.reason, "Return a summary of the messages."),
             )
             return False
@@ -133,7 +133,7 @@ class AnswerJudge:
             broken is None and (asked.is_odd or _is_text(draft.text)),
             "encoding",
             expected="text in the languages of the messages, as Unicode",
-            seen=f"{shown(draft.text)} ({asked.name})",
+            seen=f"{show_value(draft.text)} ({asked.name})",
             advice="Encode and decode as UTF-8 on the way to the model and back.",
         )
 
@@ -152,7 +152,7 @@ class AnswerJudge:
         self._findings.require(
             size < max(source, 60),
             "not_smaller",
-            expected=f"less than the {source:,} tokens that it stands for",
+            expected=f"less than the {source:,} tokens that it covers",
             seen=f"{size:,} tokens ({asked.name})",
             advice="Write what matters alone; a copy of the messages saves nothing.",
         )
@@ -168,19 +168,19 @@ class AnswerJudge:
         self._findings.require(
             not cut or not draft.complete,
             "cut_off",
-            expected="complete=True for a text that ends where it wants to end",
-            seen=f"complete=True for a text that ends: …{shown(text[-60:])} ({asked.name})",
-            advice="Say complete=False where the text was cut, or cut it between two lines.",
+            expected="complete=True only for a text that ends properly",
+            seen=f"complete=True for a text that ends: …{show_value(text[-60:])} ({asked.name})",
+            advice="Return complete=False if the text was cut, or cut it between two lines.",
         )
 
     def _repetition(self, asked: Asked, draft: SummaryDraft) -> None:
-        share, sentence = repeated(draft.text)
+        share, sentence = repeated_share(draft.text)
         self._findings.require(
             share < MOST_REPEATED,
             "repetitive",
             expected="every sentence once",
-            seen=f"{share:.0%} of the text repeats, such as {shown(sentence)} ({asked.name})",
-            advice="Say a thing once; `previous` is to be replaced, not to be added again.",
+            seen=f"{share:.0%} of the text repeats, such as {show_value(sentence)} ({asked.name})",
+            advice="Mention each fact once; `previous` is to be replaced, not to be added again.",
         )
 
     def _sources(self, asked: Asked, draft: SummaryDraft) -> None:
@@ -190,14 +190,14 @@ class AnswerJudge:
             copied is None,
             "unreadable",
             expected="what was said, done and found: never thinking, signatures or data",
-            seen=f"{copied} stands in the text ({asked.name})",
+            seen=f"{copied} is in the text ({asked.name})",
             advice="Take texts and tool traffic from the blocks, by their type; skip all others.",
         )
         self._findings.require(
             SECRET not in text,
             "secret",
             expected="no password that a tool printed",
-            seen=f"the password of config/staging.toml stands in the text ({asked.name})",
+            seen=f"the password of config/staging.toml is in the text ({asked.name})",
             advice="Leave out what looks like a credential: a summary is sent with every request.",
         )
         leaked = next((mark for mark in asked.foreign if mark in text), None)
@@ -205,7 +205,7 @@ class AnswerJudge:
             leaked is None,
             "leak",
             expected="nothing of what other requests were about",
-            seen=f"{leaked!r}, which stands in an earlier request alone ({asked.name})",
+            seen=f"{leaked!r}, which is only in an earlier request ({asked.name})",
             advice="Keep no state between calls: two conversations may be of two people.",
         )
 
@@ -215,7 +215,7 @@ class AnswerJudge:
                 any(value.lower() in draft.text.lower() for value in asked.carried),
                 "previous",
                 expected="what still matters of request.previous: the new text replaces it",
-                seen=f"nothing of it ({asked.name}): {shown(draft.text)}",
+                seen=f"nothing of it ({asked.name}): {show_value(draft.text)}",
                 advice="Give request.previous to the model together with the messages.",
             )
         if asked.values:
@@ -223,7 +223,7 @@ class AnswerJudge:
                 any(value.lower() in draft.text.lower() for value in asked.values),
                 "substance",
                 expected=f"something of the messages, such as {', '.join(asked.values[:3])}",
-                seen=f"nothing of it ({asked.name}): {shown(draft.text)}",
+                seen=f"nothing of it ({asked.name}): {show_value(draft.text)}",
                 advice="Read request.messages: source.message.blocks() are what is to be summarised.",
             )
         positions = {source.position for source in asked.request.messages}
@@ -231,7 +231,7 @@ class AnswerJudge:
             {part.position for part in draft.given_in_part} <= positions,
             "given_in_part",
             expected="given_in_part: positions of messages of this request",
-            seen=f"{shown(draft.given_in_part)} ({asked.name})",
+            seen=f"{show_value(draft.given_in_part)} ({asked.name})",
             advice="Use source.position, which counts in the conversation.",
         )
 
@@ -243,7 +243,7 @@ class AnswerJudge:
                 one.text != other.text or first.request.messages == second.request.messages,
                 "constant",
                 expected="different texts for different conversations",
-                seen=f"the same text for {first.name} and {second.name}: {shown(one.text)}",
+                seen=f"the same text for {first.name} and {second.name}: {show_value(one.text)}",
                 advice="Build the text from request.messages.",
             )
             rest = longer[len(shorter) :]
@@ -251,9 +251,9 @@ class AnswerJudge:
             self._findings.require(
                 not inside,
                 "cut_off",
-                expected="complete=True for a text that ends where it wants to end",
-                seen=f"a text that is cut inside of a word: …{shown(shorter[-40:])}",
-                advice="Say complete=False where the text was cut, or cut it between two lines.",
+                expected="complete=True only for a text that ends properly",
+                seen=f"a text that is cut inside of a word: …{show_value(shorter[-40:])}",
+                advice="Return complete=False if the text was cut, or cut it between two lines.",
             )
 
     def fingerprints(self, one: SummaryDraft, again: SummaryDraft) -> None:
@@ -262,7 +262,7 @@ class AnswerJudge:
             one.prompt_fingerprint == again.prompt_fingerprint,
             "fingerprint",
             expected="the same prompt_fingerprint for the same prompt",
-            seen=f"{shown(one.prompt_fingerprint)}, then {shown(again.prompt_fingerprint)}",
+            seen=f"{show_value(one.prompt_fingerprint)}, then {show_value(again.prompt_fingerprint)}",
             advice="Hash the wording of the prompt, without its messages, dates or random ids.",
         )
 
@@ -274,7 +274,7 @@ def source_text(request: SummaryRequest) -> str:
     return "\n".join(parts)
 
 
-def repeated(text: str) -> tuple[float, str]:
+def repeated_share(text: str) -> tuple[float, str]:
     """Return the share of a text that is repetition, and a repeated sentence."""
     found = (" ".join(sentence.split()).casefold() for sentence in _SENTENCE.findall(text))
     sentences = [sentence for sentence in found if len(sentence) >= LEAST_REPEATED]

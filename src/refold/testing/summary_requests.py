@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     foreign: tuple[str, ...] = ()
     """Values that the answer must not contain."""
     is_odd: bool = False
-    """Whether the summariser may reject the request with a ``SummariserError``."""
+    """True if the summariser may reject the request with a ``SummariserError``."""
 
 
 def request_of(messages: Sequence[Message], **fields: Any) -> SummaryRequest:

@@ -5,7 +5,7 @@ import inspect
 from refold.application.ports.summariser import TokenCounter
 from refold.testing.counted_messages import MessageChecks
 from refold.testing.counted_texts import TextChecks
-from refold.testing.findings import Findings, Report, name_of, shown
+from refold.testing.findings import Findings, Report, name_of, show_value
 
 
 def check_token_counter(counter: TokenCounter) -> Report:
@@ -35,7 +35,7 @@ def check_token_counter(counter: TokenCounter) -> Report:
     if _has_shape(counter, findings):
         for checks in (TextChecks(counter, findings), MessageChecks(counter, findings)):
             for name, probe in checks.probes():
-                with findings.probe(name, advice="Count what any log may hold; raise nothing."):
+                with findings.probe(name, advice="Count any content of a log; never raise."):
                     probe()
         _look_at_request(counter, findings)
     return findings.settle()
@@ -69,6 +69,6 @@ def _look_at_request(counter: TokenCounter, findings: Findings) -> None:
         count is None or inspect.iscoroutinefunction(count),
         "count_request",
         expected="`async def count_request(self, *, model, system, messages, tools)`, or none",
-        seen=shown(count),
-        advice="Write `async def`: it is awaited, for it asks over the network.",
+        seen=show_value(count),
+        advice="Write `async def`: it is awaited, because it uses the network.",
     )

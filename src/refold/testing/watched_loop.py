@@ -83,7 +83,7 @@ class WatchedLoop:
             self._loop.stop()
 
 
-async def watched(call: Coroutine[Any, Any, object]) -> Watched:
+async def watch(call: Coroutine[Any, Any, object]) -> Watched:
     """Await a call while a second task measures how long the loop is blocked."""
     loop = asyncio.get_running_loop()
     longest, last = 0.0, loop.time()
@@ -117,13 +117,13 @@ class Cancelled(NamedTuple):
     """The outcome of a cancelled call."""
 
     was_running: bool
-    """Whether the call was still running when it was cancelled."""
+    """True if the call was still running when it was cancelled."""
     has_ended: bool
     was_swallowed: bool
-    """Whether the call ignored the cancellation and returned an answer."""
+    """True if the call ignored the cancellation and returned an answer."""
 
 
-async def cancelled(call: Coroutine[Any, Any, object], after: float, patience: float) -> Cancelled:
+async def cancel(call: Coroutine[Any, Any, object], after: float, patience: float) -> Cancelled:
     """Cancel a call after some seconds, or at its first wait if ``after`` is 0."""
 
     async def contained() -> object:

@@ -10,7 +10,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest, is_by_code
 from refold.application.summaries.summariser_calls import relay
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
-from refold.testing.findings import Finding, described, shown
+from refold.testing.findings import Finding, describe_error, show_value
 
 
 class Watch:
@@ -31,14 +31,14 @@ class Watch:
         except (SummariserError, asyncio.CancelledError):
             raise
         except BaseException as error:
-            self._add("raises", "an answer, or SummariserError", described(error))
+            self._add("raises", "an answer, or SummariserError", describe_error(error))
             raise
         if given != request:
-            self._add("mutates", "a request that is as it was before the call", "another one")
+            self._add("mutates", "an unchanged request", "another one")
         if isinstance(answer, SummaryDraft):
             self._judge(answer, by_code=is_by_code(behind))
         else:
-            self._add("type", "a refold.SummaryDraft", shown(answer))
+            self._add("type", "a refold.SummaryDraft", show_value(answer))
         return cast("SummaryDraft", answer)
 
     def _judge(self, draft: SummaryDraft, *, by_code: bool) -> None:
@@ -48,9 +48,9 @@ class Watch:
             judge_text(draft.text, complete=True, required=draft.required, by_code=by_code)
         except SummaryRefused as refusal:
             self._add(
-                refusal.reason, "a text that refold accepts", f"{refusal}: {shown(draft.text)}"
+                refusal.reason, "a text that refold accepts", f"{refusal}: {show_value(draft.text)}"
             )
 
     def _add(self, rule: str, expected: str, seen: str) -> None:
-        advice = "Run check_summariser on it: that says more, and is quicker."
+        advice = "Run check_summariser on it: it reports more and is faster."
         self.found.append(Finding(f"summariser: {rule}", expected, seen, advice))

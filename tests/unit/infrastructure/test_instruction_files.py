@@ -149,15 +149,15 @@ def test_a_folder_is_no_instruction_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert skipped(tmp_path / "pipe") == "is no regular file"
+    assert skipped(tmp_path / "pipe") == "is not a regular file"
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"caf\xe9", "is no text in UTF-8 (byte 3): save it as such"),
-        ("text".encode("utf-16"), "is no text in UTF-8 (byte 0): save it as such"),
-        (b"a\0b", "is no text: it has zeros in it"),
+        (b"caf\xe9", "is not UTF-8 text (byte 3): save it as UTF-8"),
+        ("text".encode("utf-16"), "is not UTF-8 text (byte 0): save it as UTF-8"),
+        (b"a\0b", "is not text: it contains zero bytes"),
     ],
 )
 def test_what_is_no_text_is_skipped(tmp_path: Path, content: bytes, why: str) -> None:

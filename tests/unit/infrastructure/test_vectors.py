@@ -25,7 +25,7 @@ M = EMBEDDER.model
 def opened(
     path: Path | str, index: PassageList, told: list[Notice] | None = None
 ) -> SQLiteVectorStore:
-    return SQLiteVectorStore(path, index, told=nobody if told is None else told.append)
+    return SQLiteVectorStore(path, index, notify=nobody if told is None else told.append)
 
 
 def embed(store: SQLiteVectorStore, *texts: str, embedder: DigestEmbedder = EMBEDDER) -> None:
@@ -173,7 +173,7 @@ def test_another_dimension_is_refused_until_a_question_has_it_as_well(
     assert refused.value.reason == "dimension"
     assert store.count(M) == 1
     assert near(store, "alpha") == [1]
-    with pytest.raises(EmbedderError, match="made anew") as refused:
+    with pytest.raises(EmbedderError, match="computed again") as refused:
         store.nearest(M, [1.0, 2.0, 3.0], T, 5)
     assert refused.value.reason == "dimension"
     assert store.count(M) == 0

@@ -63,11 +63,11 @@ def _fault(value: object) -> str:
         case str() if _SURROGATE.search(value):
             return "lone surrogate"
         case float() if not math.isfinite(value):
-            return f"{value} is no JSON number"
+            return f"{value} is not a JSON number"
         case str() | bool() | int() | float() | None | list() | tuple() | Mapping():
             return ""
         case _:
-            return f"{type(value).__name__} is no JSON"
+            return f"{type(value).__name__} is not JSON"
 
 
 def too_many_messages(request: Json) -> Iterator[str]:
