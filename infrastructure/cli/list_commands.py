@@ -1,4 +1,4 @@
-"""``refold list``, ``stats`` and ``summaries``: what there is, how large it is, what was summarised."""
+"""``refold list``, ``stats`` and ``summaries``: conversations, sizes and summaries."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, read_time, 
 from .output import Cell, clean, console, one_line, print_json, say, show_table
 
 WIDE = 100
-"""From so many columns on, ids are shown whole; below, so much of them as tells them apart."""
+"""Width in columns from which ids are shown in full. Below it they are shortened to unique beginnings."""
 SHORTEST_ID = 8
 
 Since = Annotated[
@@ -22,13 +22,13 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TIME",
-        help="Only those in which something was said from then on: 2026-01-02 or a whole time.",
+        help="Only conversations with messages since then: 2026-01-02 or a full time.",
     ),
 ]
 
 
 OfOwner = Annotated[
-    str | None, typer.Option("--owner", metavar="ID", help="Only those of this owner.")
+    str | None, typer.Option("--owner", metavar="ID", help="Only conversations of this owner.")
 ]
 
 
@@ -46,9 +46,9 @@ def list_conversations(
         print_json({"conversations": found})
         return
     if not rows:
-        none = "No conversation yet" if begin is None else "Nothing was said since then"
+        none = "No conversation yet" if begin is None else "No messages since then"
         if owner is not None:
-            none = f"No conversation of owner {clean(repr(owner))} is listed"
+            none = f"No conversation of owner {clean(repr(owner))}"
         say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
         return
     ids = shown_ids([row.thread_id for row in rows])
@@ -67,12 +67,12 @@ def list_conversations(
         ],
     )
     if any(row.compactions for row in rows):
-        say("[dim]· after the tokens: how often it was compacted[/dim]")
+        say("[dim]· after the tokens: number of compactions[/dim]")
     say(f"Next: {clean(next_command('show', ids[rows[0].thread_id], db=db))}")
 
 
 def shown_ids(whole: Sequence[str]) -> dict[str, str]:
-    """Ids as they are shown: whole, or on a narrow terminal as much as names one of them."""
+    """Return ids as shown: in full, or on a narrow terminal their shortest unique beginnings."""
     if console.width >= WIDE:
         return {one: one for one in whole}
     return {one: _short(one, whole) for one in whole}
@@ -86,13 +86,13 @@ def _short(thread: str, others: Sequence[str]) -> str:
 
 
 SHOWN = 30
-"""Conversations in the table; all are in the JSON."""
+"""Number of conversations in the table. The JSON has all."""
 SIZES_WIDE = 100
-"""In fewer columns only the first columns of the table are shown."""
+"""Width in columns below which only the first columns of the table are shown."""
 
 
 def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show how large the log is: by conversation, by kind of event, by file."""
+    """Show the size of the log by conversation, by event type and by file."""
     with opened(db) as memory:
         sizes = memory.stats()
     if json:
@@ -116,7 +116,7 @@ def _tell(sizes: Sizes) -> None:
     files = sum(f.bytes for f in sizes.files)
     say(
         f"[bold]{len(sizes.conversations):,} conversations[/bold], {sizes.messages:,} messages, "
-        f"{sizes.events:,} events of {decimal(events)}; the log takes up {decimal(log)}, with what is "
+        f"{sizes.events:,} events of {decimal(events)}; the log takes up {decimal(log)}, with the files "
         f"derived from it {decimal(files)}."
     )
     columns = [
@@ -163,7 +163,7 @@ def _row(size: ConversationSize, shown: str) -> tuple[Cell, ...]:
 
 SHORT_ID = 8
 SUMMARIES_WIDE = 110
-"""In fewer columns only the first ones are shown, and the text."""
+"""Width in columns below which only the first columns and the text are shown."""
 
 Last = Annotated[
     int | None,
@@ -174,7 +174,7 @@ Last = Annotated[
 def summaries(
     thread: Thread, db: Db = DEFAULT_DB, last: Last = None, full: Full = False, json: Json = False
 ) -> None:
-    """List all summaries that were ever made of a conversation. With --full their texts as well."""
+    """List all summaries of a conversation, including replaced ones. With --full their texts as well."""
     with opened(db) as memory:
         thread = require(memory, thread)
         every = memory.conversation(thread).summaries()
@@ -220,7 +220,7 @@ def _state(row: SummaryRow) -> str:
 
 
 def _show_whole(row: SummaryRow) -> None:
-    split = ", a turn was divided" if row.is_split_turn else ""
+    split = ", a turn was split" if row.is_split_turn else ""
     say(
         f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {shown_time(row.compacted_at, TO_SECONDS)}, covers "
         f"{row.covered_count} messages up to position {row.compact_up_to_index}, "

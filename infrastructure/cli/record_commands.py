@@ -1,4 +1,4 @@
-"""``refold query``, ``expand``, ``topics`` and ``notes``: records, what summaries cover, what was noted."""
+"""``refold query``, ``expand``, ``topics`` and ``notes``: records, covered messages and notes."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ from .recall_commands import Limit, MinScore, Mode
 
 QUERY_EXAMPLE = (
     'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '
-    "Exit code 1: nothing is there."
+    "Exit code 1: nothing was found."
 )
 EXPAND_EXAMPLE = (
     "Example: refold expand 3f2c… --db agent.db; `refold summaries THREAD` and the context itself name "
@@ -52,31 +52,35 @@ EXPAND_EXAMPLE = (
 )
 EXAMPLES = {"query": QUERY_EXAMPLE, "expand": EXPAND_EXAMPLE}
 LIMIT = 20
-"""Records of a page, where no limit is given."""
+"""Default number of records per page."""
 SHOWN_CHARACTERS = 1_500
-"""Of a record; ``--json`` and ``refold read`` have all of it."""
+"""Characters of a record that are shown. ``--json`` and ``refold read`` have all of them."""
 
 Containing = Annotated[
-    str | None, typer.Option("--text", metavar="TEXT", help="What they contain, in any case.")
+    str | None,
+    typer.Option(
+        "--text", metavar="TEXT", help="Only records that contain this text; case is ignored."
+    ),
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option("--id", metavar="ID", help="Of a message, or its address; repeatable."),
+    typer.Option("--id", metavar="ID", help="A message id or address; repeatable."),
 ]
 RecordLimit = Annotated[
-    int, typer.Option("--limit", help="How many records at most.", min=1, max=200, metavar="N")
+    int, typer.Option("--limit", help="Maximum number of records.", min=1, max=200, metavar="N")
 ]
 SummaryId = Annotated[
     str,
     typer.Argument(
         metavar="SUMMARY",
-        help="Its id or the beginning of it, as `refold summaries` shows it; THREAD for the active "
-        "one; THREAD/17 for what covers that message, from there on.",
+        help="The summary id or its beginning, from `refold summaries`; THREAD for the active "
+        "summary; THREAD/17 for the summary that covers this message, from there on.",
         autocompletion=threads,
     ),
 ]
 FromPosition = Annotated[
-    str | None, typer.Argument(metavar="[POSITION]", help="Where SUMMARY is a thread id.")
+    str | None,
+    typer.Argument(metavar="[POSITION]", help="The position, if SUMMARY is a thread id."),
 ]
 
 
@@ -118,7 +122,7 @@ def expand(
     limit: RecordLimit = LIMIT,
     json: Json = False,
 ) -> None:
-    """Show what a summary stands for: its text, and the original messages behind it."""
+    """Show the text of a summary and the original messages that it covers."""
     with opened(db) as memory:
         named, begin = _named(memory, summary, position)
         span = given_span(range, start, None)
@@ -137,15 +141,15 @@ def expand(
 
 
 def _of(span: Span | None, begin: int, limit: int) -> int:
-    """How many records, where a range ends as well."""
+    """Return the limit of records, reduced to the end of the range."""
     return limit if span is None or span.stop is None else max(1, min(limit, span.stop - begin))
 
 
 def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
-    """The summary that is meant, and the position from which on it is expanded.
+    """Return the summary and the position from which it is expanded.
 
     Raises:
-        UnknownSummary: there is none.
+        UnknownSummary: there is no such summary.
         UnknownMessage: no summary covers the message.
     """
     try:
@@ -168,7 +172,7 @@ def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
 
 
 def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
-    """The options that were given, as the next command has them again."""
+    """Yield the given options for the next command."""
     for one in ids:
         yield from ("--id", one)
     if text:
@@ -190,7 +194,7 @@ def _show_summary(found: ExpandedSummary) -> None:
     )
     say(f"\n{clean(found.text)}\n")
     if found.withdrawn:
-        say("Its text is gone: something that it was made from was erased.")
+        say("Its text is gone, because some of its sources were erased.")
 
 
 def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
@@ -201,7 +205,7 @@ def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
 
 
 def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
-    """A record, of a long one the part from ``begin`` on."""
+    """Yield a record, from ``begin`` on if it is long."""
     begin = begin if record.length > SHOWN_CHARACTERS else 0
     when = shown_time(record.at)
     yield f"{record.position}", "bold cyan"
@@ -222,7 +226,7 @@ NOTES_EXAMPLES = {"notes": NOTES_EXAMPLE}
 
 
 def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """List what the messages that a summary stands for are about, the most important first."""
+    """List the topics of summarised messages, the most important first."""
     with opened(db) as memory:
         thread = require(memory, thread)
         rows = memory.conversation(thread).topics()
@@ -231,7 +235,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         return
     if not rows:
         how = f"refold compact {clean(thread)} --db {clean(db)}"
-        say(f"No topics yet: they are named when messages are compacted. `{how}` compacts now.")
+        say(f"No topics yet: compaction extracts them. `{how}` compacts now.")
         return
     show_table(
         "",
@@ -252,7 +256,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
 def notes(
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="[THREAD]", help="The thread id; without it all conversations."),
+        typer.Argument(metavar="[THREAD]", help="The thread id; by default all conversations."),
     ] = None,
     db: Db = DEFAULT_DB,
     write: Annotated[
@@ -260,7 +264,7 @@ def notes(
         typer.Option(
             "--write",
             metavar="FOLDER",
-            help="Also bring MEMORY.md and memory/YYYY-MM-DD.md there up to date, of all conversations.",
+            help="Also update MEMORY.md and memory/YYYY-MM-DD.md in this folder, for all conversations.",
         ),
     ] = None,
     json: Json = False,
@@ -284,14 +288,18 @@ def notes(
         return
     _show(rows, of_all=thread is None)
     if folder is not None:
-        say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
+        say(_told(folder, files) if files else "Nothing was written: the log has no notes.")
 
 
-Question = Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")]
+Question = Annotated[
+    str, typer.Argument(metavar="[QUESTION]", help="The question in your own words.")
+]
 SearchedFolder = Annotated[
     Path | None,
     typer.Option(
-        "--folder", metavar="FOLDER", help="The folder with MEMORY.md; else as the settings say."
+        "--folder",
+        metavar="FOLDER",
+        help="The folder with MEMORY.md; by default that of the settings.",
     ),
 ]
 OfOwner = Annotated[
@@ -309,7 +317,7 @@ def search_notes(
     mode: Mode = None,
     json: Json = False,
 ) -> None:
-    """Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.
+    """Search MEMORY.md and memory/*.md, your own edits included; without a query list the files.
 
     Exit code 1: nothing was found.
     """
@@ -348,12 +356,12 @@ def _show_status(status: NotesStatus, *, json: bool) -> None:
     rows = [(clean(f.path), f.sections, f.characters) for f in status.files]
     show_table(clean(status.folder), ["file", "sections#", "characters#"], rows)
     for one in status.skipped:
-        say(f"Left out: {clean(one.path)}: {clean(one.why)}.")
+        say(f"Skipped: {clean(one.path)}: {clean(one.why)}.")
 
 
 def _folder(name: str) -> Path:
     if not name.strip():
-        raise typer.BadParameter("--write needs the name of a folder, . for this one")
+        raise typer.BadParameter("--write needs a folder, such as . for the current one")
     return Path(name)
 
 
@@ -368,7 +376,7 @@ def _told(folder: Path, files: Collection[str]) -> str:
 
 def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
     if not rows:
-        say("No notes: they are taken when messages are compacted and something lasting was said.")
+        say("No notes yet: they are taken when compacted messages contain something lasting.")
         return
     show_table(
         "",

@@ -1,4 +1,4 @@
-"""``refold show``: a conversation as a person reads it, with what became of each message."""
+"""``refold show``: print a conversation for people, with the fate of each message."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -46,11 +46,11 @@ from .output import (
 
 COVERED = ("summarised", "omitted")
 QUIET = ("full", "preamble")
-"""Fates that need no badge."""
+"""Fates without a badge."""
 MOST_COUNTED = 5_000
-"""Before so many messages, turns are counted from the first on."""
+"""Position up to which turns are counted from the start of the conversation."""
 NARROW = 72
-"""In so few columns the tokens are left out."""
+"""Width in columns below which the tokens are left out."""
 
 
 class _Row(NamedTuple):
@@ -59,14 +59,14 @@ class _Row(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """What a user asked, and all that followed until the next request."""
+    """A user request and everything until the next one."""
 
     number: int | None
     rows: list[_Row]
 
     @property
     def covered(self) -> int:
-        """How many of its messages a summary stands for."""
+        """Number of its messages that a summary covers."""
         return sum(row.fate in COVERED for row in self.rows)
 
 
@@ -83,8 +83,8 @@ def show(
 ) -> None:
     """Show the original messages of a conversation, compacted or not.
 
-    By turns, each message on a line: position, who, tokens, and what became of it. With --full whole, long
-    tool output folded. With --at what was said by then, and what had become of it.
+    Each line shows one message: position, author, tokens and fate, grouped by turns. With --full texts are
+    complete, except for long tool output. With --at the conversation is shown as it was then.
     """
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
@@ -114,7 +114,7 @@ def show(
 def _about(
     conversation: ConversationMemory, known: Sequence[ConversationRow], moment: Moment | None
 ) -> ConversationRow:
-    """The conversation, with its size as it was."""
+    """Return the row of the conversation, with its size at the moment."""
     row = next(row for row in known if row.thread_id == conversation.thread_id)
     if moment is None:
         return row
@@ -140,7 +140,7 @@ def _as_json(
 
 
 def _turns_before(conversation: ConversationMemory, position: int) -> int | None:
-    """How many turns begin before a position; None where that is too far to be counted."""
+    """Count the turns that begin before a position, or return None if counting would take too long."""
     if position > MOST_COUNTED:
         return None
     return (
@@ -163,7 +163,7 @@ def _turns(
 
 
 def _still_asking(turn: _Turn) -> bool:
-    """Whether nothing but the user's own messages, one after the other, is in the turn yet."""
+    """Return whether the turn has only user messages so far."""
     return bool(turn.rows) and all(begins_turn(row.stored.message) for row in turn.rows)
 
 
@@ -206,7 +206,7 @@ def _say_turn(turn: _Turn) -> None:
 def _say_mark(stored: StoredMessage) -> None:
     if stored.mark is not None:
         say_parts(
-            [(f"══ the messages above stand in summary {stored.mark.summary_id[:8]} ══", "yellow")]
+            [(f"══ the messages above are in summary {stored.mark.summary_id[:8]} ══", "yellow")]
         )
 
 
