@@ -96,7 +96,7 @@ def find_thread(memory: Memory, given: str) -> str:
         more = f" and {len(known) - NAMED:,} more" if known[NAMED:] else ""
         raise InvalidThreadId(
             f"there is no conversation {given!r} in this log; "
-            f"existing conversations: {', '.join(known[:NAMED]) or 'none'}{more}"
+            f"there are: {', '.join(known[:NAMED]) or 'none'}{more}"
         )
     if len(begin_so) > 1:
         raise AmbiguousId("conversation", given, begin_so)

@@ -35,7 +35,7 @@ _LOOKS = (
     _Look("#8c6d1f", (0, (10, 2, 1.5, 2, 1.5, 2))),
 )
 MOST_POLICIES = len(_LOOKS)
-"""Maximum number of policies. More lines cannot be told apart."""
+"""Maximum number of policies. More lines are not distinguishable."""
 
 
 class _Mark(NamedTuple):

@@ -111,7 +111,7 @@ def refuse(to: Path, *, replace: bool) -> None:
     if not to.parent.is_dir():
         raise LogNotFound(f"the folder {to.parent} does not exist; create it first")
     if to.exists() and not to.is_file():
-        raise TargetExists(to, "is no file that could be replaced; give another path")
+        raise TargetExists(to, "is not a regular file; give another path")
     if to.exists() and not replace:
         raise TargetExists(to)
 

@@ -177,7 +177,7 @@ def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
             with Contained():
                 watcher(notice)
         except Exception as error:  # An observer must not disturb what was stored.
-            logger.warning("a watcher failed: %s", raised(error))
+            logger.warning("an observer failed: %s", raised(error))
 
 
 class FallbackObserver:

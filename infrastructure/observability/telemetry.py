@@ -215,9 +215,9 @@ class _Call:
 
 
 def _of_damage(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
-    said = "Reads and writes that damage of the log refused."
+    said = "Reads and writes refused because of log damage."
     return (
-        meter.create_counter("refold.repairs", "{repair}", "What was repaired by itself, by name."),
+        meter.create_counter("refold.repairs", "{repair}", "Automatic repairs, by name."),
         meter.create_counter("refold.log.damage", "{error}", said),
     )
 
@@ -240,12 +240,12 @@ class _Instruments:
             "refold.compaction.tokens_after", "{token}", "The request after a compaction."
         )
         self.freed = counter(
-            "refold.compaction.tokens_freed", "{token}", "What compactions took off requests."
+            "refold.compaction.tokens_freed", "{token}", "Tokens that compactions removed from requests."
         )
         self.model_calls = counter(
-            "refold.model_calls", "{call}", "Calls of a summariser, tries included."
+            "refold.model_calls", "{call}", "Calls of a summariser, retries included."
         )
-        self.retries = counter("refold.retries", "{call}", "Calls that were made once more.")
+        self.retries = counter("refold.retries", "{call}", "Retried calls.")
         self.call_duration = histogram(
             "gen_ai.client.operation.duration", "s", "How long one call of a summariser took."
         )
@@ -253,17 +253,17 @@ class _Instruments:
             "refold.decisions", "{decision}", "Recorded decisions about contexts, by name."
         )
         self.shortened = counter(
-            "refold.shortened.tokens_freed", "{token}", "What offloading and condensing freed."
+            "refold.shortened.tokens_freed", "{token}", "Tokens freed by offloading and condensing."
         )
         self.open_breakers = meter.create_up_down_counter(
-            "refold.breakers_open", "{conversation}", "Open circuit breakers, as seen from here."
+            "refold.breakers_open", "{conversation}", "Open circuit breakers in this process."
         )
         self.repairs, self.damage = _of_damage(meter)
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(
             "refold.request.tokens_repeated",
             "{token}",
-            "Tokens of requests that begin as the request before: what a prompt cache can serve.",
+            "Tokens in the prefix shared with the previous request, which a prompt cache can serve.",
         )
 
     def compaction(self, result: CompactionResult) -> None:

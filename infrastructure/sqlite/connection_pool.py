@@ -83,8 +83,8 @@ class OpenedFiles:
     def _gone(self) -> LogGone:
         return LogGone(
             f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
-            "what is not acknowledged is not stored. Close it here, put the file back, or open it at its "
-            "new place, and append again"
+            "unacknowledged appends are not stored. Close it here, put the file back or open it at its "
+            "new path, and append again"
         )
 
     @property

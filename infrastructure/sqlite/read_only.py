@@ -251,7 +251,7 @@ class ReadOnlyPlace:
         """
         raise LogNotWritable(
             f"{self.path} can be read here and not written; check its permissions, and those of the "
-            f"folder {self.path.parent}, or copy the log with its -wal file to a folder of yours"
+            f"folder {self.path.parent}, or copy the log with its -wal file to a writable folder"
         )
 
     def content(self) -> bytes:

@@ -109,7 +109,7 @@ def typed(path: Path, error: Exception) -> LogError:
         what = "written" if _is_readable(path) else "read"
         return LogNotWritable(
             f"{path} cannot be {what} ({_said(error)}); check its permissions, and those of the -wal and "
-            "-shm files beside it"
+            "-shm files next to it"
         )
     if kind.startswith(_BUSY):
         return LogBusy(f"{path} is in use by another program and stayed so; try again")
@@ -118,7 +118,7 @@ def typed(path: Path, error: Exception) -> LogError:
     if kind.startswith(_DAMAGED):
         return LogDamaged("", 0, f"the file {path} is damaged ({_said(error)})")
     if kind == "CLOSED":
-        return LogError(f"{path} was closed meanwhile; open it again to go on")
+        return LogError(f"{path} was closed meanwhile; open it again to continue")
     return LogError(f"the log {path} failed: {_said(error)}; {_advice(kind)}")
 
 
@@ -172,7 +172,7 @@ def _advice(kind: str) -> str:
     if kind.startswith(_SCARCE):
         return "close files or free memory, then try again; what was acknowledged before is safe"
     if kind.startswith("SQLITE_CONSTRAINT"):
-        return "another writer was quicker; try again"
+        return "another writer was faster; try again"
     return "try again, or open it again; what was acknowledged before is safe"
 
 

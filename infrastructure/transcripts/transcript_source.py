@@ -402,7 +402,7 @@ def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
     """Describe why the role of a message is invalid."""
     if "role" not in item:
         return "no role"
-    return f"role {ascii(item['role'])[:40]}, which is none of {', '.join(sorted(known))}"
+    return f"role {ascii(item['role'])[:40]}, which is not one of {', '.join(sorted(known))}"
 
 
 def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | None:

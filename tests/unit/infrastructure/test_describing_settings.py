@@ -8,7 +8,7 @@ import refold
 from refold.infrastructure.cli.serve_commands import documented
 from refold.infrastructure.event_store.encryption import KEY_FORM
 
-FORMS = {"embedder_key": "a text", "encryption_key": KEY_FORM}
+FORMS = {"embedder_key": "a string", "encryption_key": KEY_FORM}
 
 
 @pytest.mark.parametrize("name", FORMS)
