@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
+TEMPORARY = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
 """Reasons that may disappear within seconds."""
 
 ADVICE: Mapping[str, str] = MappingProxyType(
@@ -48,12 +48,12 @@ def reason_of(status: int, kind: str = "") -> str:
     return "bad_request" if status >= 400 else "bad_answer"
 
 
-def passes(reason: str, retry_after: float | None, longest: float) -> bool:
+def is_temporary(reason: str, retry_after: float | None, longest: float) -> bool:
     """Return whether a retry may succeed after at most ``longest`` seconds."""
-    return reason in PASSING and (retry_after or 0.0) <= longest
+    return reason in TEMPORARY and (retry_after or 0.0) <= longest
 
 
-def asked_delay(headers: Mapping[str, str]) -> float | None:
+def requested_delay(headers: Mapping[str, str]) -> float | None:
     """Return the number of seconds that a response asks the client to wait.
 
     Return infinity if the response forbids a retry, and None if it has no usable hint.
@@ -75,7 +75,7 @@ def is_sendable(key: str) -> bool:
     return key.isascii() and key.isprintable() and key == key.strip()
 
 
-def redacted(text: str, secrets: Iterable[str | None]) -> str:
+def redact(text: str, secrets: Iterable[str | None]) -> str:
     """Return the text without these secrets. A server may have echoed them."""
     for secret in secrets:
         if secret and secret.strip():
@@ -83,6 +83,6 @@ def redacted(text: str, secrets: Iterable[str | None]) -> str:
     return text
 
 
-def plain(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the type and the message of an error."""
     return f"{type(error).__name__}: {error}".rstrip(": ")

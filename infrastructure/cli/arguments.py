@@ -48,7 +48,7 @@ class Where(NamedTuple):
     spans: tuple[Span, ...]
 
 
-def shown_span(first: int, last: int) -> str:
+def format_span(first: int, last: int) -> str:
     """Format positions ``first`` to ``last`` as users can type them."""
     return f"{first}" if first == last else f"{first}..{last + 1}"
 
@@ -152,7 +152,7 @@ def _span_in(thread: str, word: str) -> Span:
     return read_span(str(address.position))
 
 
-def chosen(where: Where, *others: Span | None) -> Span:
+def single_span(where: Where, *others: Span | None) -> Span:
     """Return the only span that was given, in the address or by options.
 
     Raises:
@@ -176,14 +176,14 @@ def refuse_unknown(conversation: ConversationMemory, span: Span, at: At | None) 
         raise UnknownMessage(span.start, len(conversation.explain(at=at)))
 
 
-def given_span(range: str | None, start: int | None, stop: int | None) -> Span | None:
+def span_of_options(range: str | None, start: int | None, stop: int | None) -> Span | None:
     """Return the span of ``--range`` or of the former options ``--start`` and ``--stop``."""
     if range is not None:
         return read_span(range)
     return None if start is None and stop is None else _not_backwards(Span(start, stop))
 
 
-def opened(
+def open_existing(
     db: Path,
     *,
     window: int | None = None,

@@ -7,7 +7,15 @@ import typer
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 
-from .arguments import Where, chosen, find_pin, find_place, naming_commands, opened, require
+from .arguments import (
+    Where,
+    find_pin,
+    find_place,
+    naming_commands,
+    open_existing,
+    require,
+    single_span,
+)
 from .options import (
     DEFAULT_DB,
     Db,
@@ -39,7 +47,7 @@ def pin(
     json: Json = False,
 ) -> None:
     """Pin a message or a text, so that it is always kept verbatim."""
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, thread, [] if position is None else [position])
         thread = where.thread
         if bool(where.spans) == (text is not None):
@@ -54,7 +62,7 @@ def pin(
 
 
 def _one_position(memory: Memory, where: Where) -> int:
-    span = chosen(where)
+    span = single_span(where)
     if not span.is_one or span.start is None:
         raise typer.BadParameter("give one position, such as 17")
     length = 0 if span.start >= 0 else len(memory.conversation(where.thread).explain())
@@ -68,7 +76,7 @@ def unpin(
     json: Json = False,
 ) -> None:
     """Unpin a message or a text. Exit code 1 if there is no such pin."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         pin_id = find_pin(memory, thread, pin_id)
         done = memory.conversation(thread).unpin(pin_id)
@@ -83,7 +91,7 @@ def unpin(
 
 def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List the pinned messages and texts."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         items = memory.conversation(thread).pins()
     if json:
@@ -120,7 +128,7 @@ def revert(
     json: Json = False,
 ) -> None:
     """Revert the newest compaction. Exit code 1 if there is none."""
-    with opened(db, window=window, model=model, policy_file=policy) as memory:
+    with open_existing(db, window=window, model=model, policy_file=policy) as memory:
         thread = require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:
@@ -144,7 +152,7 @@ def label(
     json: Json = False,
 ) -> None:
     """Give a conversation a label for people."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         memory.conversation(thread).label(text)
     if json:
@@ -203,7 +211,7 @@ def compact(
     json: Json = False,
 ) -> None:
     """Compact a conversation now. Exit code 1 if that failed; then nothing has changed."""
-    with opened(
+    with open_existing(
         db,
         window=window,
         model=model,

@@ -20,15 +20,15 @@ from .arguments import (
     Span,
     as_json,
     as_request,
-    chosen,
     find_place,
-    given_span,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     refuse_unknown,
     require,
-    shown_span,
+    single_span,
+    span_of_options,
 )
 from .options import (
     DEFAULT_DB,
@@ -48,7 +48,7 @@ from .options import (
     Window,
     read_at,
 )
-from .output import COLOURS, clean, console, in_words, paged, print_json, say, show_table
+from .output import COLOURS, clean, console, describe_block, pager, print_json, say, show_table
 
 LARGEST = 3
 """Number of largest messages that are listed."""
@@ -85,7 +85,7 @@ def context(
     moment = _moment(at, position)
     if limit is not None and not text:
         raise typer.BadParameter("--limit needs --text")
-    with opened(
+    with open_existing(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
         thread = require(memory, thread)
@@ -102,7 +102,7 @@ def context(
         largest = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)[
             :LARGEST
         ]
-    with paged():
+    with pager():
         _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
         if not sizes:
             say()
@@ -196,7 +196,7 @@ def _show_request(made: Context) -> None:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
-            say(clean(in_words(block)))
+            say(clean(describe_block(block)))
         say()
 
 
@@ -235,7 +235,7 @@ def read(
     json: Json = False,
 ) -> None:
     """Read an original message, even if it was compacted or offloaded since."""
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, address, positions or ())
         conversation = memory.conversation(where.thread)
         if not where.spans:
@@ -269,9 +269,9 @@ def explain(
 ) -> None:
     """Explain how the model sees each message and why: full, offloaded, summarised, pinned …"""
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         where = find_place(memory, thread, positions or ())
-        span = chosen(where, given_span(range, start, stop))
+        span = single_span(where, span_of_options(range, start, stop))
         conversation = memory.conversation(where.thread)
         fates = conversation.explain(span.start or 0, span.stop, at=moment)
         if not fates:
@@ -309,7 +309,7 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
         why += f" (thinking left out of {dropped:,})"
     least, most = min(versions), max(versions)
     return (
-        shown_span(first.position, last.position),
+        format_span(first.position, last.position),
         first.fate,
         sum(f.tokens for f in same),
         sum(f.shown_tokens for f in same),
@@ -353,4 +353,4 @@ def _original(block: Block) -> str:
     """Return the text of an original block. A tool result is printed without decoration."""
     if block.get("type") == "tool_result":
         return text_of(block)
-    return in_words(block)
+    return describe_block(block)

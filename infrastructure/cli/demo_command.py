@@ -79,7 +79,7 @@ class Story(Value, frozen=True):
     """Whether the rendered context has the same bytes after damage, restart and rebuild."""
 
 
-def tell_story(story: Story, db: Path) -> None:
+def print_story(story: Story, db: Path) -> None:
     """Print the results, the best figure first, and suggest next commands."""
     figures = story.figures
     say(
@@ -222,7 +222,7 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     if json:
         print_json({"db": str(db), **story.model_dump()})
     else:
-        tell_story(story, db)
+        print_story(story, db)
     if not (story.after_repair.ok and story.same_context):
         raise typer.Exit(1)
 

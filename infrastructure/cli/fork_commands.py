@@ -18,14 +18,14 @@ from .arguments import (
     Span,
     Where,
     find_place,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     require,
-    shown_span,
 )
 from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
-from .output import clean, paged, print_json, say, show_table, warn
+from .output import clean, pager, print_json, say, show_table, warn
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 DIFF_EXAMPLE = (
@@ -50,7 +50,7 @@ def fork(
     moment = None if at is None else read_at(at)
     if moment is not None and position is not None:
         raise typer.BadParameter("give either --at or --position")
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         conversation = memory.conversation(thread)
         forked = conversation.fork(at=moment, position=position, thread_id=new).thread_id
@@ -90,7 +90,7 @@ def diff(
 ) -> None:
     """Show how the request changed between two versions. With --full every line that differs."""
     was, now = read_at(before), read_at(after)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         found = memory.conversation(thread).diff(was, now, model=model)
     if json:
@@ -100,7 +100,7 @@ def diff(
     if found.changes:
         _show_changes(found.changes)
     if full:
-        with paged():
+        with pager():
             _show_lines(found.unified)
     elif found.unified:
         added, removed = _counted(found.unified)
@@ -147,7 +147,7 @@ def _show_changes(changes: Sequence[MessageChange]) -> None:
 def _row(run: Sequence[MessageChange]) -> tuple[str | int, ...]:
     first, last = run[0], run[-1]
     return (
-        shown_span(first.position, last.position),
+        format_span(first.position, last.position),
         len(run),
         first.before or "not yet appended",
         _fate_after(first),
@@ -240,7 +240,7 @@ def erase(
     data.
     """
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         if thread is None:
             report = _of_owner(memory, owner or "", reason, yes=yes)
         else:

@@ -13,7 +13,7 @@ from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
 
-from .list_commands import shown_ids
+from .list_commands import unique_beginnings
 from .options import DEFAULT_DB, Db, Format, Json, is_verbose
 from .output import clean, print_json, say, show_table, steps, warn
 
@@ -181,7 +181,7 @@ def _tell(db: Path, done: list[dict[str, Any]]) -> None:
         for c in f.get("conversations", ())
     ]
     if rows:
-        ids = shown_ids([str(row[2]) for row in rows])
+        ids = unique_beginnings([str(row[2]) for row in rows])
         shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
         show_table("", ["file…", "format", "thread", "messages#", "new#"], shown)
     _tell_left_out(done)

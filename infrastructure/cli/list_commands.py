@@ -9,8 +9,8 @@ from rich.filesize import decimal
 from refold.application.maintenance.maintenance_results import ConversationSize, Sizes
 from refold.application.ports.read_models import SummaryRow
 
-from .arguments import next_command, opened, require
-from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, read_time, shown_time
+from .arguments import next_command, open_existing, require
+from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, format_time, read_time
 from .output import Cell, clean, console, one_line, print_json, say, show_table
 
 WIDE = 100
@@ -37,7 +37,7 @@ def list_conversations(
 ) -> None:
     """List the conversations, the latest activity first. Times are those of their messages."""
     begin = None if since is None else read_time(since)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         rows = memory.conversations(owner=owner)
     if begin is not None:
         rows = [row for row in rows if row.last_activity >= begin]
@@ -51,7 +51,7 @@ def list_conversations(
             none = f"No conversation of owner {clean(repr(owner))}"
         say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
         return
-    ids = shown_ids([row.thread_id for row in rows])
+    ids = unique_beginnings([row.thread_id for row in rows])
     show_table(
         "",
         ["thread", "label…", "messages#", "tokens#", "last activity"],
@@ -61,7 +61,7 @@ def list_conversations(
                 one_line(r.title or f"Conversation {number}", 60),
                 r.messages,
                 f"{r.tokens:,}" + (f" ·{r.compactions}" if r.compactions else ""),
-                shown_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
+                format_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
             )
             for number, r in enumerate(rows, 1)
         ],
@@ -71,7 +71,7 @@ def list_conversations(
     say(f"Next: {clean(next_command('show', ids[rows[0].thread_id], db=db))}")
 
 
-def shown_ids(whole: Sequence[str]) -> dict[str, str]:
+def unique_beginnings(whole: Sequence[str]) -> dict[str, str]:
     """Return ids as shown: in full, or on a narrow terminal their shortest unique beginnings."""
     if console.width >= WIDE:
         return {one: one for one in whole}
@@ -93,7 +93,7 @@ SIZES_WIDE = 100
 
 def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Show the size of the log by conversation, by event type and by file."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         sizes = memory.stats()
     if json:
         print_json(_for_programs(sizes))
@@ -129,7 +129,7 @@ def _tell(sizes: Sizes) -> None:
         "snapshots#",
         "erased#",
     ]
-    ids = shown_ids([size.thread_id for size in sizes.conversations])
+    ids = unique_beginnings([size.thread_id for size in sizes.conversations])
     rows = [_row(size, ids[size.thread_id]) for size in sizes.conversations[:SHOWN]]
     shown = len(columns) if console.width >= SIZES_WIDE else 4
     show_table("", columns[:shown], [row[:shown] for row in rows])
@@ -175,7 +175,7 @@ def summaries(
     thread: Thread, db: Db = DEFAULT_DB, last: Last = None, full: Full = False, json: Json = False
 ) -> None:
     """List all summaries of a conversation, including replaced ones. With --full their texts as well."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         every = memory.conversation(thread).summaries()
     rows = every if last is None else every[-last:]
@@ -207,7 +207,7 @@ def _summary_row(row: SummaryRow) -> tuple[Cell, ...]:
         f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
         row.tokens,
         row.message_count,
-        shown_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
+        format_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
         clean(row.model),
         one_line(row.summary_text, 200),
     )
@@ -222,7 +222,7 @@ def _state(row: SummaryRow) -> str:
 def _show_whole(row: SummaryRow) -> None:
     split = ", a turn was split" if row.is_split_turn else ""
     say(
-        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {shown_time(row.compacted_at, TO_SECONDS)}, covers "
+        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {format_time(row.compacted_at, TO_SECONDS)}, covers "
         f"{row.covered_count} messages up to position {row.compact_up_to_index}, "
         f"{row.tokens:,} tokens, by {clean(row.model)}{split}"
     )

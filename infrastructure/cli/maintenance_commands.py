@@ -17,7 +17,7 @@ from refold.application.maintenance.maintenance_results import (
 )
 from refold.application.maintenance.verifying import Verification
 
-from .arguments import opened, require
+from .arguments import open_existing, require
 from .options import DEFAULT_DB, At, Db, Force, Json, Thread, read_at
 from .output import clean, json_line, print_json, say, show_table
 
@@ -54,7 +54,7 @@ def verify(
 
 def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Rebuild every read model and the recall index from the log. Calls no model."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         replayed = memory.replay()
     if json:
         print_json(replayed.model_dump())
@@ -87,7 +87,7 @@ def anchor(
     if accept and accept_lost(db):
         state = AnchorState(path=None, conversations=0, accepted=True)
     else:
-        with opened(db) as memory:
+        with open_existing(db) as memory:
             state = memory.anchor(out, accept=accept)
     if json:
         print_json(state.model_dump(mode="json"))
@@ -114,7 +114,7 @@ def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
     from refold.infrastructure.maintenance.restore import verify_file
 
     try:
-        memory = opened(db)
+        memory = open_existing(db)
     except LogError as error:
         return verify_file(db, error, anchor=anchor)
     with memory:
@@ -210,7 +210,7 @@ def backup(
     json: Json = False,
 ) -> None:
     """Back up the log to a file and check the copy. Other programs can use the log meanwhile."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         made = memory.backup(to, replace=force)
     if json:
         print_json(made.model_dump(mode="json"))
@@ -272,7 +272,7 @@ def export(
     from refold.infrastructure.maintenance.backup import refuse_own
 
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         lines = memory.conversation(thread).export(format, at=moment)
         if out is not None:
@@ -352,7 +352,7 @@ def compress(db: Db = DEFAULT_DB, keep: Keep = 0, json: Json = False) -> None:
 
     Other programs can use the log meanwhile. If the command is stopped, the next run continues there.
     """
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         done = memory.compress(keep=keep)
     if json:
         print_json(done.model_dump())

@@ -15,7 +15,7 @@ import typer
 VERBOSE = "verbose"
 
 
-def shown_more(times: int) -> int:
+def set_verbosity(times: int) -> int:
     """Set the level of shown log messages: 1 shows information, 2 also every request."""
     if times:
         logging.getLogger("refold").setLevel(logging.INFO if times == 1 else logging.DEBUG)
@@ -36,7 +36,7 @@ Verbose = Annotated[
         metavar="",
         show_default=False,
         expose_value=False,
-        callback=shown_more,
+        callback=set_verbosity,
         help="Show what refold logs on standard error; -vv shows every request as well.",
     ),
 ]
@@ -50,7 +50,7 @@ _STANDS_FOR = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seco
 """Precision of a time by its number of digits."""
 
 
-def shown_time(at: str, length: int = TO_MINUTES) -> str:
+def format_time(at: str, length: int = TO_MINUTES) -> str:
     """Return an ISO 8601 time in UTC as shown to users, in the local time zone."""
     try:
         local = datetime.fromisoformat(at).astimezone()

@@ -66,10 +66,10 @@ def _write_nowhere(stream: IO[str]) -> None:
 
 def clean(text: object) -> str:
     """Return text of a transcript without control characters and markup."""
-    return escape(harmless(str(text)))
+    return escape(strip_control(str(text)))
 
 
-def harmless(text: str) -> str:
+def strip_control(text: str) -> str:
     """Return text for printing without markup: no character moves the cursor or hides text."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text).replace("\t", "    ")
 
@@ -84,7 +84,7 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-def folded(text: str, width: int) -> str:
+def cut_to_width(text: str, width: int) -> str:
     """Return as much of a text as fits into this many columns."""
     if cell_len(text) <= width:
         return text
@@ -92,7 +92,7 @@ def folded(text: str, width: int) -> str:
 
 
 @contextmanager
-def paged() -> Generator[None]:
+def pager() -> Generator[None]:
     """Show the output in a pager if standard output is a terminal."""
     if not (console.is_terminal and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
         yield
@@ -147,7 +147,7 @@ def say_parts(parts: Iterable[tuple[str, str]]) -> None:
     """Print styled texts one after the other. They need no cleaning."""
     line = Text()
     for text, style in parts:
-        line.append(harmless(text), style)
+        line.append(strip_control(text), style)
     console.print(line, soft_wrap=not console.is_terminal)
 
 
@@ -220,7 +220,7 @@ def _cell(value: Cell) -> str:
 
 
 FOLDED_OVER, HEAD, TAIL = 60, 24, 8
-"""Line counts for tool output. Output longer than the first is folded to a head and a tail of the others."""
+"""Line counts for tool output. Output longer than the first is cut to a head and a tail of the other two lengths."""
 
 COLOURS: Mapping[str, str] = {
     "user": "green",
@@ -254,7 +254,7 @@ def begins_turn(message: Message) -> bool:
     return message.role == "user" and speaker(message) != "result"
 
 
-def in_words(block: Mapping[str, Any]) -> str:
+def describe_block(block: Mapping[str, Any]) -> str:
     """Return the content of a block: its text, or the called tool with its input."""
     match block.get("type"):
         case "text":
@@ -292,11 +292,11 @@ def _in_short(block: Mapping[str, Any]) -> Piece:
         case "redacted_thinking":
             return Piece("(thinking, redacted)", "italic")
         case _:
-            return Piece(in_words(block))
+            return Piece(describe_block(block))
 
 
 def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[Piece]:
-    """Yield a full message. Long output is folded unless ``whole``."""
+    """Yield a full message. Long output is shortened unless ``whole``."""
     for block in message.blocks():
         match block.get("type"):
             case "tool_result":
@@ -309,7 +309,7 @@ def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[P
             case "redacted_thinking":
                 yield Piece("(thinking, redacted)", "dim italic")
             case _:
-                yield Piece(in_words(block))
+                yield Piece(describe_block(block))
 
 
 def _folded(lines: Sequence[str], address: str) -> Sequence[str]:

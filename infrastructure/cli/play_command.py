@@ -82,7 +82,7 @@ def _there_already(total: PlayFigures) -> list[tuple[str, int | str]]:
     return [("  of these: stored before, not played", total.messages_known)]
 
 
-def tell_verified(verified: Verification) -> None:
+def print_verified(verified: Verification) -> None:
     """Print in one line whether everything matches the log."""
     if verified.ok:
         say(f"verify: [green]all is well[/green], {verified.events:,} events")
@@ -144,7 +144,7 @@ def play(
         print_json(as_json(transcript, figures, troubles, verified))
     else:
         _tell(file, transcript, figures, troubles)
-        tell_verified(verified)
+        print_verified(verified)
         _tell_next(file, figures[0].thread_id, db, requests)
     if not verified.ok:
         raise typer.Exit(1)

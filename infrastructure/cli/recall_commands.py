@@ -12,9 +12,9 @@ from refold.application.recall.question import ask
 from refold.application.recall.recall_query import RecallOptions
 from refold.domain.text_cuts import beginning
 
-from .arguments import opened, require
-from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, read_time, shown_time
-from .output import clean, harmless, indexing, print_json, say, say_parts, warn
+from .arguments import open_existing, require
+from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
+from .output import clean, indexing, print_json, say, say_parts, strip_control, warn
 
 SHOWN_CHARACTERS = 700
 """Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""
@@ -139,7 +139,7 @@ def recall(
     if topic is None and not question:
         raise typer.BadParameter("give a QUESTION, or a topic with --topic NAME")
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
-    with opened(db, embedder=embedder) as memory:
+    with open_existing(db, embedder=embedder) as memory:
         thread = require(memory, thread)
         within: RecallOptions = {**how, "topic": topic, "scope": scope}
         with indexing(db, quiet=json):
@@ -167,7 +167,7 @@ def search(
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     # Anyone who can read the file can read all of it.
     everywhere: RecallOptions = {**how, "scope": "owner" if owner else "all"}
-    with opened(db, embedder=embedder) as memory, indexing(db, quiet=json):
+    with open_existing(db, embedder=embedder) as memory, indexing(db, quiet=json):
         found = memory.search(question, owner=owner, **everywhere)
     _answer(found, db, None, json=json)
 
@@ -240,7 +240,7 @@ def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread
     where = f"{hit.thread_id}  " if name_thread else ""
     who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
     seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
-    when = shown_time(hit.at)
+    when = format_time(hit.at)
     say_parts(
         [
             (f"{number}.  ", "bold"),
@@ -291,5 +291,5 @@ def _show_neighbour(neighbour: Neighbour) -> None:
     is_call = neighbour.text.startswith("→")
     said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
     text = beginning(said, NEIGHBOUR_CHARACTERS)
-    shown = "[erased]" if neighbour.erased else harmless(text)
+    shown = "[erased]" if neighbour.erased else strip_control(text)
     say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

@@ -17,14 +17,14 @@ from refold.infrastructure.bootstrap import configuration_of
 
 from .arguments import (
     Span,
-    chosen,
     find_place,
-    given_span,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     require,
-    shown_span,
+    single_span,
+    span_of_options,
 )
 from .options import (
     DEFAULT_DB,
@@ -36,7 +36,7 @@ from .options import (
     Range,
     Start,
     Thread,
-    shown_time,
+    format_time,
     threads,
 )
 from .output import clean, one_line, print_json, say, say_parts, show_table
@@ -95,9 +95,9 @@ def query(
     json: Json = False,
 ) -> None:
     """Show the original records of a conversation, by range, text or id."""
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, thread, positions or ())
-        thread, (start, stop) = where.thread, chosen(where, given_span(range, None, None))
+        thread, (start, stop) = where.thread, single_span(where, span_of_options(range, None, None))
         page = memory.conversation(thread).query(
             ids=id or (), start=start, stop=stop, text=text, limit=limit
         )
@@ -123,9 +123,9 @@ def expand(
     json: Json = False,
 ) -> None:
     """Show the text of a summary and the original messages that it covers."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         named, begin = _named(memory, summary, position)
-        span = given_span(range, start, None)
+        span = span_of_options(range, start, None)
         if span is not None and span.start is not None:
             begin = span.start
         found = memory.expand(named, start=begin, limit=_of(span, begin, limit))
@@ -186,7 +186,7 @@ def _show_summary(found: ExpandedSummary) -> None:
     by = f" by {found.superseded_by}" if found.superseded_by else ""
     say(
         f"[bold]{clean(found.summary_id)}[/bold] {found.state}{clean(by)}, conversation "
-        f"{clean(found.thread_id)}, {shown_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
+        f"{clean(found.thread_id)}, {format_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
     )
     say(
         f"It covers {found.count:,} messages, {found.start}..{found.stop}{kept}; "
@@ -207,7 +207,7 @@ def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
 def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
     """Yield a record, from ``begin`` on if it is long."""
     begin = begin if record.length > SHOWN_CHARACTERS else 0
-    when = shown_time(record.at)
+    when = format_time(record.at)
     yield f"{record.position}", "bold cyan"
     yield (
         f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",
@@ -227,7 +227,7 @@ NOTES_EXAMPLES = {"notes": NOTES_EXAMPLE}
 
 def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List the topics of summarised messages, the most important first."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         rows = memory.conversation(thread).topics()
     if json:
@@ -245,7 +245,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
                 one_line(row.topic, 80),
                 row.count,
                 row.last_position,
-                shown_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
+                format_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
                 row.is_shown,
             )
             for row in rows
@@ -272,7 +272,7 @@ def notes(
     """Show the durable notes that were taken before messages left the context."""
     folder = None if write is None else _folder(write)
     zone = configuration_of({}).settings.notes_timezone
-    with opened(db, notes_folder=folder) as memory:
+    with open_existing(db, notes_folder=folder) as memory:
         if thread is not None:
             thread = require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
@@ -321,7 +321,7 @@ def search_notes(
 
     Exit code 1: nothing was found.
     """
-    with opened(db, markdown_folder=folder) as memory:
+    with open_existing(db, markdown_folder=folder) as memory:
         if not question.strip():
             _show_status(memory.notes_status(owner=owner), json=json)
             return
@@ -384,7 +384,7 @@ def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
         [
             (
                 *([clean(row.thread_id)] if of_all else []),
-                ", ".join(map(str, row.source_positions)) or shown_span(row.start, row.stop - 1),
+                ", ".join(map(str, row.source_positions)) or format_span(row.start, row.stop - 1),
                 row.kind,
                 row.taken_at[:10],
                 clean(row.taken_by),

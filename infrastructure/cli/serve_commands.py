@@ -26,7 +26,7 @@ from refold.infrastructure.settings.settings_model import (
     kind_of,
 )
 
-from .arguments import opened, require
+from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, PolicyFile, SettingNames
 from .output import clean, errors, print_json, say, show_table, warn
 
@@ -84,7 +84,7 @@ class Setting(Value, frozen=True):
     source: str = "default"
 
 
-def documented() -> Iterator[Setting]:
+def all_settings() -> Iterator[Setting]:
     """Yield every setting, those of the policy last."""
     fields = RefoldSettings.model_fields
     for name in sorted(fields, key=lambda name: name in CompactionPolicy.model_fields):
@@ -104,7 +104,7 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
     shown = configuration.settings.model_dump(mode="json")
     given = {name: own.model_dump(mode="json", exclude_unset=True)
              for name, own in configuration.settings.models.items()}  # fmt: skip
-    for setting in documented():
+    for setting in all_settings():
         source = configuration.source_of(setting.name)
         value = given if setting.name == "models" else shown[setting.name]
         yield replace(
@@ -118,7 +118,7 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
 def as_markdown() -> str:
     """Return the page docs/settings.md."""
     rows = {True: "", False: ""}
-    for setting in documented():
+    for setting in all_settings():
         rows[setting.name in CompactionPolicy.model_fields] += _row(setting)
     return (
         f"{INTRODUCTION}\n## The memory\n\n{_HEAD}{rows[False]}"
@@ -216,13 +216,13 @@ def mcp(
     _require_mcp()
     from refold.infrastructure.mcp.server import memory_server
     from refold.infrastructure.mcp.transport import (
-        listening,
+        open_listener,
         serve_http,
         serve_standard_streams,
         url_of,
     )
 
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         if thread is not None:
             thread = require(memory, thread)
         scope: Scope | None = "all" if all_owners else None
@@ -230,7 +230,7 @@ def mcp(
         if not http:
             serve_standard_streams(server)
             return
-        listener = listening(
+        listener = open_listener(
             DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
         )
         told = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
@@ -272,7 +272,7 @@ def index(
     json: Json = False,
 ) -> None:
     """Update the recall index and compute all missing vectors."""
-    with opened(db, embedder=embedder, embedder_model=embedder_model) as memory:
+    with open_existing(db, embedder=embedder, embedder_model=embedder_model) as memory:
         with errors.status("Indexing …") if errors.is_terminal and not json else nullcontext():
             passages = memory.index()
         made = _embedded(memory, passages, quiet=json)

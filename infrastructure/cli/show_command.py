@@ -11,8 +11,16 @@ from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
 from refold.domain.value import replace
 
-from .arguments import as_json, chosen, find_place, given_span, next_command, opened, refuse_unknown
-from .list_commands import shown_ids
+from .arguments import (
+    as_json,
+    find_place,
+    next_command,
+    open_existing,
+    refuse_unknown,
+    single_span,
+    span_of_options,
+)
+from .list_commands import unique_beginnings
 from .options import (
     DEFAULT_DB,
     TO_SECONDS,
@@ -25,16 +33,16 @@ from .options import (
     Range,
     Start,
     Stop,
+    format_time,
     read_at,
-    shown_time,
 )
 from .output import (
     COLOURS,
     begins_turn,
     clean,
     console,
-    folded,
-    paged,
+    cut_to_width,
+    pager,
     pieces_in_full,
     pieces_in_short,
     print_json,
@@ -87,9 +95,9 @@ def show(
     complete, except for long tool output. With --at the conversation is shown as it was then.
     """
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         where = find_place(memory, thread, positions or ())
-        span = chosen(where, given_span(range, start, stop))
+        span = single_span(where, span_of_options(range, start, stop))
         conversation = memory.conversation(where.thread)
         fates = {f.position: f for f in conversation.explain(span.start or 0, span.stop, at=moment)}
         if not fates:
@@ -103,9 +111,9 @@ def show(
             return
         known = memory.conversations()
         about = _about(conversation, known, moment)
-        name = shown_ids([row.thread_id for row in known])[where.thread]
+        name = unique_beginnings([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(conversation, messages[0].position)))
-    with paged():
+    with pager():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
@@ -194,7 +202,7 @@ def _say_turn(turn: _Turn) -> None:
     first = turn.rows[0].stored
     number = "" if turn.number is None else f"turn {turn.number}"
     name = number if turn.number else "before the first turn" if turn.number == 0 else "turn"
-    when = shown_time(first.at)
+    when = format_time(first.at)
     badge = ""
     if turn.covered == len(turn.rows):
         badge = " · compacted"
@@ -223,7 +231,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
         (badge, "yellow"),
     ]
     for number, piece in enumerate(pieces_in_short(stored.message)):
-        text = folded(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
+        text = cut_to_width(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
         parts.append((text, f"dim {piece.style}" if dim else piece.style))
         room -= width_of(text)
         if room < 8:
@@ -234,7 +242,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
 def _show_whole(thread: str, row: _Row) -> None:
     stored, who = row.stored, speaker(row.stored.message)
     badge = "" if row.fate in QUIET else f"  [{row.fate}]"
-    when = shown_time(stored.at, TO_SECONDS)
+    when = format_time(stored.at, TO_SECONDS)
     say_parts(
         [
             (f"{stored.position} ", "bold"),

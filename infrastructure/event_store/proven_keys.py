@@ -12,8 +12,8 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.events import MessageAppended
-from refold.infrastructure.observability.log_observer import Notice, nobody
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retried
+from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
 from .codec import CodecError, key_of
 from .envelope import EnvelopeError, EventMapper
@@ -34,7 +34,7 @@ class ProvenKeys:
         self,
         recorder: LogRecorder,
         mapper: EventMapper,
-        told: Callable[[Notice], None] = nobody,
+        told: Callable[[Notice], None] = ignore,
     ) -> None:
         """``told``: of each conversation whose index was wrong and is made again."""
         self._recorder = recorder
@@ -47,7 +47,7 @@ class ProvenKeys:
         Raises:
             LogDamaged: what the events say cannot be told, or they lack a message that was stored.
         """
-        found = retried(lambda: self._looked_up(stream, keys))
+        found = retry(lambda: self._looked_up(stream, keys))
         return self._read(stream, keys) if found is None else found
 
     def renew(self, stream: str) -> Mapping[str, int]:
@@ -105,7 +105,7 @@ class ProvenKeys:
 
     def _read(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
         try:
-            known = retried(lambda: self._made_again(stream))
+            known = retry(lambda: self._made_again(stream))
         except STORE_ERRORS as error:
             # Nothing can be written, as on a disk that became read-only: the answer is as good.
             logger.warning("%s: its index of keys stays as it is: %s", conversation(stream), error)

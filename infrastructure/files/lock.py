@@ -221,7 +221,7 @@ class WriteLock:
                 # Unbuffered: the lock of a buffer may belong to a thread that does not exist in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
-            if lies_at(path, self._file):
+            if is_file_at(path, self._file):
                 return self._file
             # The file was deleted while open: other processes lock a different one.
             self.close()
@@ -229,12 +229,12 @@ class WriteLock:
     def _acquire(self, file: IO[bytes]) -> None:
         line = line_at(file)
         try:
-            if line.join() and lock_at_once(file):
+            if line.join() and try_lock(file):
                 return
             line.admit()
             timeout = min(self._timeout, _most(LOCK_WAIT.get()))
             deadline = time.monotonic() + timeout
-            while not ((is_next := line.step()) and lock_at_once(file)):
+            while not ((is_next := line.step()) and try_lock(file)):
                 if (withdrawal := CURRENT.get()) is not None:
                     withdrawal.refuse()
                 if time.monotonic() > deadline:
@@ -255,7 +255,7 @@ def _begin(withdrawal: Withdrawal | None) -> None:
         withdrawal.write()
 
 
-def lies_at(path: Path, file: IO[bytes]) -> bool:
+def is_file_at(path: Path, file: IO[bytes]) -> bool:
     """Return whether an open file is the one at this path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
@@ -263,7 +263,7 @@ def lies_at(path: Path, file: IO[bytes]) -> bool:
         return False
 
 
-def lock_at_once(file: IO[bytes]) -> bool:
+def try_lock(file: IO[bytes]) -> bool:
     """Try to lock a file without waiting. Return whether it is locked."""
     try:
         _lock(file)

@@ -35,7 +35,11 @@ from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import make_private, refuse, sync, sync_names
 from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import may_be_damage, translated, typed
+from refold.infrastructure.sqlite.sqlite_failures import (
+    as_log_error,
+    may_be_damage,
+    translate_errors,
+)
 from refold.infrastructure.write_ahead.damaged_copies import keep_copy, refuse_damaged
 from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
 
@@ -66,7 +70,7 @@ def restore_log(
     backup = Path(source)
     _refuse(backup, to, force=force)
     # In a folder of its own, so that nothing of it is left whatever stops this.
-    with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+    with translate_errors(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
         _copy_anchor(backup.absolute(), made)
@@ -116,13 +120,13 @@ def _replace(made: Path, to: Path, options: Options) -> Restored:
 
 def _copy(backup: Path, made: Path) -> None:
     """Copy the backup, without leaving anything beside it."""
-    with translated(backup):
+    with translate_errors(backup):
         refuse_damaged(backup)
     # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
     mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
     make_private(made)
     with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
-        with translated(backup):
+        with translate_errors(backup):
             if not identify(connection, str(backup)):
                 raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
         copy_connection(connection, made)
@@ -186,7 +190,7 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     if anchor is not None:
         lines = {line.fingerprint: line for line in read_exported(anchor)}
         held.append(Held(lines, f"the anchor {anchor}"))
-    with translated(path):
+    with translate_errors(path):
         found = check_file(path, *held, key=_key())
     if not found.damage:
         # Sound as far as can be seen, and yet not to be opened: the reason is not damage.
@@ -205,14 +209,14 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     """
     refuse_own(to, path)
     try:
-        with translated(path):
+        with translate_errors(path):
             nothing = not path.exists() or not path.stat().st_size
         if nothing and not is_to_be_mended(path):
             raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
         return mending.salvage_file(path, to, *known_outside(path.absolute()), key=_key())
     except DAMAGE as error:
         if not may_be_damage(error):
-            raise typed(path, error) from error
+            raise as_log_error(path, error) from error
         problem = f"SQLite cannot read {path} at all ({error})"
         raise LogDamaged("", 0, problem, advice="restore from a backup") from error
 

@@ -85,11 +85,11 @@ class _Lines:
             self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        text = None if line is None else readable(line.decode("utf-8", "replace"))
+        text = None if line is None else replace_surrogates(line.decode("utf-8", "replace"))
         asyncio.run_coroutine_threadsafe(self._found.put(text), self._loop).result()
 
 
-def readable(line: str) -> str:
+def replace_surrogates(line: str) -> str:
     """Replace each escaped lone surrogate in the line by U+FFFD.
 
     Python and JavaScript write lone surrogates into JSON, and the SDK drops such a line without an answer.
@@ -218,7 +218,7 @@ def serve_standard_streams(server: Server[Any]) -> None:
         plain_logger(__name__).info("the client went away without waiting for its answers")
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Open a socket that only this machine can reach. Port 0 chooses a free port.
 
     Raises:

@@ -36,7 +36,7 @@ class Notice(NamedTuple):
     figures: Mapping[str, Figure]
 
 
-def nobody(notice: Notice) -> None:
+def ignore(notice: Notice) -> None:
     """Ignore the event."""
 
 
@@ -170,7 +170,7 @@ logger = plain_logger(__name__)
 Watcher = Callable[[Notice], None]
 
 
-def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
+def notify(watchers: Sequence[Watcher], notice: Notice) -> None:
     """Notify every watcher."""
     for watcher in watchers:
         try:
@@ -212,8 +212,8 @@ class StoredDecisions:
         for notice in of_decisions(
             thread_id, before, after, events, breaker_after=self._breaker_after
         ):
-            tell(self._watchers, notice)
+            notify(self._watchers, notice)
 
     def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
         """Notify watchers that the log is damaged."""
-        tell(self._watchers, of_damage(error))
+        notify(self._watchers, of_damage(error))

@@ -15,8 +15,8 @@ from refold.application.runtime.plain_lines import plain_logger, raised, show_th
 from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_lines import LogLines, Naming, naming
-from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, tell
-from .telemetry import watched
+from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, notify
+from .telemetry import observe_calls
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -112,7 +112,7 @@ class Observing:
 
     def noticed(self, notice: Notice) -> None:
         """Notify the observers of an event in the stores."""
-        tell(self._watchers, notice)
+        notify(self._watchers, notice)
 
     def log_observer(self) -> LogObserver:
         """Return the observer of what is stored in the log."""
@@ -122,7 +122,7 @@ class Observing:
         """Wrap the summariser so that every call is observed."""
         if self.telemetry is None:
             return summariser
-        return watched(summariser, self.telemetry.calling)
+        return observe_calls(summariser, self.telemetry.calling)
 
     @property
     def _own(self) -> "tuple[LogLines | Telemetry, ...]":

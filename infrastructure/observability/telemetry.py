@@ -24,7 +24,7 @@ from .log_lines import Naming
 from .log_observer import Notice, of_result
 
 
-class Answered(Protocol):
+class ObservedDraft(Protocol):
     """The draft of a summariser, as telemetry sees it."""
 
     @property
@@ -38,13 +38,13 @@ class Answered(Protocol):
         ...
 
 
-Draft = TypeVar("Draft", bound=Answered)
+Draft = TypeVar("Draft", bound=ObservedDraft)
 
 
 class Call(Protocol):
     """A running call of a summariser."""
 
-    def answered(self, draft: Answered, seconds: float) -> None:
+    def answered(self, draft: ObservedDraft, seconds: float) -> None:
         """Record a successful call."""
         ...
 
@@ -53,11 +53,11 @@ class Call(Protocol):
         ...
 
 
-Following = Callable[[Summariser], AbstractContextManager[Call]]
+CallContext = Callable[[Summariser], AbstractContextManager[Call]]
 """A function that returns a context to enter for each call."""
 
 
-def watched(summariser: Summariser, following: Following) -> Summariser:
+def observe_calls(summariser: Summariser, following: CallContext) -> Summariser:
     """Wrap the summariser so that each call is observed."""
 
     async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
@@ -199,7 +199,7 @@ class _Call:
         self._attributes = attributes
         self._instruments = instruments
 
-    def answered(self, draft: Answered, seconds: float) -> None:
+    def answered(self, draft: ObservedDraft, seconds: float) -> None:
         """Record the model that answered and its stop reason."""
         self._span.set_attribute("gen_ai.response.model", draft.model)
         if draft.stop_reason is not None:
@@ -240,7 +240,9 @@ class _Instruments:
             "refold.compaction.tokens_after", "{token}", "The request after a compaction."
         )
         self.freed = counter(
-            "refold.compaction.tokens_freed", "{token}", "Tokens that compactions removed from requests."
+            "refold.compaction.tokens_freed",
+            "{token}",
+            "Tokens that compactions removed from requests.",
         )
         self.model_calls = counter(
             "refold.model_calls", "{call}", "Calls of a summariser, retries included."

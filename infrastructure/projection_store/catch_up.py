@@ -13,7 +13,7 @@ from refold.application.errors import LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, unquoted
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import transaction
 
 from .checkpoint import (
@@ -108,7 +108,7 @@ class FollowedLog:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        told: Callable[[Notice], None] = ignore,
     ) -> None:
         """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
 

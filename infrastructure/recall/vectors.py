@@ -12,7 +12,7 @@ from refold.application.ports.vectors import Nearest, Vector, always
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, answered
 from refold.infrastructure.projection_store.projection_check import check_place
 from refold.infrastructure.projection_store.row_checksums import BROKEN, blamed_on_file, is_unusable
@@ -52,7 +52,7 @@ class SQLiteVectorStore:
         index: RecallIndex,
         *,
         of: str | Path | None = None,
-        told: Callable[[Notice], None] = nobody,
+        told: Callable[[Notice], None] = ignore,
     ) -> None:
         """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
 

@@ -14,7 +14,7 @@ from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 
-from .sqlite_failures import left_as_it_is
+from .sqlite_failures import leave_untouched
 
 LET_GO = 0.1
 """Seconds to wait for a busy pool when closing idle connections."""
@@ -184,7 +184,7 @@ class DurableConnection(SQLiteConnection):
         if not self._files.are_others_in_use:
             super().close()
             return
-        with left_as_it_is(self._sqlite_conn, self._files.path):
+        with leave_untouched(self._sqlite_conn, self._files.path):
             super().close()
 
 

@@ -144,7 +144,7 @@ class _WriteAhead(NamedTuple):
     checksum: tuple[int, int]
 
 
-def whole_database(database: bytes, ahead: bytes) -> bytes:
+def merge_write_ahead(database: bytes, ahead: bytes) -> bytes:
     """Return the bytes of the database including all pages committed in its write-ahead log."""
     content = bytearray(database)
     pages, count = committed_pages(ahead)
@@ -256,7 +256,7 @@ class ReadOnlyPlace:
 
     def content(self) -> bytes:
         """Return the whole database including the commits of the write-ahead log."""
-        content = whole_database(*(name.read_bytes() for name in self._names))
+        content = merge_write_ahead(*(name.read_bytes() for name in self._names))
         self.check()
         return content
 
@@ -274,7 +274,7 @@ def read_only_place(path: Path) -> ReadOnlyPlace | None:
     return ReadOnlyPlace(path)
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect_read_only(path: Path) -> sqlite3.Connection:
     """Connect to the log at ``path`` without ever changing it, not even on close.
 
     Raises:

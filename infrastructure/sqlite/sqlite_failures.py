@@ -42,7 +42,7 @@ from refold.application.runtime.opening_process import LOCK_WAIT
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
-from .read_only import connected
+from .read_only import connect_read_only
 
 # Python fails to decode SQLite's message for some damaged files.
 STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
@@ -91,7 +91,7 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_PASSING)
 
 
-def typed(path: Path, error: Exception) -> LogError:
+def as_log_error(path: Path, error: Exception) -> LogError:
     """Convert a storage error into an error of the log.
 
     The message never quotes stored content.
@@ -188,7 +188,7 @@ P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
 
-def retried(act: Callable[[], Answer]) -> Answer:
+def retry(act: Callable[[], Answer]) -> Answer:
     """Return the result of ``act``, after at most three attempts.
 
     Raise the last error if no attempt succeeds. ``act`` must be safe to repeat.
@@ -223,7 +223,7 @@ def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        return retried(lambda: read(*args, **kwargs))
+        return retry(lambda: read(*args, **kwargs))
 
     return reading
 
@@ -276,7 +276,7 @@ def kept_descriptor(path: str) -> int:
 
 
 @contextmanager
-def left_as_it_is(connection: sqlite3.Connection, path: str) -> Generator[None]:
+def leave_untouched(connection: sqlite3.Connection, path: str) -> Generator[None]:
     """Close ``connection`` in the block without touching the database or its write-ahead log.
 
     When the last connection closes, SQLite copies the part of the write-ahead log that it knows into the
@@ -321,7 +321,7 @@ else:
 CHUNK = 1 << 20
 
 
-def looked_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answer:
+def look_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answer:
     """Return the result of ``look``, and call it again if content seems damaged.
 
     ``forget`` drops cached reads.
@@ -340,28 +340,28 @@ def looked_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answ
 
 
 @contextmanager
-def translated(path: Path) -> Generator[None]:
+def translate_errors(path: Path) -> Generator[None]:
     """Convert errors of SQLite, of the system and of the event sourcing library into errors of the log."""
     try:
         yield
     except STORE_ERRORS as error:
-        raise judged(path, error) from error
+        raise diagnose(path, error) from error
 
 
-def judged(path: Path, error: Exception) -> LogError:
+def diagnose(path: Path, error: Exception) -> LogError:
     """Convert a storage error into an error of the log.
 
     If it reports damage, check the files first.
     """
     if not is_damage(error) or not path.is_file() or isinstance(error, UnicodeDecodeError):
-        return typed(path, error)
+        return as_log_error(path, error)
     try:
         _read_all(path)
         sound = _is_sound(path)
     except STORE_ERRORS as failure:
-        return typed(path, failure)
+        return as_log_error(path, failure)
     if not sound:
-        return typed(path, error)
+        return as_log_error(path, error)
     return LogError(
         f"the log {path} could not be read for a moment ({error}), and reads well now; check the disk, "
         "then try again with the same key; what was acknowledged before is safe"
@@ -395,7 +395,7 @@ def _is_sound(path: Path) -> bool:
     Other failures raise as they do in SQLite.
     """
     try:
-        with closing(connected(path)) as connection:
+        with closing(connect_read_only(path)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except STORE_ERRORS as error:
         if is_damage(error):

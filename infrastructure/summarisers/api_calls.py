@@ -11,11 +11,11 @@ from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
 from refold.infrastructure.api_failures import (
     ADVICE,
-    asked_delay,
+    describe_error,
     is_sendable,
-    plain,
     reason_of,
-    redacted,
+    redact,
+    requested_delay,
 )
 
 if TYPE_CHECKING:
@@ -68,16 +68,16 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
         case anthropic.APITimeoutError() | TimeoutError():
             return failed("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
-            said = without_secrets(plain(error.__cause__ or error), client)
+            said = without_secrets(describe_error(error.__cause__ or error), client)
             return failed("connection", f"no connection: {said}")
         case anthropic.APIResponseValidationError():
             return failed("bad_answer", without_secrets(str(error), client))
         case TypeError() if "authentication" in str(error):
             return failed("authentication", "no API key was found")
         case OSError():
-            return failed("connection", without_secrets(plain(error), client))
+            return failed("connection", without_secrets(describe_error(error), client))
         case _:
-            return failed("bad_request", without_secrets(plain(error), client))
+            return failed("bad_request", without_secrets(describe_error(error), client))
 
 
 def _of_status(
@@ -89,7 +89,7 @@ def _of_status(
     return failed(
         _bad_request(error.body, said) if status == 400 else reason_of(status, kind),
         without_secrets(detail, client),
-        retry_after=asked_delay(error.response.headers),
+        retry_after=requested_delay(error.response.headers),
     )
 
 
@@ -129,7 +129,7 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
     """The text without the client's credentials, should a server have echoed them."""
-    return redacted(text, (client.api_key, client.auth_token))
+    return redact(text, (client.api_key, client.auth_token))
 
 
 # Newer models think before they write unless told otherwise, each in its own way, and what they

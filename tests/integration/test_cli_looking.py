@@ -380,7 +380,9 @@ def test_what_is_shown_of_an_erased_conversation_is_that_it_is_gone(refold: Refo
 def test_a_context_that_would_be_compacted_first_says_so_in_one_line(refold: Refold) -> None:
     done = refold("context", "talk", "--window", 1000, "--sizes")
     assert done.code == 0
-    [line] = [line for line in done.out.splitlines() if "would compact before its next request" in line]
+    [line] = [
+        line for line in done.out.splitlines() if "would compact before its next request" in line
+    ]
     assert "this command changes nothing" in line
     assert "refold compact talk --window 1000" in line
     assert refold("context", "talk", "--window", 1000, "--json").answer["compacted_first"] is True

@@ -12,7 +12,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 from refold.infrastructure.bootstrap import configuration_of
-from refold.infrastructure.cli.serve_commands import as_markdown, documented, with_values
+from refold.infrastructure.cli.serve_commands import all_settings, as_markdown, with_values
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
 from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.settings.settings_model import RefoldSettings
@@ -272,7 +272,7 @@ def test_every_setting_can_be_said_by_a_variable_and_by_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "policy.toml"
-    for row in documented():
+    for row in all_settings():
         if row.default and row.name != "models":
             text = f'"{row.default}"' if row.type.startswith("one of") else row.default
             path.write_text(f"{row.name} = {text}\n", "utf-8")
@@ -335,13 +335,13 @@ def test_a_table_in_a_stronger_place_beats_the_general_setting_of_a_weaker_one(
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert [row.name for row in documented() if not row.meaning] == []
+    assert [row.name for row in all_settings() if not row.meaning] == []
 
 
 def test_every_setting_of_the_policy_is_a_setting_of_its_own_name() -> None:
-    names = {row.name for row in documented()}
+    names = {row.name for row in all_settings()}
     assert set(CompactionPolicy.model_fields) <= names
-    assert {variable(name) for name in names} == {row.variable for row in documented()}
+    assert {variable(name) for name in names} == {row.variable for row in all_settings()}
 
 
 def test_every_other_setting_is_an_argument_of_open() -> None:
