@@ -172,7 +172,7 @@ def _stores(
     options: Options,
     settings: "RefoldSettings",
     key: "KeySource | None",
-    told: "Callable[[Notice], None]",
+    notify: "Callable[[Notice], None]",
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.projection_store.projection_file import kind_of, place_of
@@ -190,12 +190,12 @@ def _stores(
     given = given_backend(options.get("search_backend"))
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
-    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=notify)
     views = SQLiteViews(
-        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, told=told
+        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, told=notify
     )
     backend = named_backend(settings, path, log) if given is None else given
-    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
+    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=notify)
     return _Stores(log, views, recall)
 
 

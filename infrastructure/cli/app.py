@@ -111,20 +111,20 @@ class _Lines(logging.Handler):
 def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
     """Explain why a command ended without an explanation of its own."""
     if end.code == INTERRUPTED:
-        told = stopped()
-        warn(f"Stopped. {told}")
-        _tell_program("Interrupted", f"stopped by Ctrl-C. {told}")
+        note = stopped()
+        warn(f"Stopped. {note}")
+        _print_json_error("Interrupted", f"stopped by Ctrl-C. {note}")
     elif end.code == BAD_INPUT and not isinstance(end.__context__, typer.Exit):
         # Usage error: the reason is on standard error already.
         problem = getattr(end.__context__, "format_message", lambda: "no command was given")
-        _tell_program("WrongUse", str(problem()))
+        _print_json_error("WrongUse", str(problem()))
 
 
 def _explain(name: str, message: str) -> None:
-    _tell_program(name, message)
+    _print_json_error(name, message)
     warn(f"[red]{name}[/red]: {clean(message)}")
 
 
-def _tell_program(name: str, message: str) -> None:
+def _print_json_error(name: str, message: str) -> None:
     if "--json" in sys.argv:
         print_json({"error": name, "message": message})

@@ -225,12 +225,12 @@ def compact(
     if json:
         print_json({**result.model_dump(), "success": result.success, "freed": result.freed})
     else:
-        _tell_compaction(result)
+        _print_compaction(result)
     if not result.success:
         raise typer.Exit(1)
 
 
-def _tell_compaction(result: CompactionResult) -> None:
+def _print_compaction(result: CompactionResult) -> None:
     match result.outcome:
         case "performed":
             say(

@@ -103,11 +103,11 @@ def context(
             :LARGEST
         ]
     with pager():
-        _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
+        _print_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
         if not sizes:
             say()
             _show_request(made)
-        _say_size(made)
+        _print_size(made)
 
 
 def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
@@ -138,7 +138,7 @@ def _how_to_compact(made: Context, db: object, window: int | None, model: str | 
     return next_command("compact", made.thread_id, *asked, db=db)
 
 
-def _say_sizes(
+def _print_sizes(
     made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate], how: str
 ) -> None:
     most = max((part.tokens for part in parts), default=1)
@@ -200,7 +200,7 @@ def _show_request(made: Context) -> None:
         say()
 
 
-def _say_size(made: Context) -> None:
+def _print_size(made: Context) -> None:
     size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
     say(f"[dim]{size}[/dim]")
 
@@ -283,13 +283,13 @@ def explain(
             how = clean(next_command("show", where.thread, db=db))
             say(f"No message there. `{how}` lists the positions.")
             return
-        besides = _besides(conversation, fates, moment)
+        rest = _rest_of_context(conversation, fates, moment)
     columns = ["positions", "fate", "tokens#", "shown#", "version", "why…"]
     rows = [_row(list(same)) for _, same in groupby(fates, lambda f: (f.fate, f.why))]
     if console.width < WIDE:
         columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
     show_table("", columns, rows)
-    _tell_sums(fates, besides, db)
+    _print_totals(fates, rest, db)
 
 
 def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
@@ -318,7 +318,7 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     )
 
 
-def _besides(
+def _rest_of_context(
     conversation: ConversationMemory, fates: Sequence[MessageFate], at: Moment | None
 ) -> str:
     """Describe the rest of the context: the summary, ledger lines, pins and previews."""
@@ -338,12 +338,12 @@ def _besides(
     return ", ".join(said)
 
 
-def _tell_sums(fates: Sequence[MessageFate], besides: str, db: object) -> None:
+def _print_totals(fates: Sequence[MessageFate], rest: str, db: object) -> None:
     tokens, shown = sum(f.tokens for f in fates), sum(f.shown_tokens for f in fates)
     more = ", in addition to the summary" if any(f.summary_id for f in fates) else ""
     say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{more}.")
-    if besides:
-        say(f"Also in the context: {clean(besides)}.")
+    if rest:
+        say(f"Also in the context: {clean(rest)}.")
     hidden = next((f for f in fates if f.shown_tokens < f.tokens), None)
     if hidden is not None:
         say(f"Next: {clean(next_command('read', hidden.address, db=db))}")

@@ -103,17 +103,17 @@ def print_story(story: Story, db: Path) -> None:
             for fold in story.folds
         ],
     )
-    _tell_what_is_seen(story)
+    _print_request(story)
     if story.answer is not None:
         say(f'[bold]recall[/bold] "{clean(story.answer.question)}" finds message '
             f"{story.answer.position}, which is {clean(story.answer.fate)} in the context:")  # fmt: skip
         say(f"  [dim]{one_line(story.answer.text, 2 * (console.width - 12))}[/dim]\n")
     show_figures("Figures", figures)
-    _tell_damage(story)
-    _tell_next(story, db)
+    _print_damage(story)
+    _print_next(story, db)
 
 
-def _tell_what_is_seen(story: Story) -> None:
+def _print_request(story: Story) -> None:
     room = min(96, console.width - 12)
     say(
         f"The next request to the model has {len(story.seen):,} messages. "
@@ -127,7 +127,7 @@ def _tell_what_is_seen(story: Story) -> None:
     say("")
 
 
-def _tell_damage(story: Story) -> None:
+def _print_damage(story: Story) -> None:
     say("Then the demo damaged the read models:")
     for damage in story.damage_done:
         say(f"  · {damage}")
@@ -139,7 +139,7 @@ def _tell_damage(story: Story) -> None:
     say(f"The context after the repair: {same}.\n")
 
 
-def _tell_next(story: Story, db: Path) -> None:
+def _print_next(story: Story, db: Path) -> None:
     say(f"The conversation is now in {clean(db)}. Look at it:")
     for words in (
         ("show", story.thread_id),

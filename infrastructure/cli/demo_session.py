@@ -50,7 +50,8 @@ def _is_of_a_demo(path: Path, recorded: RecordedConversation) -> bool:
         return False
     known = (one.message for one in recorded.messages)
     return all(
-        one.erased or one.message.role == told.role for one, told in zip(said, known, strict=False)
+        one.erased or one.message.role == stored.role
+        for one, stored in zip(said, known, strict=False)
     )
 
 

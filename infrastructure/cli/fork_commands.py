@@ -247,8 +247,8 @@ def erase(
             where = find_place(memory, thread, positions or ())
             _refuse_short_id(where, thread, without_asking=whole and yes)
             report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
-    _tell(report, json=json)
-    _tell_what_is_left(report)
+    _print_report(report, json=json)
+    _print_leftovers(report)
 
 
 def _of_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
@@ -295,7 +295,7 @@ def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
     return found
 
 
-def _tell_what_is_left(report: ErasureReport) -> None:
+def _print_leftovers(report: ErasureReport) -> None:
     if not report.known:
         warn(f"This log has no data of owner {clean(repr(report.owner))}: nothing was erased.")
     for copy in report.damaged_copies:
@@ -332,7 +332,7 @@ def _confirm(what: str, copies: Sequence[str]) -> None:
     )
 
 
-def _tell(report: ErasureReport, *, json: bool) -> None:
+def _print_report(report: ErasureReport, *, json: bool) -> None:
     if json:
         print_json({**report.model_dump(), "changed": report.changed})
         return

@@ -62,7 +62,7 @@ def import_files(
     if json:
         print_json({"db": str(db), "files": done})
     else:
-        _tell(db, done)
+        _print_result(db, done)
     if any("error" in item for item in done):
         raise typer.Exit(2)
 
@@ -158,7 +158,7 @@ def skipped_counts(transcript: Transcript) -> dict[str, int]:
     return dict(Counter(s.reason for s in transcript.skipped).most_common())
 
 
-def _tell_left_out(done: list[dict[str, Any]]) -> None:
+def _print_skipped(done: list[dict[str, Any]]) -> None:
     """Print the skipped content, of all files together or per file with ``-v``."""
     if is_verbose() or len(done) == 1:
         for item in done:
@@ -174,7 +174,7 @@ def _tell_left_out(done: list[dict[str, Any]]) -> None:
         say(f"Skipped by design or because of damage: {said}. -v shows each file.")
 
 
-def _tell(db: Path, done: list[dict[str, Any]]) -> None:
+def _print_result(db: Path, done: list[dict[str, Any]]) -> None:
     rows = [
         (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
         for f in done
@@ -184,7 +184,7 @@ def _tell(db: Path, done: list[dict[str, Any]]) -> None:
         ids = unique_beginnings([str(row[2]) for row in rows])
         shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
         show_table("", ["file…", "format", "thread", "messages#", "new#"], shown)
-    _tell_left_out(done)
+    _print_skipped(done)
     for item in done:
         name = clean(Path(item["file"]).name)
         if not item.get("conversations") and "error" not in item:

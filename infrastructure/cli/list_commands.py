@@ -98,7 +98,7 @@ def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
     if json:
         print_json(_for_programs(sizes))
     else:
-        _tell(sizes)
+        _print_sizes(sizes)
 
 
 def _for_programs(sizes: Sizes) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _for_programs(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _tell(sizes: Sizes) -> None:
+def _print_sizes(sizes: Sizes) -> None:
     events = sum(c.bytes for c in sizes.conversations)
     log = next((f.bytes for f in sizes.files), 0)
     files = sum(f.bytes for f in sizes.files)

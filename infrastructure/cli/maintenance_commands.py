@@ -47,7 +47,7 @@ def verify(
     if json:
         print_json(found.model_dump())
     else:
-        _tell_verification(found)
+        _print_verification(found)
     if not found.ok:
         raise typer.Exit(1)
 
@@ -92,7 +92,7 @@ def anchor(
     if json:
         print_json(state.model_dump(mode="json"))
     else:
-        _tell_anchor(state, out)
+        _print_anchor(state, out)
 
 
 def salvage(
@@ -107,7 +107,7 @@ def salvage(
     if json:
         print_json(salvaged.model_dump(mode="json"))
     else:
-        _tell_salvage(salvaged, db)
+        _print_salvage(salvaged, db)
 
 
 def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
@@ -127,7 +127,7 @@ def _counted(found: Verification) -> str:
     return f"{found.conversations:,} {name}{erased}"
 
 
-def _tell_verification(found: Verification) -> None:
+def _print_verification(found: Verification) -> None:
     for line in found.repaired:
         say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
     for line in found.notices:
@@ -157,7 +157,7 @@ def _tell_verification(found: Verification) -> None:
         say(f"  - {clean(remedy)}")
 
 
-def _tell_anchor(state: AnchorState, out: Path | None) -> None:
+def _print_anchor(state: AnchorState, out: Path | None) -> None:
     if state.accepted and not state.conversations:
         say("Accepted: the anchor of the missing log was removed.")
     elif state.accepted:
@@ -178,7 +178,7 @@ def _tell_anchor(state: AnchorState, out: Path | None) -> None:
         )
 
 
-def _tell_salvage(salvaged: Salvaged, db: Path) -> None:
+def _print_salvage(salvaged: Salvaged, db: Path) -> None:
     say(
         f"{clean(salvaged.path)}: {salvaged.events:,} events of {salvaged.conversations:,} "
         f"conversations were copied; {clean(db)} was not changed."
@@ -243,7 +243,7 @@ def restore(
     if json:
         print_json(restored.model_dump(mode="json"))
     else:
-        _tell_restored(restored)
+        _print_restore(restored)
 
 
 def export(
@@ -278,7 +278,7 @@ def export(
         if out is not None:
             refuse_own(out, db)
             count = _write(out, lines, force=force)
-            _tell_exported(thread, format, out, count, json=json)
+            _print_export(thread, format, out, count, json=json)
         elif json:
             print_json({"thread_id": thread, "format": format, "lines": list(lines)})
         else:
@@ -286,7 +286,7 @@ def export(
                 print_json(line)
 
 
-def _tell_exported(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
+def _print_export(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
     if json:
         print_json({"thread_id": thread, "format": format, "path": str(out), "count": count})
     else:
@@ -309,7 +309,7 @@ def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
     return count
 
 
-def _tell_restored(restored: Restored) -> None:
+def _print_restore(restored: Restored) -> None:
     say(
         f"{clean(restored.path)} is now the backup: {restored.events:,} events of "
         f"{restored.conversations:,} conversations, and every digest and link is valid."
@@ -357,10 +357,10 @@ def compress(db: Db = DEFAULT_DB, keep: Keep = 0, json: Json = False) -> None:
     if json:
         print_json(done.model_dump())
     else:
-        _tell(done)
+        _print_compressed(done)
 
 
-def _tell(done: Compressed) -> None:
+def _print_compressed(done: Compressed) -> None:
     if not done.events:
         say("Nothing to compress: all events before the live parts are compressed already.")
         return

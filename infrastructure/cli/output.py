@@ -346,7 +346,7 @@ class Troubles:
             for (reason, detail), count in self._failed.most_common()
         ]
 
-    def tell(self) -> None:
+    def print(self) -> None:
         """Print each kind of problem once, with an example."""
         for item in self.failed:
             say(

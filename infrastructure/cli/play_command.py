@@ -143,9 +143,9 @@ def play(
     if json:
         print_json(as_json(transcript, figures, troubles, verified))
     else:
-        _tell(file, transcript, figures, troubles)
+        _print_play(file, transcript, figures, troubles)
         print_verified(verified)
-        _tell_next(file, figures[0].thread_id, db, requests)
+        _print_next(file, figures[0].thread_id, db, requests)
     if not verified.ok:
         raise typer.Exit(1)
 
@@ -245,17 +245,17 @@ class _Run:
             self._out.write(jsonlib.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _tell(
+def _print_play(
     file: Path, transcript: Transcript, figures: list[PlayFigures], troubles: Troubles
 ) -> None:
     many = f", {len(figures):,} conversations" if figures[1:] else ""
     show_figures(f"{clean(file.name)} ({transcript.format}{many})", combined(figures))
     for reason, count in skipped_counts(transcript).items():
         say(f"  skipped: {count:,} × {clean(reason)}")
-    troubles.tell()
+    troubles.print()
 
 
-def _tell_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
+def _print_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
     if requests is not None:
         say(f"Every request is in {clean(requests)}, one JSON line each.")
     if db is not None:

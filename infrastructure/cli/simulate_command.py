@@ -59,13 +59,13 @@ def show_comparison(file: Path, transcript: Transcript, done: Simulation, *, ful
     title = f"{clean(file.name)}: {clean(done.thread_id)}, {done.messages:,} messages"
     at_once = max(1, (console.width - _HEADINGS_WIDTH) // _COLUMN_WIDTH)
     if len(done.policies) > at_once and not full:
-        _tell_briefly(title, done)
+        _print_short_table(title, done)
     else:
-        _tell_all(title, done, at_once)
-    _tell_beside(transcript, done)
+        _print_full_tables(title, done, at_once)
+    _print_notes(transcript, done)
 
 
-def _tell_briefly(title: str, done: Simulation) -> None:
+def _print_short_table(title: str, done: Simulation) -> None:
     """Print one line per policy with the deciding figures."""
     columns = [
         "policy",
@@ -104,7 +104,7 @@ def _short(tokens: int) -> str:
     return f"{tokens / 1_000:,.0f}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:,.1f}M"
 
 
-def _tell_all(title: str, done: Simulation, at_once: int) -> None:
+def _print_full_tables(title: str, done: Simulation, at_once: int) -> None:
     for first in range(0, len(done.policies), at_once):
         some = done.policies[first : first + at_once]
         columns = ["figure", *(f"{clean(policy.name)}#" for policy in some)]
@@ -112,7 +112,7 @@ def _tell_all(title: str, done: Simulation, at_once: int) -> None:
         show_table(title if not first else "", columns, list(zip(_HEADINGS, *figures, strict=True)))
 
 
-def _tell_beside(transcript: Transcript, done: Simulation) -> None:
+def _print_notes(transcript: Transcript, done: Simulation) -> None:
     """Print notes on the figures."""
     if len(transcript.conversations) > 1:
         say(

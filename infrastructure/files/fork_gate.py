@@ -95,7 +95,7 @@ class _Use:
             return
         gate.uses.pop(thread, None)
         if gate.forks:
-            gate.tell()
+            gate.wake()
 
 
 class ForkGate:
@@ -160,7 +160,7 @@ class ForkGate:
         """Unregister a connection that was closed or never opened."""
         self._open.discard(file)
         if self.forks:
-            self.tell()
+            self.wake()
 
     def wait(self, thread: int) -> None:
         """Wait until no fork is running, then count the thread as a user."""
@@ -172,7 +172,7 @@ class ForkGate:
                 self._changed.wait_for(lambda: not self.forks, LONGEST_FORK)
             self.uses[thread] = 1
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake the waiting threads."""
         with self._changed:
             self._changed.notify_all()

@@ -140,8 +140,8 @@ class Resources:
             case "summary", None:
                 wanted = _active(summaries)
             case "summaries", str():
-                told = unquote(summary_id)
-                wanted = next((s for s in summaries if s.summary_id == told), None)
+                given = unquote(summary_id)
+                wanted = next((s for s in summaries if s.summary_id == given), None)
             case _:
                 wanted = None
         if wanted is None or self._hides(wanted):

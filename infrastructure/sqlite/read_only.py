@@ -86,7 +86,7 @@ class NetworkWarnings:
     ) -> None:
         self._table = table
         self._measure = measure
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._threads = threading.Lock()
         GATE.close_in_child(self.forget_threads)
 
@@ -95,13 +95,13 @@ class NetworkWarnings:
         self._threads = threading.Lock()
         GATE.close_in_child(self.forget_threads)
 
-    def look(self, log: Path, told: Callable[[Notice], None]) -> None:
+    def look(self, log: Path, notify: Callable[[Notice], None]) -> None:
         """Report this log if it is on a network file system and was not checked before."""
         place = os.path.realpath(log)
         with self._threads:
-            if place in self._told:
+            if place in self._reported:
                 return
-            self._told.add(place)
+            self._reported.add(place)
         mount = network_mount(log, self._table())
         if mount is None:
             return
@@ -109,7 +109,7 @@ class NetworkWarnings:
         seconds = self._measure(Path(place).parent)
         if seconds is not None:
             figures["commit_ms"] = round(seconds * 1_000, 3)
-        told(Notice("log.on_network", "", figures))
+        notify(Notice("log.on_network", "", figures))
 
 
 NETWORK = NetworkWarnings()

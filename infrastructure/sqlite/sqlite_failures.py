@@ -228,7 +228,7 @@ def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
     return reading
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     assert error is not None
     logger.warning(
@@ -243,7 +243,7 @@ _RETRYING = Retrying(
     stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
     wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
     retry=retry_if_exception(is_passing),
-    before_sleep=_tell,
+    before_sleep=_log_retry,
     reraise=True,
 )
 
