@@ -1,11 +1,11 @@
-"""Failures of calls over HTTP: the reason, whether asking again helps, when, and the advice."""
+"""Classify failed HTTP calls: the reason, whether and when to retry, and advice for the user."""
 
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
-"""The reasons that may be gone a moment later."""
+TEMPORARY = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
+"""Reasons that may disappear within seconds."""
 
 ADVICE: Mapping[str, str] = MappingProxyType(
     {
@@ -16,7 +16,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "connection": "Check the network and the base URL, then try again.",
     }
 )
-"""What to do for each passing reason; callers add the reasons that their own settings mend."""
+"""Advice for each temporary reason. Callers add the reasons that their own settings can fix."""
 
 _STATUS = {
     401: "authentication",
@@ -34,7 +34,10 @@ _STATUS = {
 
 
 def reason_of(status: int, kind: str = "") -> str:
-    """Return the reason behind the status of an answer; ``kind`` is the type of error in its body."""
+    """Return the reason for a failed call.
+
+    ``kind`` is the error type in the body of the response.
+    """
     known = _STATUS.get(status)
     if kind == "overloaded_error" and known in (None, "timeout", "server_error"):
         return "overloaded"
@@ -45,15 +48,15 @@ def reason_of(status: int, kind: str = "") -> str:
     return "bad_request" if status >= 400 else "bad_answer"
 
 
-def passes(reason: str, retry_after: float | None, longest: float) -> bool:
-    """Whether asking again may help after ``longest`` seconds at most."""
-    return reason in PASSING and (retry_after or 0.0) <= longest
+def is_temporary(reason: str, retry_after: float | None, longest: float) -> bool:
+    """Return whether a retry may succeed after at most ``longest`` seconds."""
+    return reason in TEMPORARY and (retry_after or 0.0) <= longest
 
 
-def asked_delay(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that an answer asks to wait: infinite where asking again is refused.
+def requested_delay(headers: Mapping[str, str]) -> float | None:
+    """Return the number of seconds that a response asks the client to wait.
 
-    None if it asks for nothing that can be understood.
+    Return infinity if the response forbids a retry, and None if it has no usable hint.
     """
     if headers.get("x-should-retry") == "false":
         return math.inf
@@ -65,18 +68,21 @@ def asked_delay(headers: Mapping[str, str]) -> float | None:
 
 
 def is_sendable(key: str) -> bool:
-    """Whether a key can stand in a header; the transport quotes one that cannot in its error."""
+    """Return whether a key can be sent in a header.
+
+    The HTTP library quotes an invalid key in its error message.
+    """
     return key.isascii() and key.isprintable() and key == key.strip()
 
 
-def redacted(text: str, secrets: Iterable[str | None]) -> str:
-    """Return the text without these secrets, which a server may have echoed."""
+def redact(text: str, secrets: Iterable[str | None]) -> str:
+    """Return the text without these secrets. A server may have echoed them."""
     for secret in secrets:
         if secret and secret.strip():
             text = text.replace(secret, "[redacted]")
     return text
 
 
-def plain(error: BaseException) -> str:
-    """Return the type of an error and what it says."""
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an error."""
     return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,4 +1,4 @@
-"""The composition root: puts adapters and settings together into the service that agents embed."""
+"""Composition root: build a memory from adapters and settings."""
 
 import uuid
 from contextlib import suppress
@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
-    """Open the memory in the file at ``path``; every option is described in ``Options``.
+    """Open the memory in the file at ``path``.
+
+    ``Options`` describes every option.
 
     Raises:
-        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+        InvalidSetting: a setting is invalid; the message names it, its source and the expected value.
         LogError: the log cannot be opened; nothing was changed.
     """
     return Memory(open_core(path, **options))
@@ -57,10 +59,10 @@ def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemo
 
 
 def configuration_of(options: Options) -> "Configuration":
-    """The settings that these options, environment and policy file give together.
+    """Merge options, environment and policy file into one configuration.
 
     Raises:
-        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+        InvalidSetting: a setting is invalid; the message names it, its source and the expected value.
     """
     from refold.infrastructure.event_store.encryption import hide_key
     from refold.infrastructure.settings.configuration import read_configuration
@@ -79,11 +81,11 @@ def configuration_of(options: Options) -> "Configuration":
 
 
 def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
-    """The core of a memory by itself, for use cases that open and close it on their own.
+    """Open the core of a memory, for use cases that open and close it themselves.
 
     Options and errors are those of ``refold.open``.
     """
-    # All of it is one use: a fork in the middle of an import would leave the child half a module.
+    # Import everything inside one use: a fork in the middle of an import would leave the child with half a module.
     from refold.infrastructure.files.fork_gate import GATE
 
     with GATE.used():
@@ -142,7 +144,7 @@ def _summarisers(
     counter: TokenCounter,
     observing: "Observing",
 ) -> tuple[Summariser, Summariser]:
-    """The summariser that was chosen, and the embedded one, which is there where that one fails."""
+    """Return the chosen summariser, and the built-in one that replaces it when it fails."""
     from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
@@ -159,7 +161,7 @@ def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
 
 
 class _Stores(NamedTuple):
-    """What lies on the disk."""
+    """Files and connections of one memory."""
 
     log: "SQLiteLog"
     views: "SQLiteViews"
@@ -171,7 +173,7 @@ def _stores(
     options: Options,
     settings: "RefoldSettings",
     key: "KeySource | None",
-    told: "Callable[[Notice], None]",
+    notify: "Callable[[Notice], None]",
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.projection_store.projection_file import kind_of, place_of
@@ -184,22 +186,22 @@ def _stores(
     )
 
     encrypted = key is not None
-    # What cannot be is refused before a log is made.
+    # Reject invalid options before a log is created.
     embedder = embedder_of(options.get("embedder"), settings)
     given = given_backend(options.get("search_backend"))
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
-    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, notify=told)
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, notify=notify)
     views = SQLiteViews(
-        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, notify=told
+        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, notify=notify
     )
     backend = named_backend(settings, path, log) if given is None else given
-    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=told)
+    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=notify)
     return _Stores(log, views, recall)
 
 
 def _scrub(stores: _Stores, megabytes: int) -> None:
-    """Have the files read in the background, until the log is closed."""
+    """Scrub the files in the background until the log is closed."""
     from refold.infrastructure.maintenance.scrubber import Job, LogScrubber, ScrubThread
     from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
     from refold.infrastructure.recall.segments import SegmentsScrub
@@ -219,8 +221,8 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
 
 
 def _started(core: Core, stores: _Stores, scrub_megabytes: int) -> Core:
-    """Finish what earlier processes left unfinished, and have the files read in the background."""
-    with suppress(LogError):  # The next one that opens it tries again.
+    """Finish what earlier processes left unfinished, and start the background scrub."""
+    with suppress(LogError):  # The next process that opens the log tries again.
         stores.log.finish_erasures(lambda: forget_erased(core))
     write_notes(core)
     _scrub(stores, scrub_megabytes)
@@ -233,7 +235,7 @@ def _summariser(
     counter: TokenCounter,
     observing: "Observing",
 ) -> Summariser | None:
-    """The summariser that was given or named; None for the embedded one."""
+    """Return the given or named summariser, or None for the built-in one."""
     from refold.application.summaries.leaves import SummariesOff
     from refold.infrastructure.summarisers.named_summarisers import retrying
 
@@ -259,14 +261,14 @@ def _summariser(
 
 
 def _instructions(configuration: "Configuration") -> "Instructions":
-    """What the instruction files say, read once."""
+    """Read the instruction files once."""
     from refold.infrastructure.notes.markdown_pages import read_instructions
 
     return read_instructions(configuration.for_core().instructions)
 
 
 def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":
-    """The folder that notes are written into, if the settings name one."""
+    """Return the folder for durable notes, or None if no folder is configured."""
     folder = configuration.for_core().notes.folder
     if folder is None:
         return None
@@ -276,7 +278,7 @@ def _notes_folder(path: str | Path, configuration: "Configuration") -> "Markdown
 
 
 def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
-    """The Markdown files that are searched, if the settings name a folder."""
+    """Return the reader of the searched Markdown files, or None if no folder is configured."""
     notes = configuration.for_core().notes
     folder = notes.searched or notes.folder
     if folder is None:
@@ -287,7 +289,7 @@ def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
 
 
 def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":
-    """What gives the keys of a log: a callback, or the key that a setting says."""
+    """Return the key source of a log: a callback, the configured key, or None."""
     given = options.get("encryption_key")
     if callable(given):
         return given

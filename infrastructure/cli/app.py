@@ -1,4 +1,4 @@
-"""The program ``refold``: its commands, and how it ends."""
+"""The program ``refold``: its commands, warnings and exit codes."""
 
 import logging
 import sys
@@ -16,15 +16,15 @@ from .output import clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
-ABOUT = "Conversation memory for LLM agents that can always be rebuilt."
+ABOUT = "Event-sourced conversation memory for LLM agents."
 
 app = typer.Typer(
     cls=CommandGroup,
     name="refold",
     help=ABOUT,
-    epilog="Begin with: refold demo. Then: refold play FILE, with a transcript of yours. "
-    "REFOLD_DB names the log where --db is not given. "
-    "Exit codes: 0 done, 1 the answer is no, 2 wrong use or bad input.",
+    epilog="Start with: refold demo. Then: refold play FILE, with your own transcript. "
+    "REFOLD_DB names the log if --db is not given. "
+    "Exit codes: 0 success, 1 negative result (nothing found, damage), 2 usage error or bad input.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -48,13 +48,16 @@ def _main(
     ] = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Conversation memory for LLM agents that can always be rebuilt."""
+    """Event-sourced conversation memory for LLM agents."""
 
 
 def main(stopped: Callable[[], str] = lambda: "Give the same command again.") -> None:
-    """Run a command. Exit code 0: done; 1: the answer is no; 2: wrong use or bad input; 130: Ctrl-C.
+    """Run a command.
 
-    ``stopped`` says what Ctrl-C left of the command.
+    Exit codes: 0 success; 1 negative result (nothing found, damage); 2 usage error or bad input; 130
+    Ctrl-C.
+
+    ``stopped`` returns a sentence on what Ctrl-C left behind.
     """
     show_any_text()
     logging.getLogger("refold").addHandler(_Lines())
@@ -66,7 +69,7 @@ def main(stopped: Callable[[], str] = lambda: "Give the same command again.") ->
         _explain(type(error).__name__, str(error))
         sys.exit(BAD_INPUT)
     except OSError as error:
-        # What the file system refuses (a full disk, a folder that went away) is no fault of refold.
+        # Errors of the file system (a full disk, a missing folder) are not bugs of refold.
         _explain("OSError", f"{error.strerror or error}: {error.filename or 'input or output'}")
         sys.exit(BAD_INPUT)
     except SystemExit as end:
@@ -75,7 +78,7 @@ def main(stopped: Callable[[], str] = lambda: "Give the same command again.") ->
 
 
 class _Warnings:
-    """Shows warnings as sentences, each once: who types commands did not write the line they point to."""
+    """Prints each warning once and without its source line, which means nothing to users of commands."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
@@ -89,7 +92,7 @@ class _Warnings:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        """Takes the place of ``warnings.showwarning``."""
+        """Print a warning. This replaces ``warnings.showwarning``."""
         text = str(message)
         if text not in self._shown:
             self._shown.add(text)
@@ -97,7 +100,7 @@ class _Warnings:
 
 
 class _Lines(logging.Handler):
-    """Shows what refold logs as lines on standard error."""
+    """Prints log records of refold as lines on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         colour = "yellow" if record.levelno >= logging.WARNING else "dim"
@@ -106,22 +109,22 @@ class _Lines(logging.Handler):
 
 
 def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
-    """Say why a command ended that never came to its own last words."""
+    """Explain why a command ended without an explanation of its own."""
     if end.code == INTERRUPTED:
-        told = stopped()
-        warn(f"Stopped. {told}")
-        _tell_program("Interrupted", f"stopped by Ctrl-C. {told}")
+        note = stopped()
+        warn(f"Stopped. {note}")
+        _print_json_error("Interrupted", f"stopped by Ctrl-C. {note}")
     elif end.code == BAD_INPUT and not isinstance(end.__context__, typer.Exit):
-        # Wrong use: the reason stands on standard error already, in words for people.
+        # Usage error: the reason is on standard error already.
         problem = getattr(end.__context__, "format_message", lambda: "no command was given")
-        _tell_program("WrongUse", str(problem()))
+        _print_json_error("WrongUse", str(problem()))
 
 
 def _explain(name: str, message: str) -> None:
-    _tell_program(name, message)
+    _print_json_error(name, message)
     warn(f"[red]{name}[/red]: {clean(message)}")
 
 
-def _tell_program(name: str, message: str) -> None:
+def _print_json_error(name: str, message: str) -> None:
     if "--json" in sys.argv:
         print_json({"error": name, "message": message})

@@ -1,4 +1,4 @@
-"""What commands begin with: open a log that is there, and find a conversation or a message in it."""
+"""Parse arguments of commands: open an existing log, and find a conversation or messages in it."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from refold.domain.errors import InvalidThreadId, UnknownMessage
 from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 
 NAMED = 5
-"""Conversations that an error names."""
+"""Number of conversations that an error lists."""
 
 _RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
 _POSITION = re.compile(r"\s*-?\d{1,15}\s*")
@@ -42,22 +42,22 @@ class Span(NamedTuple):
 
 
 class Where(NamedTuple):
-    """A conversation, and the positions of it that are meant; none: all of it."""
+    """A conversation, and optionally positions in it. Without positions it means the whole conversation."""
 
     thread: str
     spans: tuple[Span, ...]
 
 
-def shown_span(first: int, last: int) -> str:
-    """Positions ``first`` to ``last``, as they can be typed."""
+def format_span(first: int, last: int) -> str:
+    """Format positions ``first`` to ``last`` as users can type them."""
     return f"{first}" if first == last else f"{first}..{last + 1}"
 
 
 def read_span(text: str) -> Span:
-    """A position or a range of them.
+    """Parse a position or a range of positions.
 
     Raises:
-        BadParameter: it is neither, or the range ends before it has begun.
+        BadParameter: the text is neither, or the range is empty.
     """
     if _POSITION.fullmatch(text):
         position = int(text)
@@ -66,27 +66,27 @@ def read_span(text: str) -> Span:
         first, last = (int(part) if part else None for part in found.groups())
         return _not_backwards(Span(first, last))
     raise typer.BadParameter(
-        f"{text!r} is no range of positions, such as 10..40, 10.. or -5.., and no position"
+        f"invalid range {text!r}: use 10..40, 10.. or -5.., or a single position"
     )
 
 
 def _not_backwards(span: Span) -> Span:
     first, last = span
-    # Where only one of them counts from the end, the length of the conversation decides.
+    # If only one bound counts from the end, the length of the conversation decides.
     if first is not None and last is not None and (first < 0) == (last < 0) and last <= first:
         raise typer.BadParameter(
-            f"{first}..{last} has nothing in it: a range is from the first position up to but not "
+            f"{first}..{last} is empty: a range goes from the first position up to but not "
             f"including the last, such as {first}..{first + 5 if first >= 0 else ''}"
         )
     return span
 
 
 def find_thread(memory: Memory, given: str) -> str:
-    """The id of the conversation that is meant by an id, or by the beginning of one.
+    """Return the id of the conversation with this id or this beginning of an id.
 
     Raises:
-        InvalidThreadId: there is none; says which ones there are.
-        AmbiguousId: several begin so; names them.
+        InvalidThreadId: there is none; the message lists the existing ones.
+        AmbiguousId: several ids have this beginning; the message lists them.
     """
     if memory.conversation(given).version:
         return given
@@ -104,10 +104,10 @@ def find_thread(memory: Memory, given: str) -> str:
 
 
 def find_pin(memory: Memory, thread: str, given: str) -> str:
-    """The id of the pin that is meant by an id, or by the beginning of one; as given where there is none.
+    """Return the id of the pin with this id or this beginning of an id, or ``given`` if there is none.
 
     Raises:
-        AmbiguousId: several begin so; names them.
+        AmbiguousId: several ids have this beginning; the message lists them.
     """
     known = [pin.pin_id for pin in memory.conversation(thread).pins()]
     begin_so = [one for one in known if one.startswith(given)]
@@ -119,12 +119,12 @@ def find_pin(memory: Memory, thread: str, given: str) -> str:
 
 
 def find_place(memory: Memory, given: str, more: Sequence[str] = ()) -> Where:
-    """The messages that are meant.
+    """Parse the address of messages.
 
     Raises:
-        InvalidThreadId, AmbiguousId: the conversation is not known, or could be several.
-        InvalidAddress, ForeignAddress: an address is none, or one of another conversation.
-        BadParameter: what should be a position is none.
+        InvalidThreadId, AmbiguousId: the conversation is unknown or ambiguous.
+        InvalidAddress, ForeignAddress: an address is invalid, or belongs to another conversation.
+        BadParameter: a position is invalid.
     """
     thread, first = _begin(memory, given)
     begin = () if first is None else (first,)
@@ -152,11 +152,11 @@ def _span_in(thread: str, word: str) -> Span:
     return read_span(str(address.position))
 
 
-def chosen(where: Where, *others: Span | None) -> Span:
-    """The one span that is meant, of a place and of options.
+def single_span(where: Where, *others: Span | None) -> Span:
+    """Return the only span that was given, in the address or by options.
 
     Raises:
-        BadParameter: there are several.
+        BadParameter: several were given.
     """
     spans = [*where.spans, *(span for span in others if span is not None)]
     if len(spans) > 1:
@@ -165,25 +165,25 @@ def chosen(where: Where, *others: Span | None) -> Span:
 
 
 def refuse_unknown(conversation: ConversationMemory, span: Span, at: At | None) -> None:
-    """Refuse a single position where nothing was found; a range may have nothing in it.
+    """Refuse a single position that does not exist. A range may be empty.
 
     Raises:
-        ConversationGone: nothing is there, for the conversation was erased.
-        UnknownMessage: says which positions there are.
+        ConversationGone: the conversation was erased.
+        UnknownMessage: the position does not exist; the message says which ones do.
     """
     conversation.query(limit=1)
     if span.start is not None and span.is_one:
         raise UnknownMessage(span.start, len(conversation.explain(at=at)))
 
 
-def given_span(range: str | None, start: int | None, stop: int | None) -> Span | None:
-    """What ``--range``, or once ``--start`` and ``--stop``, say."""
+def span_of_options(range: str | None, start: int | None, stop: int | None) -> Span | None:
+    """Return the span of ``--range`` or of the former options ``--start`` and ``--stop``."""
     if range is not None:
         return read_span(range)
     return None if start is None and stop is None else _not_backwards(Span(start, stop))
 
 
-def opened(
+def open_existing(
     db: Path,
     *,
     window: int | None = None,
@@ -196,8 +196,8 @@ def opened(
     notes_folder: Path | None = None,
     markdown_folder: Path | None = None,
 ) -> Memory:
-    """The memory of a log that exists."""
-    # Imported when first used: help and wrong use do not pay for a store.
+    """Open the memory of an existing log."""
+    # Imported on first use, so that help and usage errors do not load a store.
     from refold.infrastructure.bootstrap import open_memory
 
     return open_memory(
@@ -216,41 +216,41 @@ def opened(
 
 
 def require(memory: Memory, thread: str) -> str:
-    """The conversation that is meant by an id, or by the beginning of one.
+    """Return the id of the conversation with this id or this beginning of an id.
 
     Raises:
-        InvalidThreadId: there is none; says which ones there are.
-        AmbiguousId: several begin so.
+        InvalidThreadId: there is none; the message lists the existing ones.
+        AmbiguousId: several ids have this beginning.
     """
     return find_thread(memory, thread)
 
 
 @contextmanager
 def naming_commands(db: Path) -> Generator[None]:
-    """Where an address is one of another conversation, name the command that reads it.
+    """Extend errors about addresses of other conversations by the command that reads them.
 
     Raises:
-        ForeignAddress: in words for who types commands.
+        ForeignAddress: an address belongs to another conversation.
     """
     try:
         yield
     except ForeignAddress as error:
         command = next_command("read", error.address, db=db)
         error.args = (
-            f"{error.address} is a message of conversation {error.thread_id!r}, and {error.asked!r} "
-            f"was asked: `{command}` reads it",
+            f"{error.address} is a message of conversation {error.thread_id!r}, not of {error.asked!r}; "
+            f"`{command}` reads it",
         )
         raise
 
 
 def next_command(*words: object, db: object) -> str:
-    """A command of this program, ready to be typed."""
+    """Return a command of this program, ready to be typed."""
     named = [] if str(db) == os.environ.get(DB_VARIABLE, str(DEFAULT_DB)) else ["--db", str(db)]
     return f"refold {shlex.join([*map(str, words), *named])}"
 
 
 def as_request(made: Context) -> dict[str, object]:
-    """A context as a JSON line: what goes to the Messages API, with its size."""
+    """Return a context as JSON for the Messages API, with its size."""
     line: dict[str, object] = {
         "model": made.model or "unknown",
         "system": made.system,
@@ -264,7 +264,7 @@ def as_request(made: Context) -> dict[str, object]:
 
 
 def as_json(stored: StoredMessage) -> dict[str, object]:
-    """A stored message for programs."""
+    """Return a stored message as JSON."""
     return {
         "position": stored.position,
         "version": stored.version,

@@ -7,7 +7,15 @@ import typer
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 
-from .arguments import Where, chosen, find_pin, find_place, naming_commands, opened, require
+from .arguments import (
+    Where,
+    find_pin,
+    find_place,
+    naming_commands,
+    open_existing,
+    require,
+    single_span,
+)
 from .options import (
     DEFAULT_DB,
     Db,
@@ -27,16 +35,19 @@ def pin(
     thread: Place,
     position: Annotated[
         str | None,
-        typer.Argument(metavar="[POSITION]", help="The message to keep; `refold show` has them."),
+        typer.Argument(
+            metavar="[POSITION]", help="The position of the message; `refold show` lists them."
+        ),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", help="A text of its own to keep.", metavar="TEXT")
+        str | None,
+        typer.Option("--text", help="A text to pin instead of a message.", metavar="TEXT"),
     ] = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Keep a message or a text word for word, whatever is compacted."""
-    with opened(db) as memory, naming_commands(db):
+    """Pin a message or a text, so that it is always kept verbatim."""
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, thread, [] if position is None else [position])
         thread = where.thread
         if bool(where.spans) == (text is not None):
@@ -47,11 +58,11 @@ def pin(
         print_json({"thread_id": thread, "pin_id": pin_id})
     else:
         undo = f"refold unpin {clean(thread)} {clean(pin_id)} --db {clean(db)}"
-        say(f"Pinned as {clean(pin_id)}. `{undo}` takes it back.")
+        say(f"Pinned as {clean(pin_id)}. `{undo}` unpins it.")
 
 
 def _one_position(memory: Memory, where: Where) -> int:
-    span = chosen(where)
+    span = single_span(where)
     if not span.is_one or span.start is None:
         raise typer.BadParameter("give one position, such as 17")
     length = 0 if span.start >= 0 else len(memory.conversation(where.thread).explain())
@@ -64,8 +75,8 @@ def unpin(
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Take a pin back. Exit code 1 if there is no such pin."""
-    with opened(db) as memory:
+    """Unpin a message or a text. Exit code 1 if there is no such pin."""
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         pin_id = find_pin(memory, thread, pin_id)
         done = memory.conversation(thread).unpin(pin_id)
@@ -74,13 +85,13 @@ def unpin(
     elif done:
         say(f"{clean(pin_id)} is no longer pinned.")
     if not done:
-        warn(f"There is no pin {clean(pin_id)} in {clean(thread)}; `refold pins` shows them.")
+        warn(f"There is no pin {clean(pin_id)} in {clean(thread)}; `refold pins` lists them.")
         raise typer.Exit(1)
 
 
 def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show what is kept word for word."""
-    with opened(db) as memory:
+    """List the pinned messages and texts."""
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         items = memory.conversation(thread).pins()
     if json:
@@ -92,7 +103,7 @@ def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         return
     show_table(
         "",
-        ["pin", "position#", "stands in", "text…"],
+        ["pin", "position#", "shown in", "text…"],
         [
             (
                 clean(item.pin_id),
@@ -109,15 +120,15 @@ def revert(
     thread: Thread,
     db: Db = DEFAULT_DB,
     reason: Annotated[
-        str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
+        str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
     ] = "",
     window: Window = None,
     model: ModelName = None,
     policy: PolicyFile = None,
     json: Json = False,
 ) -> None:
-    """Undo the newest compaction. Exit code 1 if there is none to undo."""
-    with opened(db, window=window, model=model, policy_file=policy) as memory:
+    """Revert the newest compaction. Exit code 1 if there is none."""
+    with open_existing(db, window=window, model=model, policy_file=policy) as memory:
         thread = require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:
@@ -125,37 +136,37 @@ def revert(
     elif result.outcome == "reverted":
         active = f"summary {clean(result.summary_id)}" if result.summary_id else "no summary"
         say(
-            f"Undone: {result.tokens_before:,} → {result.tokens_after:,} tokens; "
-            f"{result.messages_kept:,} messages are in the context word for word, {active} is active."
+            f"Reverted: {result.tokens_before:,} → {result.tokens_after:,} tokens; "
+            f"{result.messages_kept:,} messages are in the context verbatim, {active} is active."
         )
     else:
-        say(f"Nothing to undo: {clean(result.detail)}.")
+        say(f"Nothing to revert: {clean(result.detail)}.")
     if result.outcome != "reverted":
         raise typer.Exit(1)
 
 
 def label(
     thread: Thread,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The name; `refold list` shows it.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The label; `refold list` shows it.")],
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Give a conversation a name for people."""
-    with opened(db) as memory:
+    """Give a conversation a label for people."""
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         memory.conversation(thread).label(text)
     if json:
         print_json({"thread_id": thread, "label": text})
     else:
-        say(f"{clean(thread)} is called {clean(text)} now.")
+        say(f"{clean(thread)} is now labelled {clean(text)}.")
 
 
 Focus = Annotated[
     str | None,
-    typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
+    typer.Option("--focus", help="What the summary should preserve above all.", metavar="TEXT"),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
+    bool, typer.Option("--force", help="Try even after several consecutive failures.", metavar="")
 ]
 Target = Annotated[
     int | None,
@@ -163,13 +174,13 @@ Target = Annotated[
         "--target",
         metavar="TOKENS",
         min=1,
-        help="The size of the request to aim at; else that of an automatic compaction.",
+        help="Target size of the request; by default that of an automatic compaction.",
     ),
 ]
 KeepLast = Annotated[
     int | None,
     typer.Option(
-        "--keep-last", metavar="N", min=1, help="Keep just the newest N messages word for word."
+        "--keep-last", metavar="N", min=1, help="Keep only the newest N messages verbatim."
     ),
 ]
 All = Annotated[
@@ -180,7 +191,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="The model that would answer: gives the window, and writes the summary.",
+        help="The answering model: determines the window and writes the summary.",
     ),
 ]
 
@@ -200,7 +211,7 @@ def compact(
     json: Json = False,
 ) -> None:
     """Compact a conversation now. Exit code 1 if that failed; then nothing has changed."""
-    with opened(
+    with open_existing(
         db,
         window=window,
         model=model,
@@ -214,22 +225,22 @@ def compact(
     if json:
         print_json({**result.model_dump(), "success": result.success, "freed": result.freed})
     else:
-        _tell_compaction(result)
+        _print_compaction(result)
     if not result.success:
         raise typer.Exit(1)
 
 
-def _tell_compaction(result: CompactionResult) -> None:
+def _print_compaction(result: CompactionResult) -> None:
     match result.outcome:
         case "performed":
             say(
                 f"Compacted: {result.tokens_before:,} → {result.tokens_after:,} tokens "
-                f"({result.freed:,} freed). The summary stands for {result.messages_covered:,} "
-                f"messages; {result.messages_kept:,} are kept word for word."
+                f"({result.freed:,} freed). The summary covers {result.messages_covered:,} "
+                f"messages; {result.messages_kept:,} are kept verbatim."
             )
         case "shortened":
             say(
-                f"Shown shorter: {result.tokens_before:,} → {result.tokens_after:,} tokens "
+                f"Shortened: {result.tokens_before:,} → {result.tokens_after:,} tokens "
                 f"({result.freed:,} freed). No message could be summarised."
             )
         case "nothing_to_do":
@@ -237,12 +248,12 @@ def _tell_compaction(result: CompactionResult) -> None:
         case "failed" | "in_flight":
             say(
                 f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
-                "The conversation is as it was."
+                "The conversation is unchanged."
             )
         case "waiting":
             say(
                 f"[red]Not written[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
-                "The summary is lost where the log stays so until this command ends."
+                "The summary is lost unless the log recovers before this command ends."
             )
         case "reverted":
-            pass  # No outcome of a compaction on demand.
+            pass  # Compactions on demand have no other outcome.

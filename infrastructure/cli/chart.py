@@ -1,6 +1,6 @@
-"""A chart of a simulation: the size of each request over time, one line for each policy."""
+"""Draw a chart of a simulation: the size of each request over time, one line per policy."""
 
-# The types that come with matplotlib leave open what keyword arguments are.
+# matplotlib's type hints leave keyword arguments open.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ ENDINGS = (".png", ".svg")
 
 
 class _Look(NamedTuple):
-    """How a policy is drawn: told apart by colour, by how dark it is, and by its dashes."""
+    """Line style of a policy: distinct in colour, brightness and dashes."""
 
     colour: str
     dashes: tuple[float, tuple[float, ...]]
@@ -35,11 +35,11 @@ _LOOKS = (
     _Look("#8c6d1f", (0, (10, 2, 1.5, 2, 1.5, 2))),
 )
 MOST_POLICIES = len(_LOOKS)
-"""More lines than these nobody can tell apart."""
+"""Maximum number of policies. More lines are not distinguishable."""
 
 
 class _Mark(NamedTuple):
-    """How a decision is drawn: several may lie on one request, each must be seen."""
+    """Marker of a decision. Several may be on one request, and each must be visible."""
 
     marker: str
     size: int
@@ -54,15 +54,15 @@ _MARKS: dict[Deed, _Mark] = {
     "condense": _Mark("o", 14, False, "older results condensed"),
 }
 _SINGLE_STEPS = 60
-"""Up to so many requests, each is a dot of its own."""
+"""Number of requests up to which each is drawn as a separate dot."""
 
 
 def check_chart(path: Path, *, replace: bool = False) -> None:
-    """Refuse a chart that could not be drawn, before anything is played.
+    """Refuse a chart that cannot be drawn, before the simulation runs.
 
     Raises:
-        InvalidSetting: the name has no known ending, or matplotlib is missing.
-        TargetExists: there is something of this name; a file, and replacing it was not asked for.
+        InvalidSetting: the file name has an unknown extension, or matplotlib is missing.
+        TargetExists: the path exists, and it is not a file or ``replace`` is false.
     """
     if path.suffix.lower() not in ENDINGS:
         raise InvalidSetting(f"chart {path}: its name must end in {' or '.join(ENDINGS)}")
@@ -76,10 +76,10 @@ def check_chart(path: Path, *, replace: bool = False) -> None:
 
 
 def draw_chart(simulation: Simulation, path: Path, *, replace: bool = False) -> None:
-    """Draw the simulation into a PNG or SVG file, by the ending of its name.
+    """Draw the simulation into a PNG or SVG file, depending on the extension.
 
     Raises:
-        TargetExists: there is something of this name; a file, and replacing it was not asked for.
+        TargetExists: the path exists, and it is not a file or ``replace`` is false.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -117,7 +117,7 @@ def _title(simulation: Simulation) -> str:
 
 
 def _drawable(text: str, otherwise: str, most: int) -> str:
-    """A name as the font of the chart has it, and not too long."""
+    """Return a name in characters that the chart's font has, shortened to ``most``."""
     shown = beginning(text, most)
     drawable = shown.isprintable() and all(c < "\u0250" or c == "…" for c in shown)
     return shown if drawable else otherwise
@@ -146,7 +146,7 @@ def _draw_policy(axes: "Axes", policy: Simulated, look: _Look) -> None:
 
 
 def _draw_limits(axes: "Axes", policies: Sequence[Simulated]) -> None:
-    """The limit of requests in black, and in its policy's colour where each trigger lies."""
+    """Draw the limit of requests in black, and each trigger in the colour of its policy."""
     for limit in dict.fromkeys(policy.limit for policy in policies):
         axes.axhline(limit, color="black", linewidth=1.2, zorder=1)
     for policy, look in zip(policies, _LOOKS, strict=False):
@@ -186,6 +186,6 @@ def _draw_legends(axes: "Axes", simulation: Simulation) -> None:
 
 
 def _label(policy: Simulated, number: int) -> str:
-    # A label that begins with an underscore would be left out of the legend.
+    # matplotlib leaves labels with a leading underscore out of the legend.
     name = _drawable(policy.name.lstrip("_"), f"policy {number}", 30)
     return f"{name}: {policy.compactions:,} compactions, {policy.tokens_sent:,} tokens sent"

@@ -1,4 +1,4 @@
-"""The commands in groups, as ``refold --help`` lists them; the module of each is imported when it is run."""
+"""The groups of commands in ``refold --help``. The module of a command is imported when it runs."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,12 +14,12 @@ _HERE = __name__.rpartition(".")[0]
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what the list of commands says of it."""
+    """Module of a command, and its line in the list of commands."""
 
     module: str
     function: str
     help: str
-    """The first sentence of the function's docstring."""
+    """First sentence of the function's docstring."""
 
 
 GROUPS: Mapping[str, Mapping[str, Entry]] = {
@@ -33,12 +33,12 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "play": Entry(
             "play_command",
             "play",
-            "Play a recorded conversation: render the context before each answer, compact when due.",
+            "Replay a recorded conversation: render the context before each answer, compact when due.",
         ),
         "simulate": Entry(
             "simulate_command",
             "simulate",
-            "Play a recorded conversation under several policies and compare what it costs and keeps.",
+            "Replay a recorded conversation under several policies and compare what it costs and keeps.",
         ),
     },
     "Look": {
@@ -55,34 +55,30 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "context": Entry(
             "context_commands",
             "context",
-            "Show the request that an agent would send next, without changing anything.",
+            "Show the next request of the agent, without changing anything.",
         ),
         "explain": Entry(
             "context_commands",
             "explain",
-            "Explain why the model sees each message as it does: full, offloaded, summarised, pinned …",
+            "Explain how the model sees each message and why: full, offloaded, summarised, pinned …",
         ),
         "summaries": Entry(
             "list_commands",
             "summaries",
-            "List all summaries that were ever made of a conversation.",
+            "List all summaries of a conversation, including replaced ones.",
         ),
         "diff": Entry(
-            "fork_commands", "diff", "Show what became of the request between two versions."
+            "fork_commands", "diff", "Show how the request changed between two versions."
         ),
         "stats": Entry(
             "list_commands",
             "stats",
-            "Show how large the log is: by conversation, by kind of event, by file.",
+            "Show the size of the log by conversation, by event type and by file.",
         ),
     },
     "Find": {
-        "recall": Entry(
-            "recall_commands", "recall", "Find what was said in a conversation, compacted or not."
-        ),
-        "search": Entry(
-            "recall_commands", "search", "Find what was said in any conversation, whoever it is of."
-        ),
+        "recall": Entry("recall_commands", "recall", "Search a conversation, compacted or not."),
+        "search": Entry("recall_commands", "search", "Search all conversations of all owners."),
         "query": Entry(
             "record_commands",
             "query",
@@ -91,17 +87,17 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "read": Entry(
             "context_commands",
             "read",
-            "Read back an original message, whatever was compacted or offloaded since.",
+            "Read an original message, even if it was compacted or offloaded since.",
         ),
         "expand": Entry(
             "record_commands",
             "expand",
-            "Show what a summary stands for: its text, and the original messages behind it.",
+            "Show the text of a summary and the original messages that it covers.",
         ),
         "topics": Entry(
             "record_commands",
             "topics",
-            "List what the messages that a summary stands for are about, the most important first.",
+            "List the topics of summarised messages, the most important first.",
         ),
         "notes": Entry(
             "record_commands",
@@ -111,37 +107,37 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "search-notes": Entry(
             "record_commands",
             "search_notes",
-            "Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.",
+            "Search MEMORY.md and memory/*.md, your own edits included; without a query list the files.",
         ),
     },
     "Change": {
         "compact": Entry("change_commands", "compact", "Compact a conversation now."),
-        "revert": Entry("change_commands", "revert", "Undo the newest compaction."),
+        "revert": Entry("change_commands", "revert", "Revert the newest compaction."),
         "pin": Entry(
             "change_commands",
             "pin",
-            "Keep a message or a text word for word, whatever is compacted.",
+            "Pin a message or a text, so that it is always kept verbatim.",
         ),
-        "unpin": Entry("change_commands", "unpin", "Take a pin back."),
-        "pins": Entry("change_commands", "pins", "Show what is kept word for word."),
-        "label": Entry("change_commands", "label", "Give a conversation a name for people."),
+        "unpin": Entry("change_commands", "unpin", "Unpin a message or a text."),
+        "pins": Entry("change_commands", "pins", "List the pinned messages and texts."),
+        "label": Entry("change_commands", "label", "Give a conversation a label for people."),
         "fork": Entry(
             "fork_commands",
             "fork",
-            "Begin a new conversation as a copy of one, as it is or as it was.",
+            "Copy a conversation, in its current or an earlier state.",
         ),
         "erase": Entry(
             "fork_commands",
             "erase",
-            "Erase messages, a conversation or all that is an owner's, with all that was made from it, "
-            "for good.",
+            "Permanently erase messages, a conversation or all data of an owner, with everything derived "
+            "from it.",
         ),
     },
-    "Keep safe": {
+    "Maintenance": {
         "verify": Entry(
             "maintenance_commands",
             "verify",
-            "Check every event, and compare every read model with a fresh fold.",
+            "Check every event, and compare every read model with the log.",
         ),
         "replay": Entry(
             "maintenance_commands",
@@ -149,12 +145,12 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "Rebuild every read model and the recall index from the log.",
         ),
         "backup": Entry(
-            "maintenance_commands", "backup", "Copy the log into a file and check the copy."
+            "maintenance_commands", "backup", "Back up the log to a file and check the copy."
         ),
         "restore": Entry(
             "maintenance_commands",
             "restore",
-            "Put a backup in the place of the log, once every event of it was found whole.",
+            "Replace the log by a backup, after checking every event of the backup.",
         ),
         "salvage": Entry(
             "maintenance_commands",
@@ -164,34 +160,34 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "anchor": Entry(
             "maintenance_commands",
             "anchor",
-            "Show, export or accept the anchor: what the newest event of each conversation was.",
+            "Show, export or accept the anchor, which records the newest event of each conversation.",
         ),
         "export": Entry(
             "maintenance_commands",
             "export",
-            "Write the original messages of a conversation, or its events, as JSON.",
+            "Export the original messages or the events of a conversation as JSON.",
         ),
         "compress": Entry(
             "maintenance_commands",
             "compress",
-            "Compress what lies before the live part of each conversation; everything reads as before.",
+            "Compress the events before the live part of each conversation; they read as before.",
         ),
     },
     "Connect": {
         "mcp": Entry(
             "serve_commands",
             "mcp",
-            "Serve the memory to models over MCP: tools to recall and read, resources for summaries.",
+            "Serve the memory to models over MCP: tools for recall and reading, resources for summaries.",
         ),
         "index": Entry(
             "serve_commands",
             "index",
-            "Bring the index of recall up to date, and make every vector that is missing.",
+            "Update the recall index and compute all missing vectors.",
         ),
         "settings": Entry(
             "serve_commands",
             "settings",
-            "Show every setting: its value, and whether argument, variable, file or default says it.",
+            "Show every setting with its value and source: argument, variable, file or default.",
         ),
     },
 }
@@ -201,22 +197,22 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 class PlainHelp(TyperCommand):
-    """A command whose ``--help`` is listed without a type: newer versions of typer call it ``<bool>``."""
+    """A command with a typeless ``--help``. Newer versions of typer list it as ``<bool>``."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        """The option, named and nothing else."""
+        """Return the help option without its type."""
         return _untyped(super().get_help_option(ctx))
 
 
 class CommandGroup(TyperGroup):
-    """All commands. For a list of them nothing is imported; a command is made when it is run."""
+    """The group of all commands. Commands are imported when they run, not when they are listed."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        """The option, named and nothing else."""
+        """Return the help option without its type."""
         return _untyped(super().get_help_option(ctx))
 
     def get_params(self, ctx: Any) -> Any:
-        """The options; those that take no value are listed without a type."""
+        """Return the options. Those without a value are listed without a type."""
         found = super().get_params(ctx)
         for param in found:
             if getattr(param, "is_flag", False) and param.metavar is None:
@@ -224,19 +220,19 @@ class CommandGroup(TyperGroup):
         return found
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, group by group."""
+        """Return the command names, group by group."""
         del ctx
         return list(ENTRIES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command as lists show it."""
+        """Return the list entry of a command."""
         del ctx
         return self.commands.get(cmd_name) or _listed().get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, with what is left of the arguments."""
+        """Return the command itself and the remaining arguments."""
         if args and args[0] not in ENTRIES:
-            # Typer suggests names of the commands that it has, and these are made when they are run.
+            # Typer only suggests commands that are already loaded, so the suggestion is made here.
             alike = get_close_matches(args[0], ENTRIES, n=1)
             hint = f" Did you mean {alike[0]!r}?" if alike else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
@@ -249,7 +245,7 @@ class CommandGroup(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """The command of this name, its module imported."""
+    """Import the module of a command and return the command."""
     entry = ENTRIES[name]
     module = import_module(f"{_HERE}.{entry.module}")
     function = getattr(module, entry.function)
@@ -272,14 +268,14 @@ def _all_listed() -> Iterator[tuple[str, TyperCommand]]:
 
 
 def _shared_options() -> list[Any]:
-    """Options that every command takes, besides those of its own."""
+    """Return the options that every command has in addition to its own."""
     made = typer.Typer(add_completion=False)
     made.command()(_nothing)
     return [p for p in typer.main.get_command(made).params if p.name == VERBOSE]
 
 
 def _nothing(verbose: Verbose = 0) -> None:
-    """Has the options of every command, and does nothing."""
+    """Do nothing. The signature holds the options of every command."""
 
 
 def _untyped(option: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``refold context``, ``explain`` and ``read``: the request, why it is so, and the originals behind it."""
+"""``refold context``, ``explain`` and ``read``: the request, the reasons for it, and the original messages."""
 
 import re
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from .arguments import (
     Span,
     as_json,
     as_request,
-    chosen,
     find_place,
-    given_span,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     refuse_unknown,
     require,
-    shown_span,
+    single_span,
+    span_of_options,
 )
 from .options import (
     DEFAULT_DB,
@@ -48,20 +48,22 @@ from .options import (
     Window,
     read_at,
 )
-from .output import COLOURS, clean, console, in_words, paged, print_json, say, show_table
+from .output import COLOURS, clean, console, describe_block, pager, print_json, say, show_table
 
 LARGEST = 3
-"""Messages that are named as the largest."""
+"""Number of largest messages that are listed."""
 BAR = 20
-"""Columns of the longest bar."""
+"""Width of the longest bar in columns."""
 
-AsText = Annotated[bool, typer.Option("--text", help="The conversation as one string.", metavar="")]
-SizesOnly = Annotated[bool, typer.Option("--sizes", help="Only where its tokens go.", metavar="")]
+AsText = Annotated[
+    bool, typer.Option("--text", help="Print the conversation as one text.", metavar="")
+]
+SizesOnly = Annotated[
+    bool, typer.Option("--sizes", help="Only show how the tokens are distributed.", metavar="")
+]
 Limit = Annotated[
     int | None,
-    typer.Option(
-        "--limit", metavar="N", min=0, help="With --text: so many newest messages at most."
-    ),
+    typer.Option("--limit", metavar="N", min=0, help="With --text: the newest N messages at most."),
 ]
 
 
@@ -79,11 +81,11 @@ def context(
     sizes: SizesOnly = False,
     json: Json = False,
 ) -> None:
-    """Show the request that an agent would send next, without changing anything."""
+    """Show the next request of the agent, without changing anything."""
     moment = _moment(at, position)
     if limit is not None and not text:
         raise typer.BadParameter("--limit needs --text")
-    with opened(
+    with open_existing(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
         thread = require(memory, thread)
@@ -97,13 +99,15 @@ def context(
         if json:
             print_json(_as_json(made, parts))
             return
-        fates = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)
-    with paged():
-        _say_sizes(made, parts, fates[:LARGEST], _how_to_compact(made, db, window, model))
+        fates = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)[
+            :LARGEST
+        ]
+    with pager():
+        _print_sizes(made, parts, fates, _how_to_compact(made, db, window, model))
         if not sizes:
             say()
             _show_request(made)
-        _say_size(made)
+        _print_size(made)
 
 
 def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
@@ -118,7 +122,7 @@ def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
 
 
 def _is_too_large(made: Context) -> bool:
-    """Whether an agent's memory makes it smaller before it is sent: looking changes nothing."""
+    """Return whether an agent would first compact this context."""
     return made.tokens > made.budget.limit or made.bytes > made.budget.byte_limit
 
 
@@ -134,7 +138,7 @@ def _how_to_compact(made: Context, db: object, window: int | None, model: str | 
     return next_command("compact", made.thread_id, *asked, db=db)
 
 
-def _say_sizes(
+def _print_sizes(
     made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate], how: str
 ) -> None:
     most = max((part.tokens for part in parts), default=1)
@@ -148,8 +152,8 @@ def _say_sizes(
     )
     if _is_too_large(made):
         say(
-            "[yellow]Larger than the budget[/yellow]: an agent's next request would be compacted first; "
-            f"this command changes nothing, `{clean(how)}` does it now."
+            "[yellow]Larger than the budget[/yellow]: an agent would compact before its next request; "
+            f"this command changes nothing, `{clean(how)}` compacts now."
         )
     show_table(
         "",
@@ -180,7 +184,7 @@ def _of_instructions(file: InstructionFileSize) -> str:
 
 
 def _show_request(made: Context) -> None:
-    """Print a request as a person would read it."""
+    """Print a request for people."""
     if made.system:
         say("[bold magenta]system[/bold magenta]")
         texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
@@ -192,11 +196,11 @@ def _show_request(made: Context) -> None:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
-            say(clean(in_words(block)))
+            say(clean(describe_block(block)))
         say()
 
 
-def _say_size(made: Context) -> None:
+def _print_size(made: Context) -> None:
     size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
     say(f"[dim]{size}[/dim]")
 
@@ -205,12 +209,12 @@ _LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
 
 READ_EXAMPLE = "Examples: refold read thread-42/17; refold read thread-42 17; refold read refold://thread-42/17"
 EXPLAIN_EXAMPLE = (
-    "Example: refold explain thread-42 200.. --db agent.db. Each row is a run of messages "
+    "Example: refold explain thread-42 200.. --db agent.db. Each row is a series of messages "
     "with the same fate; --json has every message."
 )
 EXAMPLES = {"read": READ_EXAMPLE, "explain": EXPLAIN_EXAMPLE}
 WIDE = 100
-"""In fewer columns the versions are left out."""
+"""Width in columns below which the versions are left out."""
 
 
 def read(
@@ -218,24 +222,26 @@ def read(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="THREAD/POSITION, or as a context shows it: refold://THREAD/POSITION.",
+            help="THREAD/POSITION, or the address in a context: refold://THREAD/POSITION.",
         ),
     ],
     positions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[POSITION]...", help="Where ADDRESS is the thread id alone."),
+        typer.Argument(
+            metavar="[POSITION]...", help="The position, if ADDRESS is only a thread id."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Read back an original message, whatever was compacted or offloaded since."""
-    with opened(db) as memory, naming_commands(db):
+    """Read an original message, even if it was compacted or offloaded since."""
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, address, positions or ())
         conversation = memory.conversation(where.thread)
         if not where.spans:
             raise typer.BadParameter(
                 f"which message of {where.thread!r}? Give its position: {where.thread}/17, or its "
-                "address; these look like refold://THREAD/POSITION"
+                "address, such as refold://THREAD/POSITION"
             )
         messages = [
             conversation.read(at) for span in where.spans for at in _positions(conversation, span)
@@ -261,11 +267,11 @@ def explain(
     stop: Stop = None,
     json: Json = False,
 ) -> None:
-    """Explain why the model sees each message as it does: full, offloaded, summarised, pinned …"""
+    """Explain how the model sees each message and why: full, offloaded, summarised, pinned …"""
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         where = find_place(memory, thread, positions or ())
-        span = chosen(where, given_span(range, start, stop))
+        span = single_span(where, span_of_options(range, start, stop))
         conversation = memory.conversation(where.thread)
         fates = conversation.explain(span.start or 0, span.stop, at=moment)
         if not fates:
@@ -275,19 +281,19 @@ def explain(
             return
         if not fates:
             how = clean(next_command("show", where.thread, db=db))
-            say(f"No message there. `{how}` has the positions.")
+            say(f"No message there. `{how}` lists the positions.")
             return
-        besides = _besides(conversation, fates, moment)
+        rest = _rest_of_context(conversation, fates, moment)
     columns = ["positions", "fate", "tokens#", "shown#", "version", "why…"]
     rows = [_row(list(same)) for _, same in groupby(fates, lambda f: (f.fate, f.why))]
     if console.width < WIDE:
         columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
     show_table("", columns, rows)
-    _tell_sums(fates, besides, db)
+    _print_totals(fates, rest, db)
 
 
 def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
-    """The positions that are meant; one that does not exist is named by what reads it."""
+    """Return the positions in the span. A position that does not exist is refused later by its reader."""
     if span.is_one and span.start is not None and span.start >= 0:
         return (span.start,)
     length = len(conversation.explain())
@@ -295,7 +301,7 @@ def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
 
 
 def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
-    """Messages one after the other that share a fate."""
+    """Return a table row for consecutive messages with the same fate."""
     first, last = same[0], same[-1]
     versions = [f.since_version for f in same]
     why = _LONG_ID.sub(lambda found: found[0][:8], first.why)
@@ -303,7 +309,7 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
         why += f" (thinking left out of {dropped:,})"
     least, most = min(versions), max(versions)
     return (
-        shown_span(first.position, last.position),
+        format_span(first.position, last.position),
         first.fate,
         sum(f.tokens for f in same),
         sum(f.shown_tokens for f in same),
@@ -312,10 +318,10 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     )
 
 
-def _besides(
+def _rest_of_context(
     conversation: ConversationMemory, fates: Sequence[MessageFate], at: Moment | None
 ) -> str:
-    """What the context has besides these messages: the summary, ledger lines, pins, previews."""
+    """Describe the rest of the context: the summary, ledger lines, pins and previews."""
     made = conversation.context(at=conversation.version if at is None else at)
     said: list[str] = []
     if made.summary is not None:
@@ -332,19 +338,19 @@ def _besides(
     return ", ".join(said)
 
 
-def _tell_sums(fates: Sequence[MessageFate], besides: str, db: object) -> None:
+def _print_totals(fates: Sequence[MessageFate], rest: str, db: object) -> None:
     tokens, shown = sum(f.tokens for f in fates), sum(f.shown_tokens for f in fates)
-    more = ", beside the summary" if any(f.summary_id for f in fates) else ""
+    more = ", in addition to the summary" if any(f.summary_id for f in fates) else ""
     say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{more}.")
-    if besides:
-        say(f"In the context besides: {clean(besides)}.")
+    if rest:
+        say(f"Also in the context: {clean(rest)}.")
     hidden = next((f for f in fates if f.shown_tokens < f.tokens), None)
     if hidden is not None:
         say(f"Next: {clean(next_command('read', hidden.address, db=db))}")
 
 
 def _original(block: Block) -> str:
-    """A block as it was: what a tool gave back stands by itself, with nothing around it."""
+    """Return the text of an original block. A tool result is printed without decoration."""
     if block.get("type") == "tool_result":
         return text_of(block)
-    return in_words(block)
+    return describe_block(block)

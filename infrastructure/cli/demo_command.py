@@ -1,4 +1,4 @@
-"""What ``refold demo`` did and saw, and how that is told."""
+"""``refold demo``: play a shipped conversation, damage and repair its read models, and report."""
 
 import json as jsonlib
 import logging
@@ -37,11 +37,11 @@ from .play_command import show_figures
 
 SUMMARY_LINES = 8
 QUESTION = "how many jobs ran twice?"
-"""Asked of the conversation at its end: the answer is in its first, compacted part."""
+"""Question that recall answers at the end. The answer is in the first, compacted part."""
 
 
 class Fold(Value, frozen=True):
-    """One compaction of the story."""
+    """A compaction during the demo."""
 
     message: int
     tokens_before: int
@@ -52,7 +52,7 @@ class Fold(Value, frozen=True):
 
 
 class Answer(Value, frozen=True):
-    """A question about what was compacted, and what recall found."""
+    """A recall of compacted content."""
 
     question: str
     position: int
@@ -61,7 +61,7 @@ class Answer(Value, frozen=True):
 
 
 class Story(Value, frozen=True):
-    """What the demo did and saw."""
+    """Results of the demo."""
 
     figures: PlayFigures
     folds: tuple[Fold, ...]
@@ -69,18 +69,18 @@ class Story(Value, frozen=True):
     damage_found: Verification
     after_repair: Verification
     summary: str
-    """The active summary at the end."""
+    """Active summary at the end."""
     thread_id: str
     answer: Answer | None
-    """What recall finds of what the context does not show any more."""
+    """Recall result from content that the context no longer shows."""
     seen: tuple[str, ...]
-    """How the request that the model would be sent begins and ends, message by message."""
+    """Messages of the next request, shortened to one line each."""
     same_context: bool
-    """Whether the rendered context is the same bytes after damage, restart and rebuild."""
+    """Whether the rendered context has the same bytes after damage, restart and rebuild."""
 
 
-def tell_story(story: Story, db: Path) -> None:
-    """Say what happened, the best figure first, and what to try next."""
+def print_story(story: Story, db: Path) -> None:
+    """Print the results, the best figure first, and suggest next commands."""
     figures = story.figures
     say(
         f"[bold]{figures.tokens_without_compaction:,} → {figures.tokens_sent:,} tokens sent[/bold] in "
@@ -89,7 +89,7 @@ def tell_story(story: Story, db: Path) -> None:
         else f"[red]{figures.requests_over_budget:,} requests were over the budget[/red]\n"
     )
     show_table(
-        "What was folded when",
+        "Compactions",
         ["message#", "tokens…", "before#", "after#", "covers#", "keeps#"],
         [
             (
@@ -103,20 +103,20 @@ def tell_story(story: Story, db: Path) -> None:
             for fold in story.folds
         ],
     )
-    _tell_what_is_seen(story)
+    _print_request(story)
     if story.answer is not None:
         say(f'[bold]recall[/bold] "{clean(story.answer.question)}" finds message '
-            f"{story.answer.position}, which the context has as {clean(story.answer.fate)}:")  # fmt: skip
+            f"{story.answer.position}, which is {clean(story.answer.fate)} in the context:")  # fmt: skip
         say(f"  [dim]{one_line(story.answer.text, 2 * (console.width - 12))}[/dim]\n")
     show_figures("Figures", figures)
-    _tell_damage(story)
-    _tell_next(story, db)
+    _print_damage(story)
+    _print_next(story, db)
 
 
-def _tell_what_is_seen(story: Story) -> None:
+def _print_request(story: Story) -> None:
     room = min(96, console.width - 12)
     say(
-        f"The request that the model would be sent now has {len(story.seen):,} messages. "
+        f"The next request to the model has {len(story.seen):,} messages. "
         f"It opens with a summary of {len(story.summary):,} characters:"
     )
     for line in story.summary.splitlines()[:SUMMARY_LINES]:
@@ -127,8 +127,8 @@ def _tell_what_is_seen(story: Story) -> None:
     say("")
 
 
-def _tell_damage(story: Story) -> None:
-    say("Then the read models were damaged on purpose:")
+def _print_damage(story: Story) -> None:
+    say("Then the demo damaged the read models:")
     for damage in story.damage_done:
         say(f"  · {damage}")
     kinds = sorted({f"{d.place}: {d.kind}" for d in story.damage_found.damage})
@@ -136,11 +136,11 @@ def _tell_damage(story: Story) -> None:
     word = "[green]all is well[/green]" if story.after_repair.ok else "[red]still damaged[/red]"
     say(f"[bold]replay[/bold] rebuilt them from {story.after_repair.events:,} events: {word}.")
     same = "the same bytes as before" if story.same_context else "[red]not the same[/red]"
-    say(f"The context that the model would see: {same}.\n")
+    say(f"The context after the repair: {same}.\n")
 
 
-def _tell_next(story: Story, db: Path) -> None:
-    say(f"The conversation is in {clean(db)} now. Look at it:")
+def _print_next(story: Story, db: Path) -> None:
+    say(f"The conversation is now in {clean(db)}. Look at it:")
     for words in (
         ("show", story.thread_id),
         ("recall", story.thread_id, QUESTION),
@@ -148,9 +148,9 @@ def _tell_next(story: Story, db: Path) -> None:
         ("context", story.thread_id, "--sizes"),
     ):
         say(f"  {clean(next_command(*words, db=db))}")
-    say("The same with a transcript of yours (Claude Code, Anthropic, OpenAI or pi format):")
+    say("To play your own transcript (Claude Code, Anthropic, OpenAI or pi format):")
     say("  refold play FILE --window 200000 --requests requests.jsonl")
-    say("and in an agent: the ten lines in the README.")
+    say("To use refold in an agent, see the ten lines in the README.")
 
 
 def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:
@@ -169,7 +169,7 @@ DemoDb = Annotated[
     typer.Option(
         "--db",
         metavar="PATH",
-        help="Where its log is left. An earlier demo there is replaced, nothing else is.",
+        help="The log of the demo. An earlier demo there is replaced; other files are refused.",
     ),
 ]
 
@@ -177,7 +177,7 @@ OwnWindow = Annotated[
     int,
     typer.Option(
         "--window",
-        help="Context window in tokens, from 8000.",
+        help="Context window in tokens, at least 8000.",
         min=8_000,
         max=1_000_000,
         metavar="TOKENS",
@@ -188,7 +188,7 @@ OwnWindow = Annotated[
 def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -> None:
     """Play a shipped conversation: compactions, restarts, damage and repair. No key, no network.
 
-    It stays in demo.db, to be looked at; the next demo begins anew there.
+    The log stays in demo.db for inspection; the next demo replaces it.
     """
     from refold.infrastructure.bootstrap import open_memory
     from refold.infrastructure.projection_store.projection_file import derived_path
@@ -196,15 +196,15 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     from .demo_session import demo_conversation, make_room
 
     recorded = demo_conversation()
-    # The read models are damaged on purpose here; the story tells it, no warning needs to.
+    # The demo damages the read models on purpose and reports it, so warnings are unnecessary.
     logging.getLogger("refold").setLevel(logging.ERROR)
     make_room(db, recorded)
 
     def opened() -> Memory:
-        # Whatever the environment says: no key, no network, every compaction in its place.
+        # Ignore the environment: no key, no network, no compaction in the background.
         return open_memory(db, window=window, summariser="extractive", background=False)
 
-    opened().close()  # A wrong setting is told before anything else.
+    opened().close()  # Report an invalid setting before the introduction.
     if not json:
         _introduce(len(recorded.messages), window)
     folds: list[Fold] = []
@@ -222,7 +222,7 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     if json:
         print_json({"db": str(db), **story.model_dump()})
     else:
-        tell_story(story, db)
+        print_story(story, db)
     if not (story.after_repair.ok and story.same_context):
         raise typer.Exit(1)
 
@@ -277,7 +277,7 @@ def _answer(found: Recalled) -> Answer | None:
 def _seen(context: Context) -> Iterator[str]:
     for message in context.messages:
         if message["content"] == CONTINUE:
-            continue  # Nobody said this: a request must end with the user.
+            continue  # Not a message of the conversation: it makes the request end with the user.
         said = Message(role=message["role"], content=_frozen(message["content"]))
         yield f"{speaker(said)}: {' '.join(piece.text for piece in pieces_in_short(said))}"[:400]
 
@@ -318,9 +318,9 @@ def _fold(index: int, result: CompactionResult) -> Fold:
 def _introduce(messages: int, window: int) -> None:
     say(
         f"\nA coding session of {messages} messages (parallel tool calls, failures, a huge log, "
-        f"thinking, 中文, 🙂) meets a model with a window of {window:,} tokens."
+        f"thinking, 中文, 🙂) is played for a model with a window of {window:,} tokens."
     )
     say(
-        "Messages arrive one by one, as in a live agent; before each answer the context is "
-        f"rendered. The store is closed and opened again every {RESTART_EVERY} messages.\n"
+        "Messages arrive one by one, as in a live agent, and the context is rendered before each "
+        f"answer. The log is closed and reopened every {RESTART_EVERY} messages.\n"
     )

@@ -1,4 +1,4 @@
-"""Where the demo leaves its log: in a file of its own, never in the place of anything else."""
+"""The demo's conversation, and the safe replacement of an earlier demo log."""
 
 import json
 from datetime import datetime
@@ -16,11 +16,11 @@ from refold.infrastructure.maintenance.backup import files_of
 
 
 def make_room(path: Path, recorded: RecordedConversation) -> None:
-    """Remove what an earlier demo left at ``path``.
+    """Remove the log of an earlier demo at ``path``.
 
     Raises:
-        TargetExists: something else is there; it stays as it is.
-        LogNotFound: there is no such folder.
+        TargetExists: another file is there; it is not changed.
+        LogNotFound: the folder does not exist.
     """
     refuse(path, replace=True)
     if not path.exists():
@@ -28,14 +28,14 @@ def make_room(path: Path, recorded: RecordedConversation) -> None:
     if not _is_of_a_demo(path, recorded):
         raise TargetExists(
             path,
-            "is there already and holds something else than a demo; give another path with --db",
+            "exists and is not the log of a demo; give another path with --db",
         )
     for file in files_of(path):
         Path(file).unlink(missing_ok=True)
 
 
 def _is_of_a_demo(path: Path, recorded: RecordedConversation) -> bool:
-    """Whether a log has the demo's conversation and nothing else."""
+    """Return whether a log has only the demo's conversation."""
     try:
         with open_memory(path, create=False, background=False) as memory:
             rows = memory.conversations()
@@ -50,7 +50,8 @@ def _is_of_a_demo(path: Path, recorded: RecordedConversation) -> bool:
         return False
     known = (one.message for one in recorded.messages)
     return all(
-        one.erased or one.message.role == told.role for one, told in zip(said, known, strict=False)
+        one.erased or one.message.role == stored.role
+        for one, stored in zip(said, known, strict=False)
     )
 
 
@@ -59,10 +60,10 @@ LABEL = "teahouse: leases for the job queue, a ledger in fen"
 
 
 def demo_conversation() -> RecordedConversation:
-    """Two days of a coding agent at work on a job queue: 330 messages, some 280,000 tokens.
+    """Return two days of a coding agent's work on a job queue: 330 messages, some 280,000 tokens.
 
-    Long enough for several compactions in a window of 32,000 to 64,000 tokens. The story and all
-    figures in it are made up; ``examples/write_demo_session.py`` writes the file anew.
+    It is long enough for several compactions in a window of 32,000 to 64,000 tokens. The story and all its
+    figures are fictional. ``examples/write_demo_session.py`` writes the file.
     """
     text = (
         resources.files("refold.infrastructure.cli")

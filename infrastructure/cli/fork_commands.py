@@ -18,19 +18,19 @@ from .arguments import (
     Span,
     Where,
     find_place,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     require,
-    shown_span,
 )
 from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
-from .output import clean, paged, print_json, say, show_table, warn
+from .output import clean, pager, print_json, say, show_table, warn
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 DIFF_EXAMPLE = (
-    "Example: refold diff thread-42 120 164 --db agent.db. With --full what stands for older messages is "
-    "shown as it is written (memory:), then each content block as a line of JSON."
+    "Example: refold diff thread-42 120 164 --db agent.db. With --full the text that replaces older messages is "
+    "shown verbatim (memory:), then each content block as a line of JSON."
 )
 EXAMPLES = {"diff": DIFF_EXAMPLE}
 
@@ -39,18 +39,18 @@ def fork(
     thread: Thread,
     new: Annotated[
         str | None,
-        typer.Argument(metavar="NEW", help="The id of the new conversation; made up if missing."),
+        typer.Argument(metavar="NEW", help="The id of the new conversation; generated if missing."),
     ] = None,
     at: At = None,
     position: AtPosition = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Begin a new conversation as a copy of one, as it is or as it was."""
+    """Copy a conversation, in its current or an earlier state."""
     moment = None if at is None else read_at(at)
     if moment is not None and position is not None:
         raise typer.BadParameter("give either --at or --position")
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         conversation = memory.conversation(thread)
         forked = conversation.fork(at=moment, position=position, thread_id=new).thread_id
@@ -62,20 +62,20 @@ def fork(
         return
     say(
         f"{clean(forked)} begins with {row.messages:,} messages, as {clean(thread)} was at version "
-        f"{row.forked_at}. What happens in one does not touch the other. "
+        f"{row.forked_at}. Later changes to one do not affect the other. "
         f"Next: refold context {clean(forked)} --db {clean(db)}"
     )
 
 
 def _warn_of_longer(forked: str, known: Sequence[str]) -> None:
-    """Say that a beginning of other ids means the new conversation from now on."""
+    """Warn if the new id is the beginning of existing ids, which it no longer abbreviates."""
     longer = [one for one in known if one.startswith(forked) and one != forked]
     if longer:
         more = f" and {len(longer) - NAMED:,} more" if longer[NAMED:] else ""
         warn(
             f"[yellow]warning[/yellow]: {clean(repr(forked))} is the beginning of "
-            f"{clean(', '.join(longer[:NAMED]))}{more}. It means the new conversation now; give more of "
-            "the id for another."
+            f"{clean(', '.join(longer[:NAMED]))}{more}. It now means the new conversation; give more of "
+            "the id to name another."
         )
 
 
@@ -88,9 +88,9 @@ def diff(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Show what became of the request between two versions. With --full every line that differs."""
+    """Show how the request changed between two versions. With --full every line that differs."""
     was, now = read_at(before), read_at(after)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         found = memory.conversation(thread).diff(was, now, model=model)
     if json:
@@ -100,13 +100,13 @@ def diff(
     if found.changes:
         _show_changes(found.changes)
     if full:
-        with paged():
+        with pager():
             _show_lines(found.unified)
     elif found.unified:
         added, removed = _counted(found.unified)
         words = ["diff", thread, before, after, "--full"]
         say(
-            f"{added:,} lines of the request are new, {removed:,} are gone. "
+            f"{added:,} lines of the request were added, {removed:,} removed. "
             f"Next: {clean(next_command(*words, db=db))}"
         )
     else:
@@ -135,7 +135,7 @@ def _show_changes(changes: Sequence[MessageChange]) -> None:
     runs = [
         list(same)
         for _, same in groupby(
-            # Runs of messages one after the other that went the same way.
+            # Consecutive messages that changed in the same way.
             enumerate(changes),
             lambda n: (n[1].position - n[0], n[1].before, n[1].after, n[1].thinking_dropped),
         )
@@ -147,9 +147,9 @@ def _show_changes(changes: Sequence[MessageChange]) -> None:
 def _row(run: Sequence[MessageChange]) -> tuple[str | int, ...]:
     first, last = run[0], run[-1]
     return (
-        shown_span(first.position, last.position),
+        format_span(first.position, last.position),
         len(run),
-        first.before or "not yet said",
+        first.before or "not yet appended",
         _fate_after(first),
         sum(change.tokens_before for change in run),
         sum(change.tokens_after for change in run),
@@ -157,7 +157,7 @@ def _row(run: Sequence[MessageChange]) -> tuple[str | int, ...]:
 
 
 def _fate_after(change: MessageChange) -> str:
-    fate = change.after or "not yet said"
+    fate = change.after or "not yet appended"
     return f"{fate}, without thinking" if change.thinking_dropped and change.after else fate
 
 
@@ -183,18 +183,18 @@ _NAMES = {
     "ledger": "ledger lines",
     "attempt": "records of compaction attempts",
     "topics": "topics of summaries",
-    "notes": "notes that were taken of it",
-    "notes files": "files of the notes folder, written anew",
+    "notes": "notes about it",
+    "notes files": "files of the notes folder, rewritten",
     "pin": "pinned texts",
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
     "quoted memory": "quotations in system texts",
     "system text": "recorded system texts that quoted it",
     "event": "events",
-    "read models": "read models, folded anew when they are read next",
-    "recall index": "recall index, folded anew when something is looked up next",
-    "vectors": "vectors of what was said",
-    "search backend": "what the search program was handed",
+    "read models": "read models, rebuilt on the next read",
+    "recall index": "recall index, rebuilt on the next search",
+    "vectors": "vectors of messages",
+    "search backend": "data passed to the search program",
 }
 
 
@@ -218,7 +218,7 @@ def erase(
         list[str] | None,
         typer.Argument(
             metavar="[POSITION]...",
-            help="Positions, ranges such as 4..9, or addresses; `refold show` has the positions.",
+            help="Positions, ranges such as 4..9, or addresses; `refold show` lists the positions.",
         ),
     ] = None,
     whole: Annotated[
@@ -226,44 +226,47 @@ def erase(
     ] = False,
     owner: OfOwner = None,
     reason: Annotated[
-        str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
+        str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.", metavar="")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation.", metavar="")
+    ] = False,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Erase messages, a conversation or all that is an owner's, with all that was made from it, for good.
+    """Permanently erase messages, a conversation or all data of an owner, with everything derived from it.
 
-    Exit code 1 if another process was reading: run it again for the rest. 2: nothing is of that owner.
+    Exit code 1 if another process was reading: run it again for the rest. Exit code 2 if the owner has no
+    data.
     """
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         if thread is None:
             report = _of_owner(memory, owner or "", reason, yes=yes)
         else:
             where = find_place(memory, thread, positions or ())
             _refuse_short_id(where, thread, without_asking=whole and yes)
             report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
-    _tell(report, json=json)
-    _tell_what_is_left(report)
+    _print_report(report, json=json)
+    _print_leftovers(report)
 
 
 def _of_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
     if not yes:
-        _confirm(f"everything of owner {owner!r}", ())
+        _confirm(f"all data of owner {owner!r}", ())
     return memory.erase_owner(owner, reason)
 
 
 def _refuse_crossed(thread: str | None, owner: str | None, *, several: bool, whole: bool) -> None:
     if owner is not None and (thread or several or whole):
-        raise typer.BadParameter("--owner goes without a thread, positions and --all")
+        raise typer.BadParameter("--owner cannot be combined with a thread, positions or --all")
     if owner is None and thread is None:
         raise typer.BadParameter("give a thread with either positions or --all, or --owner")
 
 
 def _refuse_short_id(where: Where, given: str, *, without_asking: bool) -> None:
     if without_asking and where.thread != given:
-        raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
+        raise typer.BadParameter(f"--all --yes needs the full id: {where.thread}")
 
 
 def _in_conversation(
@@ -283,7 +286,7 @@ def _in_conversation(
 
 
 def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
-    """The positions that are meant; a single one may not exist, and is refused by what erases."""
+    """Return the positions in the span. A single position that does not exist is refused later."""
     if span.is_one and span.start is not None and span.start >= 0:
         return (span.start,)
     found = range(*slice(*span).indices(len(conversation.explain())))
@@ -292,19 +295,21 @@ def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
     return found
 
 
-def _tell_what_is_left(report: ErasureReport) -> None:
+def _print_leftovers(report: ErasureReport) -> None:
     if not report.known:
-        warn(f"Nothing in this log is of an owner {clean(repr(report.owner))}: nothing was erased.")
+        warn(f"This log has no data of owner {clean(repr(report.owner))}: nothing was erased.")
     for copy in report.damaged_copies:
         warn(
-            f"{clean(copy)}, a copy of a damaged write-ahead log, may hold it. Delete it if you can."
+            f"{clean(copy)}, a copy of a damaged write-ahead log, may contain the erased data. Delete it if you can."
         )
     for log in report.earlier_logs:
         warn(
-            f"{clean(log)}, which was replaced by a backup, may hold it: erase there, or delete it."
+            f"{clean(log)}, which was replaced by a backup, may contain the erased data: erase there too, or delete it."
         )
     if not (report.complete or report.damaged_copies or report.earlier_logs):
-        warn("Another process was reading: older bytes are left in a file. Run the same again.")
+        warn(
+            "Another process was reading, so old bytes remain in a file. Run the same command again."
+        )
     if not report.complete:
         raise typer.Exit(1)
     if not report.known:
@@ -314,12 +319,12 @@ def _tell_what_is_left(report: ErasureReport) -> None:
 def _confirm(what: str, copies: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
-            "erasing cannot be undone, and nobody is here to be asked: add --yes if it is meant"
+            "erasing cannot be undone, and this is not a terminal: confirm with --yes"
         )
     too = ""
     if copies:
         named = ", ".join(map(repr, copies))
-        too = f" They are in {named} as well, by fork, and are erased there too."
+        too = f" They are also in {named} because of forks, and are erased there too."
     typer.confirm(
         f"Erase {clean(what)}?{clean(too)} This cannot be undone",
         abort=True,
@@ -327,7 +332,7 @@ def _confirm(what: str, copies: Sequence[str]) -> None:
     )
 
 
-def _tell(report: ErasureReport, *, json: bool) -> None:
+def _print_report(report: ErasureReport, *, json: bool) -> None:
     if json:
         print_json({**report.model_dump(), "changed": report.changed})
         return
@@ -346,13 +351,13 @@ def _tell(report: ErasureReport, *, json: bool) -> None:
     )
     for made in report.rebuilt:
         say(
-            f"Summary {clean(made.summary_id)} of {clean(made.thread_id)} was made anew by code from "
-            f"what remains: {made.tokens_before:,} → {made.tokens_after:,} tokens."
+            f"Summary {clean(made.summary_id)} of {clean(made.thread_id)} was rebuilt by code from "
+            f"the remaining messages: {made.tokens_before:,} → {made.tokens_after:,} tokens."
         )
     if report.complete:
-        say("[green]No file of the log holds it any more.[/green] Backups and exports may.")
+        say("[green]No file of the log contains it any more.[/green] Backups and exports may.")
     if report.notes_elsewhere:
         say(
-            "Notes had been taken of it. If a program keeps them in a folder, its files have them until it "
+            "There were notes about it. If a program keeps notes in a folder, its files have them until it "
             "opens the log."
         )

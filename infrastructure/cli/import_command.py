@@ -1,4 +1,4 @@
-"""``refold import``: recorded conversations into the log."""
+"""``refold import``: import recorded conversations into the log."""
 
 from collections import Counter
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
 
-from .list_commands import shown_ids
+from .list_commands import unique_beginnings
 from .options import DEFAULT_DB, Db, Format, Json, is_verbose
 from .output import clean, print_json, say, show_table, steps, warn
 
@@ -26,12 +26,12 @@ ThreadOption = Annotated[
 ]
 OwnerOption = Annotated[
     str | None,
-    typer.Option("--owner", metavar="ID", help="Whose the conversations are, such as user-7."),
+    typer.Option("--owner", metavar="ID", help="The owner of the conversations, such as user-7."),
 ]
 MANY = 4
-"""From so many transactions on, a single file has a bar of its own."""
+"""Number of transactions from which a single file gets its own progress bar."""
 AT_ONCE = 500
-"""Messages in one transaction: a sync to the disk for each message would take minutes."""
+"""Number of messages per transaction. Syncing the disk after every message would take minutes."""
 
 
 def import_files(
@@ -52,7 +52,7 @@ def import_files(
         for path in steps(files, "importing", quiet=json):
             try:
                 transcript = read_transcript(path, format=format)
-                # Not before there is something to store: a wrong path leaves no empty log behind.
+                # Opened only when there is something to store: a wrong path leaves no empty log.
                 memory = memory or stack.enter_context(open_memory(db))
                 quiet = json or len(files) > 1
                 done.append(_import(memory, path, transcript, thread, owner, quiet=quiet))
@@ -62,7 +62,7 @@ def import_files(
     if json:
         print_json({"db": str(db), "files": done})
     else:
-        _tell(db, done)
+        _print_result(db, done)
     if any("error" in item for item in done):
         raise typer.Exit(2)
 
@@ -99,43 +99,43 @@ def _import(
 
 
 def require_one(transcript: Transcript, thread: str | None) -> None:
-    """Refuse a thread id that is to name several conversations.
+    """Refuse one thread id for several conversations.
 
     Raises:
-        TranscriptError: says how many there are.
+        TranscriptError: the file has several conversations.
     """
     count = len(transcript.conversations)
     if thread is not None and count > 1:
         raise TranscriptError(
-            f"{transcript.source} holds {count} conversations; --thread names only one: "
-            "leave it out, each gets an id of its own"
+            f"{transcript.source} has {count} conversations, but --thread names only one: "
+            "omit it, and each gets its own id"
         )
 
 
 def refuse_another(
     conversation: ConversationMemory, recorded: RecordedConversation, transcript: Transcript
 ) -> None:
-    """Refuse to mix two conversations: files without ids of their own go by the file's name.
+    """Refuse to mix two conversations. Files without their own ids are named by the file.
 
     Raises:
-        TranscriptError: what is stored under this thread id says something else.
+        TranscriptError: the stored conversation with this thread id has other content.
     """
-    # Only what users said: an answer may have been half written at the last import.
+    # Compare only user messages: an answer may have been incomplete at the last import.
     known = [m for m in recorded.messages if m.message.role == "user" and conversation.knows(m)]
     if not known:
         return
-    # Of what was erased or lost since nothing can be compared.
+    # Erased or lost messages cannot be compared.
     stored = {m.position: m.message for m in conversation.messages() if not m.erased}
     places = conversation.append_recorded(known).positions
     said = (plain_message(m.message) for m in known)
     if all(stored.get(at, message) == message for at, message in zip(places, said, strict=True)):
         return
     raise TranscriptError(
-        f"{transcript.source}: thread {conversation.thread_id!r} holds another conversation already; "
+        f"{transcript.source}: thread {conversation.thread_id!r} already has another conversation; "
         + (
-            "import this one under a name of its own with --thread ID"
+            "import this one under another id with --thread ID"
             if len(transcript.conversations) == 1
-            else "give the file another name, its conversations are named after it"
+            else "rename the file, because its conversations are named after it"
         )
     )
 
@@ -154,12 +154,12 @@ def _store(
 
 
 def skipped_counts(transcript: Transcript) -> dict[str, int]:
-    """How often each reason to leave something out occurred."""
+    """Count the reasons for skipped content."""
     return dict(Counter(s.reason for s in transcript.skipped).most_common())
 
 
-def _tell_left_out(done: list[dict[str, Any]]) -> None:
-    """Say what was left out: of all files together, or of each where more is to be shown."""
+def _print_skipped(done: list[dict[str, Any]]) -> None:
+    """Print the skipped content, of all files together or per file with ``-v``."""
     if is_verbose() or len(done) == 1:
         for item in done:
             name = clean(Path(item["file"]).name)
@@ -171,24 +171,24 @@ def _tell_left_out(done: list[dict[str, Any]]) -> None:
         total.update(item.get("skipped", {}))
     if total:
         said = ", ".join(f"{count:,} × {clean(reason)}" for reason, count in total.most_common())
-        say(f"Left out, by design or as damaged: {said}. With -v for each file.")
+        say(f"Skipped by design or because of damage: {said}. -v shows each file.")
 
 
-def _tell(db: Path, done: list[dict[str, Any]]) -> None:
+def _print_result(db: Path, done: list[dict[str, Any]]) -> None:
     rows = [
         (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
         for f in done
         for c in f.get("conversations", ())
     ]
     if rows:
-        ids = shown_ids([str(row[2]) for row in rows])
+        ids = unique_beginnings([str(row[2]) for row in rows])
         shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
         show_table("", ["file…", "format", "thread", "messages#", "new#"], shown)
-    _tell_left_out(done)
+    _print_skipped(done)
     for item in done:
         name = clean(Path(item["file"]).name)
         if not item.get("conversations") and "error" not in item:
-            say(f"  {name}: no message of a conversation in it, nothing to import")
+            say(f"  {name}: contains no messages, nothing to import")
         for damage in item.get("damaged", ()):
             place = "" if damage["line"] is None else f" line {damage['line']}"
             say(f"  [yellow]{name}{place}[/yellow]: "

@@ -1,4 +1,4 @@
-"""``refold list``, ``stats`` and ``summaries``: what there is, how large it is, what was summarised."""
+"""``refold list``, ``stats`` and ``summaries``: conversations, sizes and summaries."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,12 +9,12 @@ from rich.filesize import decimal
 from refold.application.maintenance.maintenance_results import ConversationSize, Sizes
 from refold.application.ports.read_models import SummaryRow
 
-from .arguments import next_command, opened, require
-from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, read_time, shown_time
+from .arguments import next_command, open_existing, require
+from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, format_time, read_time
 from .output import Cell, clean, console, one_line, print_json, say, show_table
 
 WIDE = 100
-"""From so many columns on, ids are shown whole; below, so much of them as tells them apart."""
+"""Width in columns from which ids are shown in full. Below it they are shortened to unique beginnings."""
 SHORTEST_ID = 8
 
 Since = Annotated[
@@ -22,13 +22,13 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TIME",
-        help="Only those in which something was said from then on: 2026-01-02 or a whole time.",
+        help="Only conversations with messages since then: 2026-01-02 or a full time.",
     ),
 ]
 
 
 OfOwner = Annotated[
-    str | None, typer.Option("--owner", metavar="ID", help="Only those of this owner.")
+    str | None, typer.Option("--owner", metavar="ID", help="Only conversations of this owner.")
 ]
 
 
@@ -37,7 +37,7 @@ def list_conversations(
 ) -> None:
     """List the conversations, the latest activity first. Times are those of their messages."""
     begin = None if since is None else read_time(since)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         rows = memory.conversations(owner=owner)
     if begin is not None:
         rows = [row for row in rows if row.last_activity >= begin]
@@ -46,12 +46,12 @@ def list_conversations(
         print_json({"conversations": found})
         return
     if not rows:
-        none = "No conversation yet" if begin is None else "Nothing was said since then"
+        none = "No conversation yet" if begin is None else "No messages since then"
         if owner is not None:
-            none = f"No conversation of owner {clean(repr(owner))} is listed"
+            none = f"No conversation of owner {clean(repr(owner))}"
         say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
         return
-    ids = shown_ids([row.thread_id for row in rows])
+    ids = unique_beginnings([row.thread_id for row in rows])
     show_table(
         "",
         ["thread", "label…", "messages#", "tokens#", "last activity"],
@@ -61,18 +61,18 @@ def list_conversations(
                 one_line(r.title or f"Conversation {number}", 60),
                 r.messages,
                 f"{r.tokens:,}" + (f" ·{r.compactions}" if r.compactions else ""),
-                shown_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
+                format_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
             )
             for number, r in enumerate(rows, 1)
         ],
     )
     if any(row.compactions for row in rows):
-        say("[dim]· after the tokens: how often it was compacted[/dim]")
+        say("[dim]· after the tokens: number of compactions[/dim]")
     say(f"Next: {clean(next_command('show', ids[rows[0].thread_id], db=db))}")
 
 
-def shown_ids(whole: Sequence[str]) -> dict[str, str]:
-    """Ids as they are shown: whole, or on a narrow terminal as much as names one of them."""
+def unique_beginnings(whole: Sequence[str]) -> dict[str, str]:
+    """Return ids as shown: in full, or on a narrow terminal their shortest unique beginnings."""
     if console.width >= WIDE:
         return {one: one for one in whole}
     return {one: _short(one, whole) for one in whole}
@@ -86,19 +86,19 @@ def _short(thread: str, others: Sequence[str]) -> str:
 
 
 SHOWN = 30
-"""Conversations in the table; all are in the JSON."""
+"""Number of conversations in the table. The JSON has all."""
 SIZES_WIDE = 100
-"""In fewer columns only the first columns of the table are shown."""
+"""Width in columns below which only the first columns of the table are shown."""
 
 
 def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show how large the log is: by conversation, by kind of event, by file."""
-    with opened(db) as memory:
+    """Show the size of the log by conversation, by event type and by file."""
+    with open_existing(db) as memory:
         sizes = memory.stats()
     if json:
         print_json(_for_programs(sizes))
     else:
-        _tell(sizes)
+        _print_sizes(sizes)
 
 
 def _for_programs(sizes: Sizes) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def _for_programs(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _tell(sizes: Sizes) -> None:
+def _print_sizes(sizes: Sizes) -> None:
     events = sum(c.bytes for c in sizes.conversations)
     log = next((f.bytes for f in sizes.files), 0)
     files = sum(f.bytes for f in sizes.files)
     say(
         f"[bold]{len(sizes.conversations):,} conversations[/bold], {sizes.messages:,} messages, "
-        f"{sizes.events:,} events of {decimal(events)}; the log takes up {decimal(log)}, with what is "
+        f"{sizes.events:,} events of {decimal(events)}; the log takes up {decimal(log)}, with the files "
         f"derived from it {decimal(files)}."
     )
     columns = [
@@ -129,7 +129,7 @@ def _tell(sizes: Sizes) -> None:
         "snapshots#",
         "erased#",
     ]
-    ids = shown_ids([size.thread_id for size in sizes.conversations])
+    ids = unique_beginnings([size.thread_id for size in sizes.conversations])
     rows = [_row(size, ids[size.thread_id]) for size in sizes.conversations[:SHOWN]]
     shown = len(columns) if console.width >= SIZES_WIDE else 4
     show_table("", columns[:shown], [row[:shown] for row in rows])
@@ -163,7 +163,7 @@ def _row(size: ConversationSize, shown: str) -> tuple[Cell, ...]:
 
 SHORT_ID = 8
 SUMMARIES_WIDE = 110
-"""In fewer columns only the first ones are shown, and the text."""
+"""Width in columns below which only the first columns and the text are shown."""
 
 Last = Annotated[
     int | None,
@@ -174,8 +174,8 @@ Last = Annotated[
 def summaries(
     thread: Thread, db: Db = DEFAULT_DB, last: Last = None, full: Full = False, json: Json = False
 ) -> None:
-    """List all summaries that were ever made of a conversation. With --full their texts as well."""
-    with opened(db) as memory:
+    """List all summaries of a conversation, including replaced ones. With --full their texts as well."""
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         every = memory.conversation(thread).summaries()
     rows = every if last is None else every[-last:]
@@ -207,7 +207,7 @@ def _summary_row(row: SummaryRow) -> tuple[Cell, ...]:
         f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
         row.tokens,
         row.message_count,
-        shown_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
+        format_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
         clean(row.model),
         one_line(row.summary_text, 200),
     )
@@ -220,9 +220,9 @@ def _state(row: SummaryRow) -> str:
 
 
 def _show_whole(row: SummaryRow) -> None:
-    split = ", a turn was divided" if row.is_split_turn else ""
+    split = ", a turn was split" if row.is_split_turn else ""
     say(
-        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {shown_time(row.compacted_at, TO_SECONDS)}, covers "
+        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {format_time(row.compacted_at, TO_SECONDS)}, covers "
         f"{row.covered_count} messages up to position {row.compact_up_to_index}, "
         f"{row.tokens:,} tokens, by {clean(row.model)}{split}"
     )

@@ -1,4 +1,4 @@
-"""``refold verify``, ``replay``, ``salvage``, ``anchor``, ``backup``, ``restore``, ``export`` and ``compress``."""
+"""``refold verify``, ``replay``, ``salvage``, ``anchor``, ``backup``, ``restore``, ``export``, ``compress``."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,12 +17,12 @@ from refold.application.maintenance.maintenance_results import (
 )
 from refold.application.maintenance.verifying import Verification
 
-from .arguments import opened, require
+from .arguments import open_existing, require
 from .options import DEFAULT_DB, At, Db, Force, Json, Thread, read_at
 from .output import clean, json_line, print_json, say, show_table
 
 SHOWN = 100
-"""Rows of a table; all are in the JSON."""
+"""Number of table rows. The JSON has all."""
 
 
 def verify(
@@ -31,30 +31,30 @@ def verify(
         bool,
         typer.Option(
             "--repair",
-            help="Make read models, snapshots, index of keys and anchor anew where they are damaged; the "
-            "events are never touched.",
+            help="Rebuild damaged read models, snapshots, key index and anchor; the "
+            "events are never changed.",
             metavar="",
         ),
     ] = False,
     anchor: Annotated[
         Path | None,
-        typer.Option("--anchor", help="Compare with an exported anchor as well.", metavar="FILE"),
+        typer.Option("--anchor", help="Also compare with an exported anchor.", metavar="FILE"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check every event, and compare every read model with a fresh fold. Exit code 1 on damage."""
+    """Check every event, and compare every read model with the log. Exit code 1 on damage."""
     found = _verified(db, repair=repair, anchor=anchor)
     if json:
         print_json(found.model_dump())
     else:
-        _tell_verification(found)
+        _print_verification(found)
     if not found.ok:
         raise typer.Exit(1)
 
 
 def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Rebuild every read model and the recall index from the log. Calls no model."""
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         replayed = memory.replay()
     if json:
         print_json(replayed.model_dump())
@@ -69,52 +69,52 @@ def anchor(
     db: Db = DEFAULT_DB,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write the anchor into this new file.", metavar="FILE"),
+        typer.Option("--out", help="Write the anchor to this new file.", metavar="FILE"),
     ] = None,
     accept: Annotated[
         bool,
         typer.Option(
             "--accept",
-            help="Make the anchor anew from the log as it is, even if that lacks what was stored.",
+            help="Rebuild the anchor from the log as it is, even if stored events are missing from it.",
             metavar="",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show, export or accept the anchor: what the newest event of each conversation was."""
+    """Show, export or accept the anchor, which records the newest event of each conversation."""
     from refold.infrastructure.maintenance.restore import accept_lost
 
     if accept and accept_lost(db):
         state = AnchorState(path=None, conversations=0, accepted=True)
     else:
-        with opened(db) as memory:
+        with open_existing(db) as memory:
             state = memory.anchor(out, accept=accept)
     if json:
         print_json(state.model_dump(mode="json"))
     else:
-        _tell_anchor(state, out)
+        _print_anchor(state, out)
 
 
 def salvage(
-    to: Annotated[Path, typer.Argument(metavar="NEW.db", help="The new log to make.")],
+    to: Annotated[Path, typer.Argument(metavar="NEW.db", help="The new log to create.")],
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Copy every intact event into a new log, and list what was lost. The old one is only read."""
+    """Copy every intact event into a new log, and list what was lost. The old log is only read."""
     from refold.infrastructure.maintenance.restore import salvage_file
 
     salvaged = salvage_file(db, to)
     if json:
         print_json(salvaged.model_dump(mode="json"))
     else:
-        _tell_salvage(salvaged, db)
+        _print_salvage(salvaged, db)
 
 
 def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
     from refold.infrastructure.maintenance.restore import verify_file
 
     try:
-        memory = opened(db)
+        memory = open_existing(db)
     except LogError as error:
         return verify_file(db, error, anchor=anchor)
     with memory:
@@ -127,7 +127,7 @@ def _counted(found: Verification) -> str:
     return f"{found.conversations:,} {name}{erased}"
 
 
-def _tell_verification(found: Verification) -> None:
+def _print_verification(found: Verification) -> None:
     for line in found.repaired:
         say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
     for line in found.notices:
@@ -135,7 +135,7 @@ def _tell_verification(found: Verification) -> None:
     if found.ok:
         say(
             f"[green]All is well.[/green] {found.events:,} events of {_counted(found)}: every digest "
-            "and link holds, every read model equals its fold."
+            "and link is valid, and every read model matches the log."
         )
         return
     show_table(
@@ -157,12 +157,12 @@ def _tell_verification(found: Verification) -> None:
         say(f"  - {clean(remedy)}")
 
 
-def _tell_anchor(state: AnchorState, out: Path | None) -> None:
+def _print_anchor(state: AnchorState, out: Path | None) -> None:
     if state.accepted and not state.conversations:
-        say("Accepted: nothing is known any more of a log that is not there.")
+        say("Accepted: the anchor of the missing log was removed.")
     elif state.accepted:
         say(
-            f"Accepted: {clean(state.path)} has the log as it is, {state.conversations:,} conversations."
+            f"Accepted: {clean(state.path)} now matches the log, {state.conversations:,} conversations."
         )
     elif out is not None:
         say(
@@ -170,7 +170,7 @@ def _tell_anchor(state: AnchorState, out: Path | None) -> None:
             f"elsewhere; later: refold verify --anchor {clean(state.path)}"
         )
     elif state.path is None:
-        say("This log keeps no anchor (REFOLD_ANCHOR=false).")
+        say("This log has no anchor (REFOLD_ANCHOR=false).")
     else:
         say(
             f"{clean(state.path)}: the newest event of {state.conversations:,} conversations; the log "
@@ -178,7 +178,7 @@ def _tell_anchor(state: AnchorState, out: Path | None) -> None:
         )
 
 
-def _tell_salvage(salvaged: Salvaged, db: Path) -> None:
+def _print_salvage(salvaged: Salvaged, db: Path) -> None:
     say(
         f"{clean(salvaged.path)}: {salvaged.events:,} events of {salvaged.conversations:,} "
         f"conversations were copied; {clean(db)} was not changed."
@@ -195,7 +195,7 @@ def _tell_salvage(salvaged: Salvaged, db: Path) -> None:
         ],
     )
     say(
-        f"{len(salvaged.lost):,} findings; the places of lost events are left, the others keep theirs."
+        f"{len(salvaged.lost):,} findings; positions of lost events stay empty, the others are unchanged."
     )
 
 
@@ -204,36 +204,38 @@ EXAMPLES = {"export": EXPORT_EXAMPLE}
 
 
 def backup(
-    to: Annotated[Path, typer.Argument(metavar="TO", help="The file to make.")],
+    to: Annotated[Path, typer.Argument(metavar="TO", help="The file to create.")],
     db: Db = DEFAULT_DB,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Copy the log into a file and check the copy. Programs that use the log go on meanwhile."""
-    with opened(db) as memory:
+    """Back up the log to a file and check the copy. Other programs can use the log meanwhile."""
+    with open_existing(db) as memory:
         made = memory.backup(to, replace=force)
     if json:
         print_json(made.model_dump(mode="json"))
         return
     say(
         f"{clean(made.path)}: {made.events:,} events of {made.conversations:,} conversations, "
-        f"{made.bytes:,} bytes. Every digest and link of it holds. "
-        f"Next, if need be: refold restore {clean(made.path)} --db {clean(db)}"
+        f"{made.bytes:,} bytes. Every digest and link is valid. "
+        f"To restore it: refold restore {clean(made.path)} --db {clean(db)}"
     )
 
 
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="FROM", help="A file of `refold backup`.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="FROM", help="A file created by `refold backup`.")
+    ],
     db: Db = DEFAULT_DB,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Move a log that is there aside, and go ahead.", metavar=""),
+        typer.Option("--force", help="Move an existing log to another name first.", metavar=""),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Put a backup in the place of the log, once every event of it was found whole.
+    """Replace the log by a backup, after checking every event of the backup.
 
-    A log that is there is moved aside, and what was erased in it is erased again.
+    An existing log is moved to another name. Data erased in it is erased in the backup as well.
     """
     from refold.infrastructure.maintenance.restore import restore_log
 
@@ -241,7 +243,7 @@ def restore(
     if json:
         print_json(restored.model_dump(mode="json"))
     else:
-        _tell_restored(restored)
+        _print_restore(restored)
 
 
 def export(
@@ -252,31 +254,31 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="jsonl (a message a line), anthropic (one object with messages) or events.",
+            help="jsonl (one message per line), anthropic (one object with messages) or events.",
         ),
     ] = "jsonl",
     at: At = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to a file; else to standard output."),
+        typer.Option("--out", metavar="FILE", help="Write to a file instead of standard output."),
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write the original messages of a conversation, or its events, as JSON.
+    """Export the original messages or the events of a conversation as JSON.
 
-    With --json one object with all of it, or of a file that was written what it is.
+    With --json print one object with everything, or a description of the written file.
     """
     from refold.infrastructure.maintenance.backup import refuse_own
 
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         lines = memory.conversation(thread).export(format, at=moment)
         if out is not None:
             refuse_own(out, db)
             count = _write(out, lines, force=force)
-            _tell_exported(thread, format, out, count, json=json)
+            _print_export(thread, format, out, count, json=json)
         elif json:
             print_json({"thread_id": thread, "format": format, "lines": list(lines)})
         else:
@@ -284,7 +286,7 @@ def export(
                 print_json(line)
 
 
-def _tell_exported(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
+def _print_export(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
     if json:
         print_json({"thread_id": thread, "format": format, "path": str(out), "count": count})
     else:
@@ -292,7 +294,7 @@ def _tell_exported(thread: str, format: str, out: Path, count: int, *, json: boo
 
 
 def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
-    """Write the lines to a new file; how many there were."""
+    """Write the lines to a new file and return their number."""
     from refold.infrastructure.files.private_files import new_file
 
     count = 0
@@ -302,30 +304,30 @@ def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
                 file.write(json_line(line, "utf-8").encode() + b"\n")
                 count += 1
     except OSError as error:
-        # What a full disk says does not name the file.
+        # The error of a full disk does not name the file.
         raise OSError(error.errno, error.strerror, str(out)) from error
     return count
 
 
-def _tell_restored(restored: Restored) -> None:
+def _print_restore(restored: Restored) -> None:
     say(
-        f"{clean(restored.path)} is the backup now: {restored.events:,} events of "
-        f"{restored.conversations:,} conversations, every digest and link of it holds."
+        f"{clean(restored.path)} is now the backup: {restored.events:,} events of "
+        f"{restored.conversations:,} conversations, and every digest and link is valid."
     )
     if restored.erased_again:
         say(
-            f"Erased again, since the backup was made before: "
+            f"Erased again, because the backup was older: "
             f"{', '.join(map(_erased_name, restored.erased_again))}"
         )
     if restored.moved_aside is not None:
         say(
-            f"The log that was here is {clean(restored.moved_aside)} now, with everything that it "
-            "held: delete it when nobody needs it. Programs that had it open must open the log again."
+            f"The previous log is now {clean(restored.moved_aside)}, with all its "
+            "content: delete it when it is no longer needed. Programs that had it open must reopen the log."
         )
     for path in restored.unread:
         say(
-            f"[yellow]Not every erasure could be read from {clean(path)}[/yellow]: what was erased "
-            "after the backup was made may be back. Look for it, and erase it again."
+            f"[yellow]Not every erasure could be read from {clean(path)}[/yellow]: content erased "
+            "after the backup may be back. Look for it, and erase it again."
         )
 
 
@@ -340,33 +342,33 @@ Keep = Annotated[
         "--keep",
         min=0,
         metavar="N",
-        help="How many of the newest events of each conversation stay as they are in any case.",
+        help="Number of newest events of each conversation that always stay uncompressed.",
     ),
 ]
 
 
 def compress(db: Db = DEFAULT_DB, keep: Keep = 0, json: Json = False) -> None:
-    """Compress what lies before the live part of each conversation; everything reads as before.
+    """Compress the events before the live part of each conversation; they read as before.
 
-    Programs that use the log go on meanwhile. Stopped at any point, the next run goes on from there.
+    Other programs can use the log meanwhile. If the command is stopped, the next run continues there.
     """
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         done = memory.compress(keep=keep)
     if json:
         print_json(done.model_dump())
     else:
-        _tell(done)
+        _print_compressed(done)
 
 
-def _tell(done: Compressed) -> None:
+def _print_compressed(done: Compressed) -> None:
     if not done.events:
-        say("Nothing to compress: what is not in use every day is compressed, or there is none.")
+        say("Nothing to compress: all events before the live parts are compressed already.")
         return
     say(
         f"{done.events:,} events: {done.bytes_before:,} → {done.bytes_after:,} bytes "
         f"({done.bytes_after / done.bytes_before:.0%}). Everything reads as before."
     )
     say(
-        f"The file stays as long as it is: {done.reusable_bytes:,} bytes of it, and what is left over "
-        "in its pages, are free for what is appended next. A copy by `refold backup` has none of that."
+        f"The file keeps its size: {done.reusable_bytes:,} bytes of it, and free space "
+        "in its pages, will be reused. A copy by `refold backup` has no such free space."
     )

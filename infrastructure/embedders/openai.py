@@ -16,12 +16,12 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import encodable
 from refold.infrastructure.api_failures import (
     ADVICE,
-    asked_delay,
+    describe_error,
     is_sendable,
-    passes,
-    plain,
+    is_temporary,
     reason_of,
-    redacted,
+    redact,
+    requested_delay,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
 
     if isinstance(error, httpx2.TimeoutException | TimeoutError):
         return error_for("timeout", "no complete answer in time")
-    said = redacted(plain(error), secrets)
+    said = redact(describe_error(error), secrets)
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return error_for("not_found", said)
     if isinstance(error, httpx2.DecodingError):
@@ -84,12 +84,12 @@ def of_status(
     said = _error_message(body, secrets)
     reason = _reason(status, said)
     error = error_for(reason, f"HTTP {status}: {said}" if said else f"HTTP {status}")
-    error.retry_after = asked_delay(headers)
+    error.retry_after = requested_delay(headers)
     return error
 
 
 def _passes(error: BaseException) -> bool:
-    return isinstance(error, EndpointFailed) and passes(
+    return isinstance(error, EndpointFailed) and is_temporary(
         error.reason, error.retry_after, LONGEST_WAIT
     )
 
@@ -106,8 +106,8 @@ def _is_too_large(said: str) -> bool:
 
 
 def _error_message(body: bytes, secrets: Sequence[str]) -> str:
-    """Return the message of an error response, shortened."""
-    return " ".join(redacted(_words(body), secrets).split())[:300]
+    """The words of an error body, cut short."""
+    return " ".join(redact(_words(body), secrets).split())[:300]
 
 
 def _words(body: bytes) -> str:

@@ -23,7 +23,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen
-from refold.infrastructure.sqlite.sqlite_failures import looked_twice
+from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .anchor_check import HeldLog
 from .codec import CodecError, NewerShape
@@ -132,7 +132,7 @@ class StreamLoader:
         return Stream(LoadedConversation(thread_id, run.state, run.window), run.head)
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
-        return looked_twice(look, self._forget)
+        return look_twice(look, self._forget)
 
     def _read_on(self, run: StreamFolding, thread_id: str, at: int | None) -> StreamFolding:
         first = 1 if run.state.older_live else run.state.live_from

@@ -14,7 +14,7 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.events import Event
 from refold.domain.value import Rewritten
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import retried
+from refold.infrastructure.sqlite.sqlite_failures import retry
 
 from .envelope import EnvelopeError, EventMapper
 from .recorder import Head, LogRecorder, SealedRows, seal_rows, sync_fully
@@ -144,13 +144,13 @@ class StreamEraser:
 
         Return False while another process reads from the write-ahead log.
         """
-        if not retried(self._has_emptied_wal):
+        if not retry(self._has_emptied_wal):
             logger.warning(
                 "another process is reading the log: erased content is removed from its files when "
                 "the log is opened next, or at the next erasure"
             )
             return False
-        retried(lambda: self._note_finished(number))
+        retry(lambda: self._note_finished(number))
         return True
 
     def _note_finished(self, number: int) -> None:

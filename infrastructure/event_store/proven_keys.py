@@ -12,8 +12,8 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.events import MessageAppended
-from refold.infrastructure.observability.log_observer import Notice, nobody
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retried
+from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
 from .codec import CodecError, key_of
 from .envelope import EnvelopeError, EventMapper
@@ -34,7 +34,7 @@ class ProvenKeys:
         self,
         recorder: LogRecorder,
         mapper: EventMapper,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create the keys. ``notify`` is notified of each conversation whose wrong index is rebuilt."""
         self._recorder = recorder
@@ -47,7 +47,7 @@ class ProvenKeys:
         Raises:
             LogDamaged: the events cannot be read, or a message that was stored is missing.
         """
-        found = retried(lambda: self._look_up(stream, keys))
+        found = retry(lambda: self._look_up(stream, keys))
         return self._read(stream, keys) if found is None else found
 
     def renew(self, stream: str) -> Mapping[str, int]:
@@ -108,7 +108,7 @@ class ProvenKeys:
 
     def _read(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
         try:
-            known = retried(lambda: self._rebuild(stream))
+            known = retry(lambda: self._rebuild(stream))
         except STORE_ERRORS as error:
             # Nothing can be written, for example on a read-only disk. The answer is still correct.
             logger.warning(

@@ -24,7 +24,7 @@ from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.sqlite.connection_pool import DurableConnection, OpenedFiles, SteadyPool
 from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import retried, retrying
+from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 
 from .encodings import Encodings
 from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of
@@ -180,7 +180,7 @@ class LogRecorder(SQLiteApplicationRecorder):
                 return None
             return insert(stored_events, **kwargs)
 
-        return retried(store)
+        return retry(store)
 
     def _are_stored(self, events: Sequence[StoredEvent]) -> bool:
         streams = groupby(events, lambda event: str(event.originator_id))

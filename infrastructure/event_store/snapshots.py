@@ -41,8 +41,8 @@ from refold.domain.events import (
 from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import NotesFlushed
-from refold.infrastructure.observability.log_observer import Notice, nobody
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retried
+from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .envelope import (
@@ -81,7 +81,7 @@ class SnapshotStore:
         self,
         recorder: SQLiteAggregateRecorder,
         encoder: Encoder = PLAIN,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create a store. ``notify`` is notified of each snapshot that is replaced."""
         self._recorder = recorder
@@ -107,7 +107,7 @@ class SnapshotStore:
 
     def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
         try:
-            return retried(
+            return retry(
                 lambda: self._recorder.select_events(
                     thread_id,
                     # A damaged version may be text, which SQLite sorts after all numbers.

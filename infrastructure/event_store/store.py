@@ -24,8 +24,8 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event
 from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
-from refold.infrastructure.observability.log_observer import Notice, nobody
-from refold.infrastructure.sqlite.sqlite_failures import looked_twice, translated
+from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.sqlite.sqlite_failures import look_twice, translate_errors
 
 from .conversation_loader import Stream, StreamLoader
 from .encryption import KeySource
@@ -56,7 +56,7 @@ class SQLiteLog:
         create: bool = True,
         anchor: bool = True,
         key: KeySource | None = None,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Open the log at ``path``; ``":memory:"`` creates a log that exists as long as this object.
 
@@ -102,7 +102,7 @@ class SQLiteLog:
                 self.known.refuse(thread_id)
                 try:
                     insert = partial(self._insert, stream, events, stamp)
-                    stream = looked_twice(insert, self._forget)
+                    stream = look_twice(insert, self._forget)
                 except IntegrityError:
                     # Another writer appended after the cached state: reload and decide again.
                     self._refreshed(thread_id)
@@ -246,8 +246,8 @@ class SQLiteLog:
     def _guarded(self) -> AbstractContextManager[None]:
         self._process.check()
         if self._closed:
-            raise LogError(f"{self.path} was closed; open it again to continue")
-        return self.known.noting(translated(self.path))
+            raise LogError(f"{self.path} was closed; open it again to go on")
+        return self.known.noting(translate_errors(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         with self._guarded():

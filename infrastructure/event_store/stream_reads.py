@@ -15,7 +15,7 @@ from refold.application.errors import LogDamaged, LogError, ThreadExists
 from refold.application.ports.conversation_log import Fork, LoggedEvent
 from refold.domain.events import ConversationForked, Event, MessageErased
 from refold.domain.notes import MemoriesChosen
-from refold.infrastructure.sqlite.sqlite_failures import retried
+from refold.infrastructure.sqlite.sqlite_failures import retry
 
 from .codec import CodecError
 from .conversation_loader import Stream, open_columns, open_row
@@ -204,7 +204,7 @@ class StreamCopier:
             return known[-1]
 
         try:
-            return retried(store)
+            return retry(store)
         except IntegrityError as error:
             # A writer without the lock was faster.
             raise _exists(into) from error

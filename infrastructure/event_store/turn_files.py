@@ -15,14 +15,14 @@ from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import LogNotWritable
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
-from refold.infrastructure.files.lock import WriteLock, lies_at, lock_at_once, unlock
+from refold.infrastructure.files.lock import WriteLock, is_file_at, try_lock, unlock
 from refold.infrastructure.files.private_files import open_private
 from refold.infrastructure.maintenance.row_proof import RowProver
 from refold.infrastructure.maintenance.scrubber import KnownDamage, ScrubFile, checked_path
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite import read_only as network
 from refold.infrastructure.sqlite.read_only import ReadOnlyPlace, RefusingLock, read_only_place
-from refold.infrastructure.sqlite.sqlite_failures import retried, translated
+from refold.infrastructure.sqlite.sqlite_failures import retry, translate_errors
 from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
 
 from .anchor import Anchor, anchor_path
@@ -72,12 +72,12 @@ class FilePlace:
     def take(self) -> bool:
         """Try to take the turn, and return whether it was taken."""
         self._process.check()
-        with translated(self._log):
+        with translate_errors(self._log):
             file = self._file or open_private(self._path, "ab", like=self._log, buffering=0)
             self._file = file
             if not self._is_ours(file):
                 return False
-            if lies_at(self._path, file):
+            if is_file_at(self._path, file):
                 return True
         self.leave()  # The file was deleted, and other processes lock its replacement.
         return False
@@ -89,7 +89,7 @@ class FilePlace:
         self._close()
 
     def _is_ours(self, file: IO[bytes]) -> bool:
-        return lock_at_once(file)
+        return try_lock(file)
 
     def _unlock(self, file: IO[bytes]) -> None:
         unlock(file)
@@ -189,7 +189,7 @@ def open_log_file(
     create: bool,
     anchor: bool,
     key: KeySource | None,
-    notify: Callable[[Notice], None] = nobody,
+    notify: Callable[[Notice], None] = ignore,
 ) -> LogFile:
     """Open the log at ``path``, or create one. The parameters are those of ``SQLiteLog``."""
     in_memory = str(path) == ":memory:"
@@ -202,8 +202,8 @@ def open_log_file(
     encodings = Encodings(Keys(key), SQLiteShelf(datastore, trusted=in_memory))
     recorder, mapper = LogRecorder(datastore, encodings), EventMapper(encodings)
     snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
-    with translated(path), closed_on_error(datastore):
-        retried(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
+    with translate_errors(path), closed_on_error(datastore):
+        retry(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()
         if not in_memory:
             network.NETWORK.look(path, notify)
@@ -234,8 +234,8 @@ def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace |
     """Check that a log can be stored at ``path``. Return how to read it if it cannot be written."""
     # Before any read: closing a descriptor here would release the locks of the log.
     GATE.refuse(path)
-    with translated(path):
-        retried(lambda: refuse_damaged(path))
+    with translate_errors(path):
+        retry(lambda: refuse_damaged(path))
         refuse_lost(path, kept)
         check_place(path, create=create)
         return read_only_place(path)

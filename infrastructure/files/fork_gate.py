@@ -1,9 +1,9 @@
-"""Forks of this process: before one, connections to files are closed; what stays open is refused in the child.
+"""Close SQLite files before a fork, and refuse the open ones in the child.
 
-SQLite keeps tables of the files that a process has open and of their locks. A forked process inherits the tables
-and not the locks: there, a connection to such a file believes that it holds locks that it has not, and two
-processes delete each other's write-ahead log. So nothing may be open at a fork. Both sides open again when they
-need to.
+SQLite keeps tables of the files that a process has open and of their locks. A forked process inherits the
+tables but not the locks. A connection in the child then believes that it holds locks that it does not hold,
+and two processes delete each other's write-ahead log. So no file may be open during a fork. Parent and
+child reopen their files when they need them.
 """
 
 import os
@@ -19,21 +19,25 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 PATIENCE = 5.0
-"""Seconds that a fork waits for other threads to finish what they do with SQLite."""
+"""Seconds that a fork waits for other threads to finish their SQLite work."""
 LONGEST_FORK = 3 * PATIENCE
-"""Seconds that others wait for a fork at most: one of them may hold what the fork needs to go on."""
+"""Longest time in seconds that other threads wait for a fork.
+
+The fork itself may need something that one of them holds.
+"""
 
 logger = plain_logger(__name__)
 Act = Callable[[], None]
 
 
 class OpenFile:
-    """A connection, from before it is made until it is closed."""
+    """A database connection, registered from before it opens until it closes."""
 
     def __init__(self, path: Path | None, of: Path | None, *, kept: bool) -> None:
-        """``path`` None is a database in memory. ``of``: the log that the file was made from.
+        """Register the files of a connection.
 
-        ``kept``: whether a holder closes it at a fork.
+        ``path`` is None for a database in memory. ``of`` is the log that the file was derived from.
+        ``kept`` says whether its owner closes the connection before a fork.
         """
         self.path = path
         self.kept = kept
@@ -43,7 +47,7 @@ class OpenFile:
 
     @property
     def marks(self) -> frozenset[object]:
-        """What the files were and are known by."""
+        """Marks that identify the files of the connection."""
         return self._marks | self._found()
 
     def _found(self) -> frozenset[object]:
@@ -51,7 +55,7 @@ class OpenFile:
 
 
 def marks_of(path: Path) -> Iterable[object]:
-    """What a file is known by, whatever it is called: its place, and its device and number."""
+    """Return the marks that identify a file under any name: its path, and its device and inode."""
     yield os.path.realpath(path)
     with suppress(OSError):
         status = path.stat()
@@ -59,7 +63,10 @@ def marks_of(path: Path) -> Iterable[object]:
 
 
 class _Use:
-    """The time in which a thread works with SQLite; cheap, for every transaction is one."""
+    """A period in which a thread works with SQLite.
+
+    It must be cheap: every transaction is one.
+    """
 
     __slots__ = ("_gate", "_thread")
 
@@ -69,7 +76,7 @@ class _Use:
     def __enter__(self) -> None:
         gate = self._gate
         self._thread = thread = threading.get_ident()
-        # No lock: a thread counts itself before it looks, and a fork says so before it counts.
+        # No lock is needed: a thread counts itself before it checks, and a fork announces itself before it counts.
         depth = gate.uses.get(thread, 0)
         gate.uses[thread] = depth + 1
         if gate.forks and not depth:
@@ -88,17 +95,17 @@ class _Use:
             return
         gate.uses.pop(thread, None)
         if gate.forks:
-            gate.tell()
+            gate.wake()
 
 
 class ForkGate:
-    """Lets forks of this process and uses of SQLite pass one at a time."""
+    """A gate that separates forks of this process from uses of SQLite."""
 
     def __init__(self) -> None:
         self.uses: dict[int, int] = {}
-        """How deep each thread is in uses."""
+        """Nesting depth of uses, by thread."""
         self.forks = 0
-        """How many forks are under way: of one thread, one inside of the other."""
+        """Number of running forks. One thread may nest them."""
         self._forker = 0
         self._pid = os.getpid()
         self._turn = threading.RLock()
@@ -109,16 +116,19 @@ class ForkGate:
         self._in_child: list[WeakMethod[Act]] = []
 
     def used(self) -> _Use:
-        """A context: SQLite is worked with inside. One that is begun during a fork waits for its end."""
+        """Return a context manager for SQLite work. It waits for a running fork to finish."""
         return _Use(self)
 
     def close_before(self, let_go: Act) -> None:
-        """Have idle connections closed before a fork by this method; its object is not kept alive."""
+        """Call this method before a fork to close idle connections.
+
+        Only a weak reference to its object is kept.
+        """
         with self._changed:
             self._before = [*filter(lambda one: one(), self._before), WeakMethod(let_go)]
 
     def close_in_child(self, leave: Act) -> None:
-        """Have what a child shares with its parent closed in the child by this method."""
+        """Call this method in a forked child to close what it shares with its parent."""
         with self._changed:
             self._in_child = [*filter(lambda one: one(), self._in_child), WeakMethod(leave)]
 
@@ -126,14 +136,16 @@ class ForkGate:
         """Refuse a file that was open when this process was forked.
 
         Raises:
-            OpenedBeforeFork: it was.
+            OpenedBeforeFork: the file was open.
         """
         self._look()
         if self._refused and not self._refused.isdisjoint(marks_of(path)):
             raise OpenedBeforeFork(path, refused=True)
 
     def opening(self, path: Path | None, of: Path | None, *, kept: bool) -> OpenFile:
-        """Note a connection that is about to be made; ``path`` None: to a database in memory.
+        """Register a connection that is about to open.
+
+        ``path`` is None for a database in memory.
 
         Raises:
             OpenedBeforeFork: the file was open when this process was forked.
@@ -145,13 +157,13 @@ class ForkGate:
         return file
 
     def closed(self, file: OpenFile) -> None:
-        """Note that a connection is closed, or was never made."""
+        """Unregister a connection that was closed or never opened."""
         self._open.discard(file)
         if self.forks:
-            self.tell()
+            self.wake()
 
     def wait(self, thread: int) -> None:
-        """Wait until no fork is under way, then be in a use."""
+        """Wait until no fork is running, then count the thread as a user."""
         self._look()
         with self._changed:
             if self._forker != thread:
@@ -160,13 +172,16 @@ class ForkGate:
                 self._changed.wait_for(lambda: not self.forks, LONGEST_FORK)
             self.uses[thread] = 1
 
-    def tell(self) -> None:
-        """Tell who waits that something has ended."""
+    def wake(self) -> None:
+        """Wake the waiting threads."""
         with self._changed:
             self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait for other threads, then close what is idle. What stays open is refused in the child."""
+        """Wait for other threads, then close idle connections.
+
+        Files that stay open are refused in the child.
+        """
         self._look()
         self._turn.acquire()
         thread = threading.get_ident()
@@ -177,25 +192,23 @@ class ForkGate:
         for let_go in _alive(self._before):
             try:
                 let_go()
-            except (
-                Exception
-            ) as error:  # A fork must not fail for it; what is still open then is refused.
+            except Exception as error:  # A fork must not fail; the child refuses open files.
                 logger.warning("a connection cannot be closed before a fork: %s", raised(error))
         if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
 
     def after_fork_in_parent(self) -> None:
-        """Let the others go on."""
+        """Let the other threads continue."""
         with self._changed:
             self.forks = max(0, self.forks - 1)
             if not self.forks:
                 self._forker = 0
             self._changed.notify_all()
-        with suppress(RuntimeError):  # It was interrupted before it came in.
+        with suppress(RuntimeError):  # The fork was interrupted before it entered.
             self._turn.release()
 
     def after_fork_in_child(self) -> None:
-        """Refuse what is still open, and forget whom the parent waited for: they do not live here."""
+        """Refuse the files that are still open, and forget the threads of the parent."""
         thread = threading.get_ident()
         for file in list(self._open):
             self._refused.update(file.marks)
@@ -209,7 +222,7 @@ class ForkGate:
                 leave()
 
     def _look(self) -> None:
-        """Notice a fork that bypassed Python."""
+        """Detect a fork that bypassed Python."""
         if os.getpid() != self._pid:
             self.after_fork_in_child()
 
@@ -224,7 +237,7 @@ def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
 
 
 GATE = ForkGate()
-"""Of this process."""
+"""Gate of this process."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -235,10 +248,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class FileTurn:
-    """One thread at a time works with a file; before a fork it is closed, unless one is at work."""
+    """A lock for one file that is closed before a fork unless a thread is using it."""
 
     def __init__(self, what: str, let_go: Act) -> None:
-        """``what`` was opened. ``let_go`` closes the file; its object is not kept alive."""
+        """Create the lock.
+
+        ``what`` names the open file in errors. ``let_go`` closes the file; only a weak reference to its
+        object is kept.
+        """
         self.process = OpeningProcess(what)
         self._let_go = WeakMethod(let_go)
         self._threads = threading.RLock()
@@ -247,12 +264,12 @@ class FileTurn:
 
     @contextmanager
     def taken(self) -> Generator[None]:
-        """Be the only thread.
+        """Hold the lock.
 
         Raises:
             OpenedBeforeFork: the file was opened before this process was forked.
         """
-        # Before the lock: a thread that held it does not live in a forked process.
+        # Check before locking: a thread that held the lock does not exist in a forked process.
         self.process.check()
         with GATE.used(), self._threads:
             was, self._taken = self._taken, True
@@ -262,7 +279,7 @@ class FileTurn:
                 self._taken = was
 
     def let_go(self) -> None:
-        """Close the file, unless a thread is at work with it: this one as well."""
+        """Close the file, unless a thread is using it, even the current one."""
         if self._threads.acquire(blocking=False):
             try:
                 let_go = self._let_go()

@@ -1,4 +1,4 @@
-"""The lock that orders writers, threads and processes, with a fair line in front of it."""
+"""A fair lock that orders writers across threads and processes."""
 
 import os
 import struct
@@ -18,45 +18,45 @@ from .fork_gate import GATE
 from .private_files import open_private
 
 PLACES = 32
-"""Who comes when so many wait already is not in the line yet."""
+"""Number of places in the line. Later arrivals wait outside it."""
 
 
 class Line:
-    """Where the system has no such locks, everybody is next: who looks at the right moment comes first."""
+    """A line for systems without byte-range locks: every waiter counts as next."""
 
     def __init__(self, file: IO[bytes]) -> None:
         del file
 
     def join(self) -> bool:
-        """Take the first place if nobody waits; whether we are next."""
+        """Take the first place if it is free. Return whether it is our turn."""
         return True
 
     def step(self) -> bool:
-        """Move up as far as the line has moved; whether we are next."""
+        """Move forward with the line. Return whether it is our turn."""
         return True
 
     def admit(self) -> None:
-        """Let others stand behind us."""
+        """Let others join the line behind us."""
 
     def leave(self) -> None:
-        """Give every place free."""
+        """Release every place."""
 
 
 if sys.platform == "linux":
     from fcntl import F_OFD_SETLK, F_UNLCK, F_WRLCK, fcntl
 
     def _flock(kind: int, first: int, count: int) -> bytes:
-        """The system's ``struct flock``: type, whence, start, length, process."""
+        """Pack the system's ``struct flock``: type, whence, start, length, process."""
         return struct.pack("@hhqqi0q", kind, os.SEEK_SET, first, count, 0)
 
     _TAKE_ALL = _flock(F_WRLCK, 0, PLACES)
     _GIVE_ALL = _flock(F_UNLCK, 0, PLACES)
 
     class PlacedLine(Line):
-        """A place in the line is a lock on one byte of the lock file; place 0 is next.
+        """A line whose places are locks on single bytes of the lock file; place 0 is next.
 
-        A place is left only for the free one before it, so nobody is overtaken. The system gives the
-        place of a process that dies free.
+        A waiter only moves into the free place before it, so it cannot be overtaken. The system releases
+        the place of a process that dies.
         """
 
         def __init__(self, file: IO[bytes]) -> None:
@@ -64,26 +64,26 @@ if sys.platform == "linux":
             self._place = PLACES
 
         def join(self) -> bool:
-            """See ``Line``."""
+            """Take the first place if the line is empty. Return whether it is our turn."""
             if self._took(_TAKE_ALL):
                 self._place = 0
             return self._place == 0
 
         def step(self) -> bool:
-            """See ``Line``."""
+            """Move forward into free places. Return whether it is our turn."""
             while self._place and self._took(_flock(F_WRLCK, self._place - 1, 1)):
                 self._place -= 1
                 self.admit()
             return self._place == 0
 
         def admit(self) -> None:
-            """See ``Line``."""
+            """Let others join the line behind us."""
             behind = self._place + 1
             if behind < PLACES:
                 fcntl(self._file, F_OFD_SETLK, _flock(F_UNLCK, behind, PLACES - behind))
 
         def leave(self) -> None:
-            """See ``Line``."""
+            """Release every place."""
             fcntl(self._file, F_OFD_SETLK, _GIVE_ALL)
 
         def _took(self, places: bytes) -> bool:
@@ -100,7 +100,7 @@ else:
 
 _Refused: type[Exception]
 
-if sys.platform == "win32":  # Windows has another call; the library knows it.
+if sys.platform == "win32":  # Windows has a different call, which portalocker wraps.
     import portalocker
 
     _FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
@@ -110,46 +110,47 @@ if sys.platform == "win32":  # Windows has another call; the library knows it.
         portalocker.lock(file, _FLAGS)
 
     def unlock(file: IO[bytes]) -> None:
-        """Give a lock free."""
+        """Release a lock."""
         portalocker.unlock(file)
 
 else:
     from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
-    # The system's own call, since this is paid at every append.
+    # Call the system directly: every append pays for this.
     _Refused = BlockingIOError
 
     def _lock(file: IO[bytes]) -> None:
         flock(file, LOCK_EX | LOCK_NB)
 
     def unlock(file: IO[bytes]) -> None:
-        """Give a lock free."""
+        """Release a lock."""
         flock(file, LOCK_UN)
 
 
 POLL = 0.001
-"""Seconds between tries of a lock that another process holds."""
+"""Seconds between attempts while another process holds the lock."""
 POLL_NEXT = 0.0003
-"""The same for who is next: the lock lies idle meanwhile."""
+"""Seconds between attempts of the next waiter. It polls faster because the lock is idle meanwhile."""
 PATIENCE = 0.05
-"""Seconds after which a thread that waits for another looks whether it is still wanted."""
+"""Seconds after which a waiting thread checks whether it was cancelled."""
 
 
 class WriteLock:
-    """Held around reload, decide and insert, so that writers do not starve each other in SQLite.
+    """A lock around reload, decide and insert, so that writers do not starve each other in SQLite.
 
-    The system releases it when its holder dies, unless a forked process has the same file open: so it
-    closes it.
+    The system releases the lock when its holder dies. A forked process that has the same file open would
+    keep it, so the child closes the file.
     """
 
     refuses = False
-    """Whether it lets nobody in."""
+    """Whether every attempt to lock is refused."""
 
     def __init__(self, path: Path | None, timeout: float, *, of: Path | None = None) -> None:
-        """``path`` is the lock file; None where no other process can write (memory).
+        """Create the lock.
 
-        ``of``: the file that it stands for, in whose name ``path`` ends in ``.lock`` unless it is said;
-        whoever may use that one may use the lock.
+        ``path`` is the lock file, or None if no other process can write (a log in memory). ``of`` is the
+        file that the lock protects; by default it is ``path`` without ``.lock``. Whoever may use that file
+        may use the lock.
         """
         self._threads = threading.RLock()
         self._path = path
@@ -165,8 +166,8 @@ class WriteLock:
         """Hold the lock.
 
         Raises:
-            LogBusy: another process held it for longer than the time-out.
-            OpenedBeforeFork: it was made before this process was forked.
+            LogBusy: another process held the lock for longer than the timeout.
+            OpenedBeforeFork: the lock was created before this process was forked.
         """
         self._process.check()
         withdrawal = CURRENT.get()
@@ -180,12 +181,14 @@ class WriteLock:
                 _begin(withdrawal)
                 yield
             finally:
-                if self._process.is_this:  # Else it would be given up for the process that has it.
+                if (
+                    self._process.is_this
+                ):  # Otherwise closing would release the lock of the parent process.
                     unlock(file)
 
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
-        """Be the only thread; one that was given up meanwhile waits no longer."""
+        """Exclude other threads. A cancelled thread stops waiting."""
         most = LOCK_WAIT.get()
         if withdrawal is None and most is None:
             with self._threads:
@@ -209,26 +212,29 @@ class WriteLock:
             self._file = None
 
     def _acquired(self, path: Path) -> IO[bytes]:
-        """The locked lock file, the one that everybody else finds as well."""
+        """Lock the lock file and return it.
+
+        The returned file is the one that other processes find at the path.
+        """
         while True:
             if self._file is None:
-                # Without a buffer, whose lock a thread may hold that does not live in a forked process.
+                # Unbuffered: the lock of a buffer may belong to a thread that does not exist in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
-            if lies_at(path, self._file):
+            if is_file_at(path, self._file):
                 return self._file
-            # Deleted while it was open: others lock another one.
+            # The file was deleted while open: other processes lock a different one.
             self.close()
 
     def _acquire(self, file: IO[bytes]) -> None:
         line = line_at(file)
         try:
-            if line.join() and lock_at_once(file):
+            if line.join() and try_lock(file):
                 return
             line.admit()
             timeout = min(self._timeout, _most(LOCK_WAIT.get()))
             deadline = time.monotonic() + timeout
-            while not ((is_next := line.step()) and lock_at_once(file)):
+            while not ((is_next := line.step()) and try_lock(file)):
                 if (withdrawal := CURRENT.get()) is not None:
                     withdrawal.refuse()
                 if time.monotonic() > deadline:
@@ -249,16 +255,16 @@ def _begin(withdrawal: Withdrawal | None) -> None:
         withdrawal.write()
 
 
-def lies_at(path: Path, file: IO[bytes]) -> bool:
-    """Whether an open file is the one that others find at this path."""
+def is_file_at(path: Path, file: IO[bytes]) -> bool:
+    """Return whether an open file is the one at this path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
     except OSError:
         return False
 
 
-def lock_at_once(file: IO[bytes]) -> bool:
-    """Lock a file if nobody else has; whether it is locked."""
+def try_lock(file: IO[bytes]) -> bool:
+    """Try to lock a file without waiting. Return whether it is locked."""
     try:
         _lock(file)
     except _Refused:

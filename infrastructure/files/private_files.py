@@ -1,4 +1,4 @@
-"""New files that only their owner can read, and that have their name only when they are whole."""
+"""Create files that only their owner can read and that appear only when complete."""
 
 import os
 import sys
@@ -12,26 +12,26 @@ from typing import IO
 from refold.application.errors import LogNotFound, TargetExists
 
 PRIVATE = 0o600
-"""The mode of a new file: what agents were told is nobody else's business."""
+"""Mode of a new file. Conversations are private."""
 
 
 def make_private(path: str | Path, *, like: str | Path | None = None) -> bool:
-    """Make an empty file that only its owner can read and write; False if there is one already.
+    """Create an empty file that only its owner can read and write. Return False if the file exists.
 
-    An existing file keeps its mode: whoever set it had a reason. Call it before a library that opens
-    by name (SQLite: the ``-wal`` and ``-shm`` files then get the mode of the file).
+    An existing file keeps its mode. Call this before a library opens the file by name: SQLite gives the
+    ``-wal`` and ``-shm`` files the mode of the database.
 
-    ``like``: a file beside which it is of use; whoever may use that one may use both.
+    ``like`` is a file that the new one belongs to; whoever may use that file may use both.
     """
-    # Through a link that points to a file that is not there yet, as SQLite and ``open`` would go.
+    # Follow a dangling link to its target, as SQLite and ``open`` do.
     real = os.path.realpath(path)
     try:
         number = os.open(real, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     except FileExistsError:
         return False
     try:
-        # A umask may have taken the owner's own bits away as well.
-        if os.chmod in os.supports_fd:  # By its name it may be gone again.
+        # A umask may have removed the owner's own permissions as well.
+        if os.chmod in os.supports_fd:  # The file may no longer exist under its name.
             os.chmod(number, _mode_beside(like))  # noqa: PTH101 (a descriptor)
     finally:
         os.close(number)
@@ -54,9 +54,10 @@ def open_private(
     like: str | Path | None = None,
     buffering: int = -1,
 ) -> IO[bytes]:
-    """Open a file for bytes; it is made by ``make_private`` if there is none.
+    """Open a file for bytes, and create it with ``make_private`` if it is missing.
 
-    ``mode`` and ``buffering`` are those of ``open``; ``"xb"`` refuses a file that exists, with ``FileExistsError``.
+    ``mode`` and ``buffering`` are those of ``open``. ``"xb"`` raises ``FileExistsError`` if the file
+    exists.
     """
     made = make_private(path, like=like)
     if mode.startswith("x"):
@@ -70,28 +71,29 @@ if sys.platform == "win32":
     _one = threading.Lock()
 
     def read_at(descriptor: int, size: int, offset: int) -> bytes:
-        """Return up to ``size`` bytes from ``offset`` on."""
-        with _one:  # Nothing else moves the place of these descriptors.
+        """Return up to ``size`` bytes starting at ``offset``."""
+        with _one:  # Nothing else moves the position of these descriptors.
             os.lseek(descriptor, offset, os.SEEK_SET)
             return os.read(descriptor, size)
 
 else:
 
     def read_at(descriptor: int, size: int, offset: int) -> bytes:
-        """Return up to ``size`` bytes from ``offset`` on."""
+        """Return up to ``size`` bytes starting at ``offset``."""
         return os.pread(descriptor, size, offset)
 
 
 @contextmanager
 def new_file(to: Path, *, replace: bool) -> Generator[Path]:
-    """An empty private file to fill; afterwards it is ``to``, also after a loss of power.
+    """Yield an empty private file, and move it to ``to`` at the end of the block.
 
-    It lies in a folder of its own until then, with all that a library may put beside it. When what is
-    done with it raises anything, nothing of it is left, and what was at ``to`` is as it was.
+    The move survives a loss of power. Until then the file is in a folder of its own, together with any
+    files that a library creates next to it. If the block raises an error, the folder is removed and ``to``
+    is unchanged.
 
     Raises:
-        TargetExists: there is something at ``to``; a file, and replacing it was not asked for.
-        LogNotFound: the folder is not there.
+        TargetExists: ``to`` exists, and it is not a file or ``replace`` is false.
+        LogNotFound: the folder of ``to`` does not exist.
     """
     to = Path(os.path.realpath(to))
     refuse(to, replace=replace)
@@ -105,11 +107,11 @@ def new_file(to: Path, *, replace: bool) -> Generator[Path]:
 
 
 def refuse(to: Path, *, replace: bool) -> None:
-    """Refuse a place where no file may be made; raises as ``new_file`` does."""
+    """Raise if no file may be created at ``to``. The errors are those of ``new_file``."""
     if not to.parent.is_dir():
         raise LogNotFound(f"the folder {to.parent} does not exist; create it first")
     if to.exists() and not to.is_file():
-        raise TargetExists(to, "is no file that could be replaced; give another path")
+        raise TargetExists(to, "is not a regular file; give another path")
     if to.exists() and not replace:
         raise TargetExists(to)
 
@@ -123,14 +125,14 @@ def _name(made: Path, to: Path, *, replace: bool) -> None:
     except FileExistsError as error:
         raise TargetExists(to) from error
     except OSError as error:
-        # A file system without links.
+        # This file system has no hard links.
         if to.exists():
             raise TargetExists(to) from error
         made.replace(to)
 
 
 def sync(path: Path) -> None:
-    """Have the disk keep a file."""
+    """Flush a file to the disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         sync_descriptor(number)
@@ -142,21 +144,21 @@ if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC, fcntl
 
     def sync_descriptor(number: int) -> None:
-        """Have the disk keep an open file; a plain sync ends in the cache of the drive here."""
+        """Flush an open file to the disk. A plain sync stops at the cache of the drive on this system."""
         try:
             fcntl(number, F_FULLFSYNC)
-        except OSError:  # A file system that has no such sync.
+        except OSError:  # This file system does not support the full sync.
             os.fsync(number)
 
 else:
 
     def sync_descriptor(number: int) -> None:
-        """Have the disk keep an open file."""
+        """Flush an open file to the disk."""
         os.fsync(number)
 
 
 def sync_names(folder: Path) -> None:
-    """Have the disk keep the names in a folder."""
-    # Not every system syncs folders; those keep the names by themselves.
+    """Flush the names in a folder to the disk."""
+    # Not every system can sync folders; the others persist names by themselves.
     with suppress(OSError):
         sync(folder)

@@ -1,4 +1,4 @@
-"""Names processes of this machine, so that it can be told later that one certainly runs no more."""
+"""Name processes of this machine, and detect that a named process has certainly ended."""
 
 import os
 import platform
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     import psutil
 
 CLOCK_SLACK = 1.0
-"""Seconds by which the same process may seem to have started at another time: clocks are rounded."""
+"""Seconds by which two start times of one process may differ, because clocks are rounded."""
 
 
 class _Place(NamedTuple):
-    """Where a process id means something: the same id elsewhere is another process."""
+    """The scope of a process id. The same id in another scope is another process."""
 
     host: str
     boot: str
-    """Which start of the machine; empty where the system does not tell."""
+    """Boot id of the machine, or empty if the system does not provide one."""
     namespace: str
-    """Containers on one machine number their processes apart from each other."""
+    """Process namespace. Containers on one machine number their processes separately."""
 
 
 class _ProcessName(NamedTuple):
@@ -30,7 +30,7 @@ class _ProcessName(NamedTuple):
 
     @classmethod
     def read(cls, name: str) -> Self | None:
-        """The parts of a name; None if it was made by something else."""
+        """Parse a name. Return None if it has another format."""
         match name.split("/"):
             case [host, boot, namespace, pid, started]:
                 try:
@@ -45,18 +45,18 @@ class _ProcessName(NamedTuple):
 
 
 class ThisProcess:
-    """An ``Owner``: names this process by machine, start of the machine, id and time of start."""
+    """The owner that names this process by machine, boot, id and start time."""
 
     @property
     def name(self) -> str:
-        """The name of this process."""
+        """Name of this process."""
         return _own_name(os.getpid())
 
     def is_gone(self, name: str) -> bool:
-        """Whether the process with this name certainly runs no more.
+        """Return whether the named process has certainly ended.
 
-        Not certain of a process on another machine or in another container, or of one that the
-        system does not let us see.
+        Return False if that is uncertain: the process is on another machine, in another container, or
+        hidden by the system.
         """
         if name == self.name:
             return False
@@ -72,7 +72,7 @@ class ThisProcess:
 
 @cache
 def _own_name(pid: int) -> str:
-    # Imported when first used: a program that never compacts does not pay for it.
+    # Imported on first use, so that programs that never compact do not pay for it.
     import psutil
 
     return str(_ProcessName(_place(), pid, _started(psutil.Process(pid))))
@@ -83,7 +83,7 @@ def _runs(its: _ProcessName) -> bool:
 
     try:
         process = psutil.Process(its.pid)
-        # A process that nobody asked for its exit code keeps its id; it does nothing any more.
+        # A zombie process keeps its id until its parent collects the exit code; it does nothing any more.
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
         return abs(_started(process) - its.started) <= CLOCK_SLACK
@@ -96,7 +96,7 @@ def _runs(its: _ProcessName) -> bool:
 def _started(process: "psutil.Process") -> float:
     import psutil
 
-    # Linux counts from the start of the machine, and what the clock is set to later moves both.
+    # Linux counts from boot, and changes of the clock shift both values.
     return process.create_time() - (psutil.boot_time() if psutil.LINUX else 0)
 
 

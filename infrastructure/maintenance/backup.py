@@ -24,10 +24,10 @@ from refold.infrastructure.projection_store.projection_file import DERIVED, deri
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import (
     STORE_ERRORS,
+    diagnose,
     is_damage,
-    judged,
-    looked_twice,
-    translated,
+    look_twice,
+    translate_errors,
 )
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies, is_damaged_copy
 from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
@@ -149,7 +149,7 @@ def back_up(
     """
     real = Path(os.path.realpath(to))
     refuse_own(to, path)
-    with translated(to), new_file(real, replace=replace) as made:
+    with translate_errors(to), new_file(real, replace=replace) as made:
         size, marks = _copy_checked(source, mapper, made, path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
@@ -172,10 +172,10 @@ def _copy_checked(
             source.forget_pages()
 
     try:
-        return looked_twice(copied, forget)
+        return look_twice(copied, forget)
     except STORE_ERRORS as error:
         if is_damage(error):
-            raise judged(path, error) from error
+            raise diagnose(path, error) from error
         raise
 
 

@@ -38,7 +38,7 @@ from refold.infrastructure.event_store.snapshots import drop_snapshots
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.private_files import new_file
 from refold.infrastructure.projection_store.projection_file import DERIVED, derived_path
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 
 from . import log_keeper as repairing
@@ -89,7 +89,7 @@ class _Group(NamedTuple):
 def measure(log: SQLiteLog) -> Sizes:
     """Measure the sizes of a log at one moment."""
     datastore, mapper = log.parts()
-    with translated(log.path), datastore.transaction(commit=False) as c:
+    with translate_errors(log.path), datastore.transaction(commit=False) as c:
         c.sqlite_cursor.row_factory = None
         connection = c.sqlite_cursor.connection
         connection.create_function("frame_kind", 1, frame_kind, deterministic=True)
@@ -277,8 +277,8 @@ class SQLiteKeeper:
         self._key = key
 
     def check(self, exported: Path | None) -> Checked:
-        """Check the log against its anchor and an exported one."""
-        with translated(self._log.path):
+        """See ``LogKeeper``."""
+        with translate_errors(self._log.path):
             checked = repairing.check(self._log, exported)
         for found in checked.damage:
             if found.place == LOG and found.thread_id:
@@ -286,13 +286,13 @@ class SQLiteKeeper:
         return checked
 
     def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
-        """Repair what can be repaired, and return a sentence for each repair."""
-        with translated(self._log.path):
+        """See ``LogKeeper``."""
+        with translate_errors(self._log.path):
             return tuple(repairing.repair(self._log, damage))
 
     def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
-        """Return the state of the anchor. Export it to ``out``, or rebuild it with ``accept``."""
-        with translated(self._log.path):
+        """See ``LogKeeper``."""
+        with translate_errors(self._log.path):
             return repairing.anchor(self._log, out=out, accept=accept)
 
     def salvage(self, to: Path) -> Salvaged:
@@ -302,9 +302,9 @@ class SQLiteKeeper:
         lines, _ = self._log.held.anchor.lines()
         held = Held(lines, f"the anchor {self._log.held.anchor.path}")
         if is_to_be_mended(self._log.path):
-            with translated(self._log.path):
+            with translate_errors(self._log.path):
                 return salvage_file(self._log.path, to, held, key=self._key)
-        with translated(self._log.path), datastore.transaction(commit=False) as c:
+        with translate_errors(self._log.path), datastore.transaction(commit=False) as c:
             connection = c.sqlite_cursor.connection
             usual = connection.text_factory
             try:

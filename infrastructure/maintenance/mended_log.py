@@ -33,7 +33,7 @@ from refold.infrastructure.event_store.envelope import (
 )
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import open_private, refuse
-from refold.infrastructure.sqlite.read_only import connected
+from refold.infrastructure.sqlite.read_only import connect_read_only
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.write_ahead.damaged_copies import (
     damaged_copies,
@@ -70,7 +70,7 @@ def read_only(path: Path) -> Generator[sqlite3.Connection]:
     Raises:
         sqlite3.Error: SQLite cannot open the file.
     """
-    with closing(connected(path)) as connection:
+    with closing(connect_read_only(path)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         yield lenient(connection)
 

@@ -35,7 +35,11 @@ from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import make_private, refuse, sync, sync_names
 from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import may_be_damage, translated, typed
+from refold.infrastructure.sqlite.sqlite_failures import (
+    as_log_error,
+    may_be_damage,
+    translate_errors,
+)
 from refold.infrastructure.write_ahead.damaged_copies import keep_copy, refuse_damaged
 from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
 
@@ -65,8 +69,8 @@ def restore_log(
     to = Path(os.path.realpath(path))
     backup = Path(source)
     _refuse(backup, to, force=force)
-    # In a separate folder, so that nothing is left of it after any interruption.
-    with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+    # In a folder of its own, so that nothing of it is left whatever stops this.
+    with translate_errors(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
         _copy_anchor(backup.absolute(), made)
@@ -115,15 +119,15 @@ def _replace(made: Path, to: Path, options: Options) -> Restored:
 
 
 def _copy(backup: Path, made: Path) -> None:
-    """Copy the backup without leaving files next to it."""
-    with translated(backup):
+    """Copy the backup, without leaving anything beside it."""
+    with translate_errors(backup):
         refuse_damaged(backup)
     # A file without a write-ahead log is not open in any program, so it can be read from a
     # read-only folder.
     mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
     make_private(made)
     with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
-        with translated(backup):
+        with translate_errors(backup):
             if not identify(connection, str(backup)):
                 raise NotARefoldLog(f"{backup} does not contain a log; give the path of a backup")
         copy_connection(connection, made)
@@ -187,7 +191,7 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     if anchor is not None:
         lines = {line.fingerprint: line for line in read_exported(anchor)}
         held.append(Held(lines, f"the anchor {anchor}"))
-    with translated(path):
+    with translate_errors(path):
         found = check_file(path, *held, key=_key())
     if not found.damage:
         # No damage is visible, but the log cannot be opened: the reason is not damage.
@@ -206,14 +210,14 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     """
     refuse_own(to, path)
     try:
-        with translated(path):
+        with translate_errors(path):
             nothing = not path.exists() or not path.stat().st_size
         if nothing and not is_to_be_mended(path):
             raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
         return mending.salvage_file(path, to, *known_outside(path.absolute()), key=_key())
     except DAMAGE as error:
         if not may_be_damage(error):
-            raise typed(path, error) from error
+            raise as_log_error(path, error) from error
         problem = f"SQLite cannot read {path} at all ({error})"
         raise LogDamaged("", 0, problem, advice="restore from a backup") from error
 

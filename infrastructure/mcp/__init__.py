@@ -1,1 +1,1 @@
-"""The memory over the Model Context Protocol: tools and resources, for any client that speaks it."""
+"""A server for the Model Context Protocol: tools and resources for reading the memory."""

@@ -1,4 +1,4 @@
-"""The resources that clients may read, and their addresses: conversations, summaries, messages."""
+"""Resources for clients, and their URIs: conversations, summaries and messages."""
 
 import json
 import re
@@ -21,29 +21,29 @@ _FORM = re.compile(rf"{CONVERSATION}([^/?#]+)(?:/(summary|summaries)(?:/([^/?#]+
 
 
 class Described(NamedTuple):
-    """A resource, or a form of resources, as a list shows it."""
+    """An entry in a list of resources or resource templates."""
 
     uri: str
-    """Its address; of a form with names in braces (RFC 6570)."""
+    """URI of the resource, or URI template with names in braces (RFC 6570)."""
     name: str
     description: str
     kind: str
-    """The media type."""
+    """Media type."""
 
 
 class Content(NamedTuple):
-    """What a resource has in it."""
+    """Content of a resource."""
 
     text: str
     kind: str
 
 
 class UnknownResource(RefoldError, LookupError):
-    """There is no such resource, or it is out of reach."""
+    """The resource does not exist or is out of scope."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(
-            f"there is no resource {uri[:200]!r} here: list the resources to see which are"
+            f"there is no resource {uri[:200]!r}: list the resources to see what exists"
         )
         self.uri = uri
 
@@ -83,30 +83,30 @@ TEMPLATES = (
 
 
 def conversation_uri(thread_id: str, *beneath: str) -> str:
-    """The address of a conversation, or of something beneath it."""
+    """Return the URI of a conversation, or of something below it."""
     return CONVERSATION + "/".join(quote(part, safe="") for part in (thread_id, *beneath))
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources of a log, or of one conversation alone, as far as a reach goes."""
+    """The resources of a log or of one conversation, limited by a scope."""
 
     memory: Memory
     reach: Reach
 
     def rows(self) -> Sequence[ConversationRow]:
-        """The conversations within reach, the latest activity first."""
+        """Return the visible conversations, latest activity first."""
         return self.reach.conversations()
 
     def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:
-        """The resources of these conversations, one after the other."""
+        """Return the resources of these conversations in order."""
         return [resource for row in rows for resource in self._of(row)]
 
     def read(self, uri: str) -> Content:
-        """What is in a resource.
+        """Read a resource.
 
         Raises:
-            UnknownResource: there is none, or it is of a conversation out of reach.
+            UnknownResource: the resource does not exist, or its conversation is out of scope.
             LogError: the log cannot be read.
         """
         try:
@@ -140,8 +140,8 @@ class Resources:
             case "summary", None:
                 wanted = _active(summaries)
             case "summaries", str():
-                told = unquote(summary_id)
-                wanted = next((s for s in summaries if s.summary_id == told), None)
+                given = unquote(summary_id)
+                wanted = next((s for s in summaries if s.summary_id == given), None)
             case _:
                 wanted = None
         if wanted is None or self._hides(wanted):
@@ -149,7 +149,7 @@ class Resources:
         return Content(wanted.summary_text, TEXT)
 
     def _hides(self, summary: SummaryRow) -> bool:
-        """Whether a summary was made of messages out of reach as well."""
+        """Return whether a summary covers messages that are out of scope."""
         stop = summary.compact_up_to_index + 1
         return self.reach.scope.hides(summary.thread_id, summary.covered_from, stop)
 

@@ -1,4 +1,4 @@
-"""The protocol's requests, answered by the toolbox and the resources of a memory."""
+"""Answer the protocol's requests from the tools and resources of a memory."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -28,14 +28,14 @@ from refold.domain.errors import RefoldError
 from .resources import TEMPLATES, Resources, UnknownResource
 
 Context = Any
-"""Of a request: the SDK's, of which only the version of the protocol is looked at."""
+"""Request context of the SDK. Only the protocol version in it is used."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PAGE = 100
-"""Conversations in one page of the list of resources."""
+"""Number of conversations in one page of the list of resources."""
 RESOURCE_NOT_FOUND = -32002
-"""The protocol's code until its version of 2026, which has the one of invalid parameters instead."""
+"""Error code of the protocol before its 2026 version, which uses the code for invalid parameters."""
 MOST_COMPLETIONS = 100
 _TITLES = {
     RECALL_MEMORY: "Recall memory",
@@ -60,8 +60,9 @@ def memory_server(
     owner: str | None = None,
     scope: Scope | None = None,
 ) -> Server[Any]:
-    """A server of one conversation, of what is an owner's, of what is nobody's, or of a whole log; see
-    ``Memory.tools``.
+    """Create a server for one conversation, one owner, the unowned conversations, or a whole log.
+
+    The parameters are those of ``Memory.tools``.
     """
     answers = _Answers(memory, memory.tools(thread_id, owner=owner, scope=scope))
     return Server(
@@ -81,7 +82,7 @@ def memory_server(
 
 
 class _Answers:
-    """What each request of a client is answered with; whatever reads the log does so in a thread."""
+    """Handlers of client requests. Each reads the log in a worker thread."""
 
     def __init__(self, memory: Memory, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -151,7 +152,7 @@ class _Answers:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Ids of conversations, for the templates of resources; nothing else can be completed."""
+        """Complete conversation ids in resource templates. Nothing else can be completed."""
         del context
         found: list[str] = []
         wanted = params.ref.type == "ref/resource" and params.argument.name == "thread"
@@ -188,14 +189,12 @@ def _start(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise MCPError(
-            types.INVALID_PARAMS, "this is no cursor of a list of ours: begin without one"
-        )
+        raise MCPError(types.INVALID_PARAMS, "unknown cursor: list again without one")
     return int(cursor)
 
 
 async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a function gives; a client that goes away is not waited for.
+    """Run a function in a thread. If the client disconnects, do not wait for it.
 
     Raises:
         MCPError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""Standard input and output as the protocol's transport: ended at once, and never with an answer owed."""
+"""Transports over standard streams and HTTP, which stop at once but never owe an answer."""
 
 import asyncio
 import json
@@ -36,12 +36,12 @@ AT_ONCE = 65_536
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 CANCELLED = "notifications/cancelled"
 OWED = 30.0
-"""Seconds that an answer may still take after the client has closed its end."""
+"""Seconds to wait for pending answers after the client has closed its end."""
 
 
 @asynccontextmanager
 async def standard_streams() -> AsyncGenerator[Streams]:
-    """The two streams of a server. What anything else prints goes to standard error meanwhile."""
+    """Open the two streams of a server, and redirect everything else that is printed to standard error."""
     lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
     async with stdio_server(stdin=lines) as (reading, writing):
         owed = _Owed()
@@ -49,8 +49,9 @@ async def standard_streams() -> AsyncGenerator[Streams]:
 
 
 class _Lines:
-    """The lines of standard input. A thread waits for them that nobody waits for: a read cannot be
-    cancelled, and Ctrl-C must not have to wait for the next line.
+    """The lines of standard input, read in a daemon thread.
+
+    A read cannot be cancelled, and Ctrl-C must not wait for the next line.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,10 +69,10 @@ class _Lines:
         return line
 
     def _read(self) -> None:
-        # Closed or no file at all: both are the end. A loop that has ended or ends wants no lines any more.
+        # A closed or missing stream is the end. A stopping loop accepts no more lines.
         with suppress(OSError, RuntimeError, CancelledError):
             rest: list[bytes] = []
-            # Not by sys.stdin: its lock would be held when the interpreter ends.
+            # Not through sys.stdin: its lock would be held when the interpreter exits.
             while piece := os.read(STANDARD_INPUT, AT_ONCE):
                 *lines, last = piece.split(b"\n")
                 for line in lines:
@@ -84,14 +85,14 @@ class _Lines:
             self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        text = None if line is None else readable(line.decode("utf-8", "replace"))
+        text = None if line is None else replace_surrogates(line.decode("utf-8", "replace"))
         asyncio.run_coroutine_threadsafe(self._found.put(text), self._loop).result()
 
 
-def readable(line: str) -> str:
-    """The line with U+FFFD for each half of a character that it escapes.
+def replace_surrogates(line: str) -> str:
+    """Replace each escaped lone surrogate in the line by U+FFFD.
 
-    Python and JavaScript write such halves into JSON, and the SDK refuses the line without an answer.
+    Python and JavaScript write lone surrogates into JSON, and the SDK drops such a line without an answer.
     """
     if not _HALVES.search(line):
         return line
@@ -102,14 +103,14 @@ def readable(line: str) -> str:
 
 
 class _Owed:
-    """Requests that have no answer yet."""
+    """The requests that are not answered yet."""
 
     def __init__(self) -> None:
         self._requests = set[str | int]()
         self._paid = asyncio.Event()
 
     def came(self, item: Incoming) -> None:
-        """Note what a client sent."""
+        """Record a message from the client."""
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
             self._requests.add(message.id)
@@ -117,14 +118,14 @@ class _Owed:
             self._requests.discard((message.params or {}).get("requestId", ""))
 
     def went(self, item: SessionMessage) -> None:
-        """Note what was sent to it."""
+        """Record a message to the client."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             if item.message.id is not None:
                 self._requests.discard(item.message.id)
             self._paid.set()
 
     async def all_answered(self) -> None:
-        """Wait for the answers that a client asked for before it closed its end."""
+        """Wait for the answers that the client requested before it closed its end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(OWED):
                 while self._requests:
@@ -133,7 +134,7 @@ class _Owed:
 
 
 class _Reading:
-    """What a client sends; the end comes when it has its answers."""
+    """The incoming stream. It ends when all requests are answered."""
 
     def __init__(self, inner: ReadStream[Incoming], owed: _Owed) -> None:
         self._inner, self._owed = inner, owed
@@ -172,7 +173,7 @@ class _Reading:
 
 
 class _Writing:
-    """What a client is sent."""
+    """The outgoing stream."""
 
     def __init__(self, inner: WriteStream[SessionMessage], owed: _Owed) -> None:
         self._inner, self._owed = inner, owed
@@ -201,7 +202,7 @@ class _Writing:
 
 PATH = "/mcp"
 CLOSING = 1
-"""Seconds that open streams of clients are waited for at the end."""
+"""Seconds to wait for open streams of clients on shutdown."""
 
 
 def serve_standard_streams(server: Server[Any]) -> None:
@@ -217,15 +218,15 @@ def serve_standard_streams(server: Server[Any]) -> None:
         plain_logger(__name__).info("the client went away without waiting for its answers")
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket of this machine that no other machine reaches; port 0: any that is free.
+def open_listener(host: str, port: int) -> socket.socket:
+    """Open a socket that only this machine can reach. Port 0 chooses a free port.
 
     Raises:
-        InvalidSetting: the host is not this machine alone, or the port is taken.
+        InvalidSetting: the host is not the loopback interface, or the port is in use.
     """
     if not is_loopback(host):
         raise InvalidSetting(
-            f"host={host!r} cannot be: what everybody said is served without asking who is there, so only to "
+            f"host={host!r} is not allowed: the memory is served without authentication, so only to "
             "this machine. Use 127.0.0.1, ::1 or localhost.",
             setting="host",
             value=host,
@@ -235,14 +236,14 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         raise InvalidSetting(
-            f"port={port} of {host} cannot be used ({error}); give another one, or 0 for any that is free",
+            f"port {port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
             setting="port",
             value=port,
         ) from error
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this names the machine itself, to itself."""
+    """Return whether this host name is the loopback interface."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -250,15 +251,15 @@ def is_loopback(host: str) -> bool:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where clients find the server."""
+    """Return the URL of the server."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
 def serve_http(server: Server[Any], listener: socket.socket, begun: Callable[[], None]) -> None:
-    """Serve any number of clients over streamable HTTP until somebody presses Ctrl-C.
+    """Serve clients over streamable HTTP until Ctrl-C.
 
-    ``begun`` is called when the loop runs: from then on Ctrl-C ends it in order.
+    ``begun`` is called when the event loop runs; from then on Ctrl-C shuts down cleanly.
     """
     with closing(listener):
         asyncio.run(_serve_http(server, listener, begun))
@@ -272,7 +273,7 @@ async def _serve_http(
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=host,
-        # Every request says all that its answer needs. A session would be kept for clients that went away.
+        # Every request is self-contained. Sessions would be kept for clients that are gone.
         stateless_http=True,
         transport_security=_only_from_here(host, port),
     )
@@ -284,13 +285,13 @@ async def _serve_http(
         timeout_graceful_shutdown=CLOSING,
         ws="none",
     )
-    # Not by the lifespan of the app: a task of its own, which Ctrl-C at the start ends with a traceback.
+    # Not in the app's lifespan: its separate task would end with a traceback on an early Ctrl-C.
     async with server.session_manager.run():
         await uvicorn.Server(config).serve(sockets=[listener])
 
 
 def _only_from_here(host: str, port: int) -> TransportSecuritySettings:
-    """A web page of somebody else must not get at the memory by a name that leads to this machine."""
+    """Accept only loopback host names, so that a web page cannot reach the memory by DNS rebinding."""
     bare = f"[{host}]" if ":" in host else host
     names = [f"{name}:{port}" for name in dict.fromkeys((bare, "127.0.0.1", "localhost", "[::1]"))]
     return TransportSecuritySettings(

@@ -1,4 +1,4 @@
-"""How conversations are named to the outside: by their id, by a digest of it, or not at all."""
+"""Write events as log lines. A setting decides how they name conversations."""
 
 import json
 import logging
@@ -11,11 +11,11 @@ from refold.application.runtime.plain_lines import ShownThreadIds, shown_id
 from .log_observer import Figure, Notice, of_result
 
 Naming = Callable[[str], str]
-"""What stands for a thread id; empty where nothing does."""
+"""A function that returns the shown form of a thread id, or an empty string."""
 
 
 def naming(shown: ShownThreadIds) -> Naming:
-    """The way to name conversations that a setting asks for."""
+    """Return the naming function for a setting."""
     return partial(shown_id, shown=shown)
 
 
@@ -58,21 +58,21 @@ LEVELS = {
     "log.damaged": logging.ERROR,
     "log.on_network": logging.WARNING,
 }
-"""Every name that a line can have."""
+"""Levels by event name. The keys are all event names."""
 
 
 class LogLines:
-    """An observer that writes to the loggers ``refold.compaction``, ``refold.content`` …
+    """An observer that writes to the loggers ``refold.compaction``, ``refold.content`` and others.
 
-    The message is ``NAME key=value …``; the record has ``event`` and each key as attributes, as
-    ``extra`` makes them.
+    The message is ``NAME key=value …``. As with ``extra``, the record has ``event`` and each key as
+    attributes.
     """
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
 
     def noticed(self, notice: Notice) -> None:
-        """Write a line, where its logger wants one."""
+        """Write a line if its logger is enabled for the level."""
         level = LEVELS[notice.name]
         logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
         if not logger.isEnabledFor(level):
@@ -84,15 +84,15 @@ class LogLines:
         logger.log(level, "%s%s", notice.name, pairs, extra={"event": notice.name, **figures})
 
     def compaction_ended(self, result: CompactionResult) -> None:
-        """Write how it ended."""
+        """Write the result of a compaction."""
         self.noticed(of_result(result))
 
     def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
-        """Write how far a summary is that takes several calls."""
+        """Write the progress of a summary that takes several calls."""
         self.noticed(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Write its size."""
+        """Write the size of a request."""
         figures: dict[str, Figure] = {"tokens": tokens, "tokens_repeated": tokens_repeated}
         self.noticed(Notice("request.made", thread_id, figures))
 
@@ -102,7 +102,7 @@ def _in_line(value: Figure) -> str:
         case bool():
             return str(value).lower()
         case str() if not value or not value.isprintable() or any(map(value.__contains__, ' "=')):
-            # Of white space a blank alone is printable.
+            # The blank is the only printable white space.
             return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)

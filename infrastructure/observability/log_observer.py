@@ -1,4 +1,4 @@
-"""What is worth telling of decisions and compactions: a stable name, and figures. Never a text."""
+"""Turn decisions and compactions into observable events: a stable name and figures, never message text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -29,19 +29,22 @@ Figure = str | int | float | bool
 
 
 class Notice(NamedTuple):
-    """Something that happened to a conversation."""
+    """An observable event of a conversation."""
 
     name: str
     thread_id: str
     figures: Mapping[str, Figure]
 
 
-def nobody(notice: Notice) -> None:
-    """Whom a thing is told that nobody wants to know."""
+def ignore(notice: Notice) -> None:
+    """Ignore the event."""
 
 
 def of_result(result: CompactionResult) -> Notice:
-    """How a compaction ended. Its detail stays out: it may quote what a summariser said."""
+    """Describe the result of a compaction.
+
+    The detail is omitted, because it may quote the summariser.
+    """
     figures: dict[str, Figure | None] = {
         "trigger": result.trigger,
         "reason": result.reason or None,
@@ -70,7 +73,7 @@ def of_result(result: CompactionResult) -> Notice:
 
 
 def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
-    """That another summariser stepped in than the one that was asked for, if so."""
+    """Describe a fallback to another summariser, or return None if the configured one was used."""
     if result.attempt_id is None or result.summariser in (None, configured):
         return None
     figures: dict[str, Figure] = {"configured": configured, "summariser": result.summariser}
@@ -78,7 +81,7 @@ def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
 
 
 def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
-    """That something of the log could not be read as it was stored."""
+    """Describe damage of the log."""
     match error:
         case LogBehindAnchor():
             figures: dict[str, Figure] = {"stored": error.stored, "found": error.found}
@@ -95,7 +98,10 @@ def of_decisions(
     *,
     breaker_after: int,
 ) -> Iterator[Notice]:
-    """What these recorded events decided. How a compaction ended is told by its result."""
+    """Describe the decisions in these recorded events.
+
+    Ends of compactions are omitted: their results describe them.
+    """
     for event in events:
         if (said := _of_event(event)) is not None:
             yield Notice(said[0], thread_id, said[1])
@@ -164,36 +170,36 @@ logger = plain_logger(__name__)
 Watcher = Callable[[Notice], None]
 
 
-def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
-    """Tell every watcher."""
+def notify(watchers: Sequence[Watcher], notice: Notice) -> None:
+    """Notify every watcher."""
     for watcher in watchers:
         try:
             with Contained():
                 watcher(notice)
-        except Exception as error:  # What looks on must not disturb what was stored.
-            logger.warning("a watcher failed: %s", raised(error))
+        except Exception as error:  # An observer must not disturb what was stored.
+            logger.warning("an observer failed: %s", raised(error))
 
 
 class FallbackObserver:
-    """Tells when a compaction was made by another summariser than ``configured``."""
+    """An observer that reports compactions by a summariser other than ``configured``."""
 
     def __init__(self, configured: str, watchers: Sequence[Watcher]) -> None:
         self._configured = configured
         self._watchers = watchers
 
     def compaction_ended(self, result: CompactionResult) -> None:
-        """Tell, if somebody stepped in."""
+        """Report a fallback, if there was one."""
         notice = of_fallback(result, self._configured)
         if notice is not None:
             for watcher in self._watchers:
                 watcher(notice)
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Nothing that it tells."""
+        """Ignore the request."""
 
 
 class StoredDecisions:
-    """Tells watchers of decisions that were stored, and of damage."""
+    """An observer of the log that notifies watchers of stored decisions and of damage."""
 
     def __init__(self, watchers: Sequence[Watcher], *, breaker_after: int) -> None:
         self._watchers = watchers
@@ -202,12 +208,12 @@ class StoredDecisions:
     def stored(
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
     ) -> None:
-        """Tell what was decided."""
+        """Notify watchers of the decisions in these events."""
         for notice in of_decisions(
             thread_id, before, after, events, breaker_after=self._breaker_after
         ):
-            tell(self._watchers, notice)
+            notify(self._watchers, notice)
 
     def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
-        """Tell that the log is damaged."""
-        tell(self._watchers, of_damage(error))
+        """Notify watchers that the log is damaged."""
+        notify(self._watchers, of_damage(error))

@@ -15,8 +15,8 @@ from refold.application.runtime.plain_lines import plain_logger, raised, show_th
 from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_lines import LogLines, Naming, naming
-from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, tell
-from .telemetry import watched
+from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, notify
+from .telemetry import observe_calls
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 logger = plain_logger(__name__)
 
 OnCompaction = Callable[[CompactionResult], Awaitable[object] | object]
-"""Takes the result of a compaction; may be async."""
+"""A callback for the result of a compaction. It may be async."""
 
 
 class CompactionCallback:
-    """An observer that calls a function of the program.
+    """An observer that calls a function of the application.
 
-    A plain function is called in the thread, and before the answer, of whoever compacted: it should be
-    quick. A coroutine runs on while the conversation does, and closing waits for it, at most ``wait``
-    seconds. What either raises is logged.
+    A plain function runs in the thread that compacted, before it continues, so it should be quick. A
+    coroutine runs concurrently with the conversation. Closing waits for it at most ``wait`` seconds. Errors
+    of both are logged.
     """
 
     def __init__(self, call: OnCompaction, *, wait: float) -> None:
@@ -42,7 +42,7 @@ class CompactionCallback:
         self._running: set[asyncio.Task[None]] = set()
 
     def compaction_ended(self, result: CompactionResult) -> None:
-        """Call it."""
+        """Call the function with the result."""
         answer = self._call(result)
         if not inspect.isawaitable(answer):
             return
@@ -52,30 +52,30 @@ class CompactionCallback:
             asyncio.run(_awaited(answer))
             return
         task = loop.create_task(_awaited(answer))
-        self._running.add(task)  # The loop itself holds tasks only weakly.
+        self._running.add(task)  # The event loop keeps only weak references to tasks.
         task.add_done_callback(self._running.discard)
 
     async def finish(self) -> None:
-        """Wait for the coroutines that still run in this loop."""
+        """Wait for the coroutines that are still running in this loop."""
         loop = asyncio.get_running_loop()
         if mine := [task for task in self._running if task.get_loop() is loop]:
             await asyncio.wait(mine, timeout=self._wait)
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Nothing that it tells."""
+        """Ignore the request."""
 
 
 async def _awaited(answer: Awaitable[object]) -> None:
     try:
         with Contained():
             await answer
-    except Exception as error:  # A callback of the user's own may raise anything.
+    except Exception as error:  # User code may raise any error.
         logger.warning("on_compaction failed: %s", raised(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Observing:
-    """What looks on at one memory."""
+    """The observers of one memory."""
 
     lines: LogLines
     telemetry: "Telemetry | None"
@@ -89,7 +89,7 @@ class Observing:
         on_compaction: OnCompaction | None,
         observers: tuple[Observer, ...],
     ) -> Self:
-        """What these settings ask for."""
+        """Create the observers that these settings ask for."""
         if settings.log_level is not None:
             logging.getLogger("refold").setLevel(settings.log_level)
         named = naming(settings.shown_thread_ids)
@@ -106,23 +106,23 @@ class Observing:
         )
 
     def observers(self, summariser: Summariser) -> tuple[Observer, ...]:
-        """All observers of a memory with this summariser, those of the program last."""
+        """Return all observers of a memory with this summariser. Those of the application come last."""
         fallback = FallbackObserver(summariser.name, self._watchers)
         return (*self._own, fallback, *self.others)
 
     def noticed(self, notice: Notice) -> None:
-        """Tell of something that the stores did by themselves."""
-        tell(self._watchers, notice)
+        """Notify the observers of an event in the stores."""
+        notify(self._watchers, notice)
 
     def log_observer(self) -> LogObserver:
         """Return the observer of what is stored in the log."""
         return StoredDecisions(self._watchers, breaker_after=self.breaker_after)
 
     def summariser(self, summariser: Summariser) -> Summariser:
-        """``summariser``, with every call told."""
+        """Wrap the summariser so that every call is observed."""
         if self.telemetry is None:
             return summariser
-        return watched(summariser, self.telemetry.calling)
+        return observe_calls(summariser, self.telemetry.calling)
 
     @property
     def _own(self) -> "tuple[LogLines | Telemetry, ...]":

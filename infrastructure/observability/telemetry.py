@@ -1,4 +1,6 @@
-"""A summariser whose every call is told, one by one: tries after a passing trouble as well."""
+"""Spans and metrics by OpenTelemetry, and a wrapper that observes every call of a summariser, retries
+included.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Generator
@@ -22,41 +24,41 @@ from .log_lines import Naming
 from .log_observer import Notice, of_result
 
 
-class Answered(Protocol):
-    """What is told of a draft."""
+class ObservedDraft(Protocol):
+    """The draft of a summariser, as telemetry sees it."""
 
     @property
     def model(self) -> str:
-        """The model that wrote it."""
+        """Model that wrote the draft."""
         ...
 
     @property
     def stop_reason(self) -> str | None:
-        """Why it stopped."""
+        """Reason why the model stopped."""
         ...
 
 
-Draft = TypeVar("Draft", bound=Answered)
+Draft = TypeVar("Draft", bound=ObservedDraft)
 
 
 class Call(Protocol):
-    """One call of a summariser, while it runs."""
+    """A running call of a summariser."""
 
-    def answered(self, draft: Answered, seconds: float) -> None:
-        """It gave this."""
+    def answered(self, draft: ObservedDraft, seconds: float) -> None:
+        """Record a successful call."""
         ...
 
     def failed(self, error: BaseException, seconds: float) -> None:
-        """It raised this."""
+        """Record a failed call."""
         ...
 
 
-Following = Callable[[Summariser], AbstractContextManager[Call]]
-"""Entered for each call."""
+CallContext = Callable[[Summariser], AbstractContextManager[Call]]
+"""A function that returns a context to enter for each call."""
 
 
-def watched(summariser: Summariser, following: Following) -> Summariser:
-    """``summariser``, with each call followed."""
+def observe_calls(summariser: Summariser, following: CallContext) -> Summariser:
+    """Wrap the summariser so that each call is observed."""
 
     async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
         return await _followed(following(behind), lambda: behind.summarise(request))
@@ -84,7 +86,7 @@ async def _followed(
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
 
 PROVIDERS = {"anthropic": "anthropic", "anthropic-server": "anthropic"}
-"""The provider behind a summariser, as ``gen_ai.provider.name`` calls it."""
+"""Providers by summariser, as ``gen_ai.provider.name`` spells them."""
 
 
 @cache
@@ -102,7 +104,10 @@ REPAIRS = (
 
 
 class Telemetry:
-    """An observer that makes spans and metrics. A thread id is in spans only, never in a metric."""
+    """An observer that records spans and metrics.
+
+    Thread ids appear in spans only, never in metrics.
+    """
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
@@ -112,7 +117,7 @@ class Telemetry:
 
     @contextmanager
     def compacting(self, thread_id: str, trigger: Trigger) -> Generator[None]:
-        """A span around a compaction; calls of a model lie within."""
+        """Open a span around a compaction. Model calls become its children."""
         attributes: dict[str, str] = {"refold.trigger": trigger}
         if shown := self._naming(thread_id):
             attributes["gen_ai.conversation.id"] = shown
@@ -124,7 +129,7 @@ class Telemetry:
                 _span.reset(token)
 
     def compaction_ended(self, result: CompactionResult) -> None:
-        """Count it, and say in its span how it ended."""
+        """Count a compaction, and record its outcome in the span."""
         self._metrics.compaction(result)
         span = _span.get()
         if span is not None:
@@ -136,7 +141,7 @@ class Telemetry:
                 span.set_status(Status(StatusCode.ERROR, result.reason))
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Count its tokens: those that a prompt cache can serve, and all."""
+        """Count the tokens of a request, and those that a prompt cache can serve."""
         del thread_id
         self._metrics.request_tokens.add(tokens)
         self._metrics.request_repeated.add(tokens_repeated)
@@ -156,7 +161,9 @@ class Telemetry:
             self._metrics.open_breakers.add(1 if opened else -1)
         self._metrics.decisions.add(1, {"refold.decision": notice.name})
         calls = notice.figures.get("model_calls")
-        if isinstance(calls, int) and calls:  # Of notes: those of a compaction are in its result.
+        if (
+            isinstance(calls, int) and calls
+        ):  # Only durable notes: those of a compaction are in its result.
             by = {"refold.summariser": str(notice.figures.get("taken_by"))}
             self._metrics.model_calls.add(calls, by)
         freed = notice.figures.get("tokens_freed")
@@ -165,7 +172,7 @@ class Telemetry:
 
     @contextmanager
     def calling(self, summariser: Summariser) -> Generator["_Call"]:
-        """A span around a call of a summariser, named as the conventions name a model's."""
+        """Open a span around a call of a summariser, named by the OpenTelemetry conventions for model calls."""
         attributes = {"refold.summariser": summariser.name}
         model = getattr(summariser, "model", None)
         name, kind = f"summarise {summariser.name}", SpanKind.INTERNAL
@@ -182,22 +189,25 @@ class Telemetry:
 
 
 class _Call:
-    """A call of a summariser, while it runs. The text of an error stays out: it may quote a message."""
+    """A running call of a summariser.
+
+    Error texts are not recorded, because they may quote a message.
+    """
 
     def __init__(self, span: Span, attributes: dict[str, str], instruments: "_Instruments") -> None:
         self._span = span
         self._attributes = attributes
         self._instruments = instruments
 
-    def answered(self, draft: Answered, seconds: float) -> None:
-        """Say which model answered, and how it stopped."""
+    def answered(self, draft: ObservedDraft, seconds: float) -> None:
+        """Record the model that answered and its stop reason."""
         self._span.set_attribute("gen_ai.response.model", draft.model)
         if draft.stop_reason is not None:
             self._span.set_attribute("gen_ai.response.finish_reasons", (draft.stop_reason,))
         self._instruments.call_duration.record(seconds, self._attributes)
 
     def failed(self, error: BaseException, seconds: float) -> None:
-        """Say of what kind the error is."""
+        """Record the type of the error."""
         kind = error.reason if isinstance(error, SummariserError) else type(error).__qualname__
         self._span.set_attribute("error.type", kind)
         self._span.set_status(Status(StatusCode.ERROR, kind))
@@ -205,15 +215,15 @@ class _Call:
 
 
 def _of_damage(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
-    said = "Reads and writes that damage of the log refused."
+    said = "Reads and writes refused because of log damage."
     return (
-        meter.create_counter("refold.repairs", "{repair}", "What was repaired by itself, by name."),
+        meter.create_counter("refold.repairs", "{repair}", "Automatic repairs, by name."),
         meter.create_counter("refold.log.damage", "{error}", said),
     )
 
 
 class _Instruments:
-    """All metrics; docs/observability.md says what each means."""
+    """All metrics. ``docs/observability.md`` describes each."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         counter, histogram = meter.create_counter, meter.create_histogram
@@ -230,12 +240,14 @@ class _Instruments:
             "refold.compaction.tokens_after", "{token}", "The request after a compaction."
         )
         self.freed = counter(
-            "refold.compaction.tokens_freed", "{token}", "What compactions took off requests."
+            "refold.compaction.tokens_freed",
+            "{token}",
+            "Tokens that compactions removed from requests.",
         )
         self.model_calls = counter(
-            "refold.model_calls", "{call}", "Calls of a summariser, tries included."
+            "refold.model_calls", "{call}", "Calls of a summariser, retries included."
         )
-        self.retries = counter("refold.retries", "{call}", "Calls that were made once more.")
+        self.retries = counter("refold.retries", "{call}", "Retried calls.")
         self.call_duration = histogram(
             "gen_ai.client.operation.duration", "s", "How long one call of a summariser took."
         )
@@ -243,17 +255,17 @@ class _Instruments:
             "refold.decisions", "{decision}", "Recorded decisions about contexts, by name."
         )
         self.shortened = counter(
-            "refold.shortened.tokens_freed", "{token}", "What offloading and condensing freed."
+            "refold.shortened.tokens_freed", "{token}", "Tokens freed by offloading and condensing."
         )
         self.open_breakers = meter.create_up_down_counter(
-            "refold.breakers_open", "{conversation}", "Open circuit breakers, as seen from here."
+            "refold.breakers_open", "{conversation}", "Open circuit breakers in this process."
         )
         self.repairs, self.damage = _of_damage(meter)
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(
             "refold.request.tokens_repeated",
             "{token}",
-            "Tokens of requests that begin as the request before: what a prompt cache can serve.",
+            "Tokens in the prefix shared with the previous request, which a prompt cache can serve.",
         )
 
     def compaction(self, result: CompactionResult) -> None:

@@ -13,7 +13,7 @@ from refold.application.errors import LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, unquoted
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import transaction
 
 from .checkpoint import (
@@ -110,7 +110,7 @@ class FollowedLog:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 

@@ -14,7 +14,7 @@ from refold.application.ports.read_models import (
     SummaryRow,
     TopicSeen,
 )
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 
 from . import view_answers as answers
 from .catch_up import FollowedLog
@@ -102,7 +102,7 @@ class SQLiteViews:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
 

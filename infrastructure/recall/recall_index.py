@@ -9,7 +9,7 @@ from sqlite_utils import Database
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.projection_store.checkpoint import (
     Left,
@@ -113,7 +113,7 @@ class SQLiteRecallIndex:
         log: ConversationLog,
         *,
         of: str | Path | None = None,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create the index. The file is opened by the first query; ``":memory:"`` uses no disk.
 

@@ -12,7 +12,7 @@ from refold.application.ports.vectors import Nearest, Vector, always
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, query_with_repairs
 from refold.infrastructure.projection_store.projection_check import check_place
 from refold.infrastructure.projection_store.row_checksums import BROKEN, blamed_on_file, is_unusable
@@ -53,7 +53,7 @@ class SQLiteVectorStore:
         index: RecallIndex,
         *,
         of: str | Path | None = None,
-        notify: Callable[[Notice], None] = nobody,
+        notify: Callable[[Notice], None] = ignore,
     ) -> None:
         """Create the store. The file is opened by the first query; ``":memory:"`` uses no disk.
 

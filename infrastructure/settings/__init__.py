@@ -1,1 +1,4 @@
-"""Settings: one model, read from arguments, environment and a policy file, each value with its source."""
+"""All settings in one model.
+
+Values come from arguments, environment and a policy file, and know their source.
+"""

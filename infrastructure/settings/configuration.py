@@ -1,4 +1,4 @@
-"""Read the settings: arguments before environment before policy file before defaults."""
+"""Read the settings. Arguments override the environment, which overrides the policy file and the defaults."""
 
 import difflib
 import os
@@ -28,28 +28,28 @@ from refold.domain.value import replace_from
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
 
 OTHERS = f"{PREFIX}X_"
-"""Variables that begin so are no settings: room for programs around refold, and for its tests."""
+"""Prefix of variables that are not settings. Programs that use refold, and its tests, may use it."""
 
 LOG_VARIABLE = f"{PREFIX}DB"
-"""Names the log to the command line; no setting of a memory, which is opened with a path."""
+"""Variable that names the log for the command line. It is not a setting: a memory is opened with a path."""
 
 SECRETS = ("encryption_key", "embedder_key")
-"""The settings that are secrets."""
+"""Settings that are secrets."""
 
 Kind = Literal["argument", "environment", "file"]
 
 
 class Source(NamedTuple):
-    """The settings that were given in one place."""
+    """The settings that one source provides."""
 
     kind: Kind
     values: Mapping[str, Any]
     path: Path | None = None
     in_policy: frozenset[str] = frozenset()
-    """Of arguments, those that came as fields of a policy."""
+    """Arguments that were given as fields of a policy."""
 
     def place_of(self, *keys: str) -> str:
-        """Where a setting of this source stands, for people."""
+        """Describe where this source defines a setting, for error messages."""
         match self.kind:
             case "argument":
                 return f"argument {'policy.' if keys[0] in self.in_policy else ''}{'.'.join(keys)}"
@@ -61,30 +61,30 @@ class Source(NamedTuple):
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + name.upper()
 
 
 def from_environment() -> Source:
-    """What environment variables say. An empty one counts as not set.
+    """Read the settings in environment variables. An empty variable counts as unset.
 
     Raises:
-        InvalidSetting: a variable begins like a setting and is none, or holds no JSON where it must.
+        InvalidSetting: a variable has the prefix of settings but is unknown, or its JSON is invalid.
     """
     set_here = [name for name, value in os.environ.items() if value and _is_ours(name.upper())]
     if not set_here:
-        return Source("environment", {})  # As most often: then nothing is asked field by field.
+        return Source("environment", {})  # The usual case: skip the lookup of each field.
     known = {variable(name): name for name in RefoldSettings.model_fields}
     for name in set_here:
         if name.upper() not in known:
             raise InvalidSetting(
-                f"environment variable {name}: there is no such setting{nearest(name, known)}. "
-                f"Unset it, or name it {OTHERS}… if it belongs to another program",
+                f"environment variable {name}: unknown setting{nearest(name, known)}. "
+                f"Unset it, or rename it to {OTHERS}… if another program uses it",
                 setting=name,
             )
     try:
         values = EnvSettingsSource(RefoldSettings)()
-        # From here on it is shown by nothing: no error, no list, no representation.
+        # Wrapped from here on, so that no error, list or representation shows it.
         secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
         return Source("environment", {**values, **secrets})
     except SettingsError as error:
@@ -92,7 +92,7 @@ def from_environment() -> Source:
 
 
 def _no_json(message: str) -> InvalidSetting:
-    # The message has the field between quotation marks, and that is all that can be known of it.
+    # The message quotes the field name, which is the only usable information in it.
     quoted = re.findall(r'"(\w+)"', message)
     name = next((name for name in quoted if name in RefoldSettings.model_fields), "models")
     example = '{"claude-opus-5": {"trigger_share": 0.6}}'
@@ -109,10 +109,10 @@ def _is_ours(name: str) -> bool:
 
 
 def from_file(path: Path, named_by: str) -> Source:
-    """What a policy file says.
+    """Read the settings in a policy file.
 
     Raises:
-        InvalidSetting: it cannot be read, is no TOML, or sets what no file can set.
+        InvalidSetting: the file cannot be read, is not TOML, or contains a setting that files cannot set.
     """
     try:
         values = tomllib.loads(path.expanduser().read_text("utf-8"))
@@ -124,29 +124,30 @@ def from_file(path: Path, named_by: str) -> Source:
         ) from None
     except UnicodeDecodeError as error:
         raise InvalidSetting(
-            f"policy file {path} is no text in UTF-8 (byte {error.start}): save it as such",
+            f"policy file {path} is not UTF-8 text (byte {error.start}): save it as UTF-8",
             setting="policy_file",
             value=path,
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidSetting(
-            f"policy file {path} is no TOML: {error}", setting="policy_file", value=path
+            f"policy file {path} is not valid TOML: {error}", setting="policy_file", value=path
         ) from None
     for key in SECRETS:
         if key in values:
             raise InvalidSetting(
-                f"{path}: {key}: a key does not belong in a policy file; give it by {variable(key)}",
+                f"{path}: {key}: a secret does not belong in a policy file; set {variable(key)} instead",
                 setting=key,
             )
     if "policy_file" in values:
         raise InvalidSetting(
-            f"{path}: policy_file: a policy file cannot name another", setting="policy_file"
+            f"{path}: policy_file: a policy file cannot name another policy file",
+            setting="policy_file",
         )
     return Source("file", values, path)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the known name that is most alike, or nothing."""
+    """Return a hint with the most similar known name, or an empty string."""
     alike = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {alike[0]}?)" if alike else ""
 
@@ -156,25 +157,25 @@ def _toml_key(key: str) -> str:
 
 
 _NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
-"""Settings of which the first is a lower limit of the second."""
+"""Pairs of settings in which the first is a lower limit for the second."""
 MOST_TARGET = 0.9
-"""Of the trigger; above, a compaction makes hardly any room."""
+"""Largest target as a share of the trigger. With a higher target, a compaction frees almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The settings, and where they come from."""
+    """The settings and their sources."""
 
     settings: RefoldSettings
     sources: tuple[Source, ...]
-    """The strongest first."""
+    """Sources, highest priority first."""
 
     def source_of(self, name: str) -> Source | None:
-        """Where a setting was given; None: nowhere, the default holds."""
+        """Return the source of a setting, or None if it has its default."""
         return next((source for source in self.sources if name in source.values), None)
 
     def for_core(self) -> Settings:
-        """The settings as the use cases want them."""
+        """Return the settings in the form that use cases need."""
         given = self.settings
         return Settings(
             window=given.window,
@@ -236,11 +237,14 @@ def read_configuration(
     policy_file: str | Path | None = None,
     **arguments: object,
 ) -> Configuration:
-    """Read every setting. An argument that is None counts as not given; of ``policy``, the fields
-    that it was made with count, and those that differ from their default.
+    """Read every setting.
+
+    An argument that is None counts as not given. Of ``policy``, the fields that were set explicitly count,
+    and those that differ from their default.
 
     Raises:
-        InvalidSetting: a value cannot be; says which setting, from where, and what it must be.
+        InvalidSetting: a value is invalid; the message names the setting, its source and the expected
+            value.
     """
     own = {} if policy is None else _given_in(policy)
     values = {name: value for name, value in arguments.items() if value is not None}
@@ -261,13 +265,13 @@ def read_configuration(
 
 
 _made: dict[str, RefoldSettings] = {}
-"""The settings that were made last: a program mostly opens with the same ones, and they are frozen."""
+"""The settings of the last call. Programs often open memories with the same settings, which are immutable."""
 
 
 def _settings_of(values: dict[str, Any]) -> RefoldSettings:
     if any(name in values for name in SECRETS):
-        return RefoldSettings(**values)  # Shown, all keys look the same.
-    key = repr(values)  # Not by equality: True equals 1, and is no number here.
+        return RefoldSettings(**values)  # All keys have the same representation.
+    key = repr(values)  # Not by equality: True equals 1, but is not a valid number here.
     settings = _made.get(key)
     if settings is None:
         settings = RefoldSettings(**values)
@@ -294,9 +298,9 @@ def _policy_file(argument: str | Path | None, environment: Source) -> tuple[Sour
 
 
 def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
-    """The settings that are true or false where a number belongs.
+    """Yield an error for each setting that is true or false where a number is expected.
 
-    Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
+    Python treats ``true`` as 1, but ``keep_last = true`` is a mistake.
     """
     own = _table(merged.get("models"))
     for place, fields, values in (
@@ -328,7 +332,7 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
     fields = RefoldSettings.model_fields if len(keys) == 1 else SettingsOfModel.model_fields
     if detail["type"] == "extra_forbidden":
         what = "setting" if len(keys) == 1 else "setting of a model"
-        return f"{place}: there is no such {what}{nearest(keys[-1], fields)}"
+        return f"{place}: unknown {what}{nearest(keys[-1], fields)}"
     field = fields.get(keys[-1]) or RefoldSettings.model_fields[keys[0]]
     if len(keys) == 2 and keys[0] == "models":
         return f"{place} = {_shown(detail['input'])}: must be a table of settings"
@@ -351,14 +355,14 @@ def _refuse_crossed(configuration: Configuration) -> None:
 
 
 def _refuse_shares(configuration: Configuration, policy: CompactionPolicy) -> None:
-    """Refuse a target next to the trigger, and tiers that are more than the whole together.
+    """Refuse a target close to the trigger, and tiers that exceed the budget together.
 
-    Policies of stored events may have such: the fields themselves allow it.
+    Policies in stored events may have such values, so the fields themselves allow them.
     """
     if policy.target_share > MOST_TARGET:
         raise InvalidSetting(
             f"target_share = {policy.target_share} ({_where(configuration, 'target_share')}): must be at "
-            f"most {MOST_TARGET} of the trigger, else nearly every request is compacted again",
+            f"most {MOST_TARGET} of the trigger; otherwise almost every request triggers a compaction",
             setting="target_share",
             value=policy.target_share,
         )

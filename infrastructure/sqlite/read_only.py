@@ -1,7 +1,8 @@
-"""Logs on network file systems: told once, with what a commit costs there. Never a refusal.
+"""Open logs that cannot be written, and warn about logs on network file systems.
 
-SQLite's locks and its shared memory do not reach another machine, and a server may confirm a sync that
-its disk has not done.
+SQLite's locks and shared memory do not reach another machine, and a server may confirm a sync that its disk
+has not done. The warning is given once and includes the measured cost of a commit. Such a log is never
+refused.
 """
 
 import os
@@ -31,13 +32,13 @@ gpfs juicefs lustre lustre_lite moosefs mfs ncpfs nfs nfs3 nfs4 ocfs2 orangefs p
 rclone s3fs seaweedfs smb smb2 smb3 smbfs sshfs vboxsf virtiofs vmhgfs vmhgfs-fuse webdav weka wekafs
 """
 KINDS = frozenset(_KINDS.split())
-"""Of file systems that another machine, or the host of this one, keeps."""
+"""File system types that another machine, or the host of a virtual machine, provides."""
 _SYNCED = b"\0" * 4096
-"""What is written to measure a commit: a page."""
+"""Page that is written to measure a commit."""
 
 
 class Mount(NamedTuple):
-    """A file system, and where it begins."""
+    """A mounted file system and its mount point."""
 
     place: str
     kind: str
@@ -45,7 +46,7 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """The file systems of this machine; none where it does not tell."""
+    """Return the mounted file systems, or an empty list if the system does not list them."""
     import psutil
 
     try:
@@ -58,11 +59,11 @@ def mounts() -> list[Mount]:
 
 
 def network_mount(path: Path, table: Iterable[Mount]) -> Mount | None:
-    """The network file system that a file lies on; None where it lies on another kind."""
+    """Return the network file system that a file is on, or None."""
     real = Path(os.path.realpath(path))
     home: Mount | None = None
     for mount in table:
-        # Of two at one place, the one that was mounted later hides the other.
+        # Of two mounts at one place, the later one hides the earlier.
         if real.is_relative_to(mount.place) and (
             home is None or len(Path(mount.place).parts) >= len(Path(home.place).parts)
         ):
@@ -76,7 +77,7 @@ def _is_remote(mount: Mount) -> bool:
 
 
 class NetworkWarnings:
-    """Tells of each log that lies on a network, once."""
+    """Warnings about logs on network file systems, one per log."""
 
     def __init__(
         self,
@@ -85,22 +86,22 @@ class NetworkWarnings:
     ) -> None:
         self._table = table
         self._measure = measure
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._threads = threading.Lock()
         GATE.close_in_child(self.forget_threads)
 
     def forget_threads(self) -> None:
-        """Take the lock from a thread that does not live in a forked process."""
+        """Replace the lock: a thread that does not exist in a forked process may hold it."""
         self._threads = threading.Lock()
         GATE.close_in_child(self.forget_threads)
 
-    def look(self, log: Path, told: Callable[[Notice], None]) -> None:
-        """Tell of this log, if it lies on a network and was not looked at before."""
+    def look(self, log: Path, notify: Callable[[Notice], None]) -> None:
+        """Report this log if it is on a network file system and was not checked before."""
         place = os.path.realpath(log)
         with self._threads:
-            if place in self._told:
+            if place in self._reported:
                 return
-            self._told.add(place)
+            self._reported.add(place)
         mount = network_mount(log, self._table())
         if mount is None:
             return
@@ -108,15 +109,15 @@ class NetworkWarnings:
         seconds = self._measure(Path(place).parent)
         if seconds is not None:
             figures["commit_ms"] = round(seconds * 1_000, 3)
-        told(Notice("log.on_network", "", figures))
+        notify(Notice("log.on_network", "", figures))
 
 
 NETWORK = NetworkWarnings()
-"""Of this process."""
+"""Warnings of this process."""
 
 
 def seconds_of_sync(folder: Path) -> float | None:
-    """What it takes to write a page in a folder and have it kept; None where nothing can be written."""
+    """Return the seconds needed to write and sync a page in a folder, or None if it is not writable."""
     try:
         with TemporaryFile(dir=folder, buffering=0) as file:
             began = perf_counter()
@@ -130,21 +131,21 @@ def seconds_of_sync(folder: Path) -> float | None:
 _HEADER, _FRAME = 32, 24
 _MAGIC = 0x377F0682
 _VERSIONS = slice(18, 20)
-"""In the header of a database: 2 says that it has a write-ahead log, 1 that it has none."""
+"""Bytes of the database header that are 2 with a write-ahead log and 1 without."""
 
 
 class _WriteAhead(NamedTuple):
     """The header of a write-ahead log."""
 
     order: str
-    """Of the bytes in the words that checksums are made of."""
+    """Byte order of the words that checksums are computed from."""
     page_size: int
     salts: bytes
     checksum: tuple[int, int]
 
 
-def whole_database(database: bytes, ahead: bytes) -> bytes:
-    """The bytes of the database with every page that is committed in its write-ahead log."""
+def merge_write_ahead(database: bytes, ahead: bytes) -> bytes:
+    """Return the bytes of the database including all pages committed in its write-ahead log."""
     content = bytearray(database)
     pages, count = committed_pages(ahead)
     if count:
@@ -159,9 +160,10 @@ def whole_database(database: bytes, ahead: bytes) -> bytes:
 
 
 def committed_pages(ahead: bytes) -> tuple[dict[int, bytes], int]:
-    """The newest committed page by its number, and how many pages the database has then; 0: no commit.
+    """Return the newest committed pages by number, and the page count of the database.
 
-    As SQLite recovers: up to the first frame of another round, or with a wrong checksum.
+    The count is 0 without a commit. As in SQLite's recovery, reading stops at the first frame with another
+    salt or a wrong checksum.
     """
     header = _header(ahead)
     if header is None:
@@ -203,15 +205,15 @@ def _checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, in
 
 
 Stamp = tuple[int, int, int]
-"""Which file it is, its size, and when it was written."""
+"""Identity, size and modification time of a file."""
 
 
 class ReadOnlyPlace:
-    """A log that can only be read, as it lay there when it was found to be so.
+    """A log that can only be read, with the state of its files when it was opened.
 
-    Where nobody writes to it, SQLite reads the file alone. Where a program that may write has it open,
-    SQLite reads what that program shares. Where a write-ahead log was left and nobody shares it, SQLite
-    cannot read it without writing: then its pages and those of the file are put together in memory.
+    Without a writer, SQLite reads the database file alone. With a running writer, SQLite reads through the
+    shared memory of that program. If a write-ahead log was left without a writer, SQLite cannot read it
+    without writing, so its pages are merged with the database in memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -221,19 +223,19 @@ class ReadOnlyPlace:
         has_more = _size(self._names[1]) > 0
         self._shared = self._names[1].exists() and os.access(f"{path}-shm", os.R_OK)
         self.in_memory = has_more and not self._shared
-        """Whether it must be read into memory as a whole."""
+        """Whether the whole log must be read into memory."""
 
     @property
     def uri(self) -> str:
-        """What SQLite opens; not for one in memory."""
+        """URI for SQLite. Not used if the log is read into memory."""
         mode = "mode=ro" if self._shared else "mode=ro&immutable=1"
         return f"{self.path.absolute().as_uri()}?{mode}"
 
     def check(self) -> None:
-        """Check that what is read is as it was: SQLite does not look.
+        """Check that the files are unchanged, because SQLite does not check it.
 
         Raises:
-            LogBusy: another program has written to it since.
+            LogBusy: another program has written to the log since.
         """
         if not self._shared and self._found() != self._stamps:
             raise LogBusy(
@@ -242,19 +244,19 @@ class ReadOnlyPlace:
             )
 
     def refuse(self) -> NoReturn:
-        """Refuse what would write.
+        """Refuse a write.
 
         Raises:
             LogNotWritable: always.
         """
         raise LogNotWritable(
             f"{self.path} can be read here and not written; check its permissions, and those of the "
-            f"folder {self.path.parent}, or copy the log with its -wal file to a folder of yours"
+            f"folder {self.path.parent}, or copy the log with its -wal file to a writable folder"
         )
 
     def content(self) -> bytes:
-        """The whole database, with what is committed in the write-ahead log."""
-        content = whole_database(*(name.read_bytes() for name in self._names))
+        """Return the whole database including the commits of the write-ahead log."""
+        content = merge_write_ahead(*(name.read_bytes() for name in self._names))
         self.check()
         return content
 
@@ -263,20 +265,20 @@ class ReadOnlyPlace:
 
 
 def read_only_place(path: Path) -> ReadOnlyPlace | None:
-    """How to read a log whose folder cannot be written; None where SQLite can do as always."""
+    """Describe how to read a log in a read-only folder, or return None if SQLite can open it normally."""
     if not _size(path) or _may_write(path.absolute().parent):
         return None
     files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
     if all(file.exists() and _may_write(file) for file in files):
-        return None  # Somebody else has made what a writer needs.
+        return None  # Another program has already created the files that a writer needs.
     return ReadOnlyPlace(path)
 
 
-def connected(path: Path) -> sqlite3.Connection:
-    """A connection that reads the log at ``path`` and changes nothing, not even by closing.
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """Connect to the log at ``path`` without ever changing it, not even on close.
 
     Raises:
-        sqlite3.Error, OSError: it cannot be read.
+        sqlite3.Error, OSError: the log cannot be read.
     """
     place = read_only_place(path)
     if place is None:
@@ -291,10 +293,13 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 class ReadingConnection(SQLiteConnection):
-    """A connection of the pool that only reads, from a place that is checked before each transaction."""
+    """A pooled connection that only reads, and checks the files before each transaction."""
 
     def __init__(self, place: ReadOnlyPlace, name: str, max_age: float | None) -> None:
-        """``name``: of the database in memory, where the log must be read into one."""
+        """Connect to the log.
+
+        ``name`` is the name of the shared database in memory, if the log must be read into one.
+        """
         place.check()
         connection = open_sqlite(
             name if place.in_memory else place.uri,
@@ -317,11 +322,11 @@ class ReadingConnection(SQLiteConnection):
 
     @contextmanager
     def transaction(self, *, commit: bool) -> Generator[SQLiteCursor]:
-        """A transaction that reads.
+        """Run a read transaction.
 
         Raises:
-            LogNotWritable: it was to write.
-            LogBusy: another program has written to the log since it was opened here.
+            LogNotWritable: the transaction would write.
+            LogBusy: another program has written to the log since it was opened.
         """
         if commit:
             self._place.refuse()
@@ -331,7 +336,7 @@ class ReadingConnection(SQLiteConnection):
 
 
 class RefusingLock(WriteLock):
-    """The lock of a log that nobody can write to from here."""
+    """A lock of a log that cannot be written from here."""
 
     refuses = True
 
@@ -341,13 +346,17 @@ class RefusingLock(WriteLock):
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Refuse; raises ``LogNotWritable``."""
+        """Refuse to lock.
+
+        Raises:
+            LogNotWritable: always.
+        """
         self._place.refuse()
         yield
 
 
 def _fill(shared: sqlite3.Connection, place: ReadOnlyPlace) -> None:
-    """Put the log of ``place`` into a database in memory that several connections share."""
+    """Copy the log of ``place`` into a database in memory that several connections share."""
     with closing(open_sqlite(":memory:")) as whole:
         whole.deserialize(place.content())
         whole.backup(shared)

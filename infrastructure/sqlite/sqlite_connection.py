@@ -1,4 +1,4 @@
-"""The one way to a connection of SQLite: nothing temporary reaches a file, and nothing outlives a fork."""
+"""Open SQLite connections that keep temporary data in memory and do not survive a fork."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ from refold.infrastructure.files.fork_gate import GATE, OpenFile
 
 Isolation = Literal["DEFERRED", "EXCLUSIVE", "IMMEDIATE"] | None
 CURSORS = 32
-"""So many cursors are remembered before those that are gone are looked for."""
+"""Number of remembered cursors before closed ones are removed."""
 
 
 def open_sqlite(
@@ -28,23 +28,24 @@ def open_sqlite(
     kept: bool = False,
     of: Path | None = None,
 ) -> sqlite3.Connection:
-    """Open a database as ``sqlite3.connect`` does, with everything temporary in memory.
+    """Open a database as ``sqlite3.connect`` does, with all temporary data in memory.
 
-    SQLite sorts, keeps the pages of a statement that it may undo, and makes tables for itself in files
-    of the system's temporary folder. They are deleted at once, but their blocks are not overwritten:
-    what an encrypted log says would lie there in plain text, and what was erased would stay. A database
-    without a name lies there as well: one that is needed for a while is ``:memory:``.
+    By default, SQLite writes sort runs, rollback pages and internal tables into files of the system's
+    temporary folder. It deletes them at once but does not overwrite their blocks. Plain text of an
+    encrypted log, or erased text, would remain on the disk. A database without a name is such a file too,
+    so use ``:memory:`` for temporary databases.
 
-    ``kept``: whether it is held open while it is idle, by somebody whom ``GATE`` asks to close it before
-    a fork; a fork waits for any other to be closed. ``of``: the log that the file was made from.
+    ``kept`` says that the connection may stay open while idle, and that its owner closes it when ``GATE``
+    asks before a fork; a fork waits until all others are closed. ``of`` is the log that the file was
+    derived from.
 
     Raises:
         OpenedBeforeFork: the file was open when this process was forked.
-        sqlite3.Error: it cannot be opened.
+        sqlite3.Error: the database cannot be opened.
     """
     path = _path_of(place, uri=uri)
     with GATE.used():
-        # What is kept in memory is used in turns that are known, and never closed before a fork.
+        # Kept databases in memory have locks of their own and are never closed before a fork.
         file = None if path is None and kept else GATE.opening(path, of, kept=kept)
         with _noted(file):
             connection = sqlite3.connect(
@@ -62,7 +63,7 @@ def open_sqlite(
 
 @contextmanager
 def _noted(file: OpenFile | None) -> Generator[None]:
-    """Note that nothing was opened, where it cannot be."""
+    """Unregister the file if opening it fails."""
     try:
         yield
     except BaseException:
@@ -72,7 +73,7 @@ def _noted(file: OpenFile | None) -> Generator[None]:
 
 
 def _path_of(place: str | Path, *, uri: bool) -> Path | None:
-    """The file that is meant; None for a database in memory."""
+    """Return the path of the database file, or None for a database in memory."""
     text = str(place)
     if text == ":memory:" or (uri and "mode=memory" in text):
         return None
@@ -81,53 +82,55 @@ def _path_of(place: str | Path, *, uri: bool) -> Path | None:
 
 
 class ProcessCursor(sqlite3.Cursor):
-    """A cursor that runs nothing in a forked process."""
+    """A cursor that refuses to run in a forked process."""
 
     process: OpeningProcess
 
     def execute(self, sql: str, parameters: Any = (), /) -> "ProcessCursor":
-        """As in the library."""
+        """Run a statement, unless the process was forked."""
         self.process.check()
         super().execute(sql, parameters)
         return self
 
     def executemany(self, sql: str, seq_of_parameters: Iterable[Any], /) -> "ProcessCursor":
-        """As in the library."""
+        """Run a statement once per parameter set, unless the process was forked."""
         self.process.check()
         super().executemany(sql, seq_of_parameters)
         return self
 
     def executescript(self, sql_script: str, /) -> "ProcessCursor":
-        """As in the library."""
+        """Run a script, unless the process was forked."""
         self.process.check()
         super().executescript(sql_script)
         return self
 
     def close(self) -> None:
-        """Close, in the process that it belongs to."""
+        """Close the cursor in the process that opened it."""
         if self.process.is_this:
             super().close()
 
 
 class ProcessConnection(sqlite3.Connection):
-    """A connection of one process. In one that is forked from it, it runs nothing and is never closed:
-    closing would write to files of the process that it belongs to, and delete some.
+    """A connection of one process.
+
+    In a forked process it refuses to run and is never closed: closing would write to files of the parent,
+    and delete some.
     """
 
     file: OpenFile | None = None
-    """Noted in ``GATE`` while it is open."""
+    """Entry in ``GATE`` while the connection is open."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.process = OpeningProcess(f"{args[0]}")
         self._pid = os.getpid()
         self._is_closed = False
         self._is_let_go = False
-        """Whether it is to be closed by whoever uses it last."""
+        """Whether the last user must close the connection."""
         self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
         super().__init__(*args, **options)
 
     def cursor(self, factory: Any = ProcessCursor) -> Any:
-        """As in the library."""
+        """Return a cursor, unless the process was forked."""
         self.process.check()
         made: Any = super().cursor(factory)
         made.process = self.process
@@ -137,27 +140,27 @@ class ProcessConnection(sqlite3.Connection):
         return made
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """As in the library."""
+        """Run a statement, unless the process was forked."""
         made: sqlite3.Cursor = self.cursor()
         return made.execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
-        """As in the library."""
+        """Run a statement once per parameter set, unless the process was forked."""
         made: sqlite3.Cursor = self.cursor()
         return made.executemany(sql, parameters)
 
     def executescript(self, sql_script: str, /) -> sqlite3.Cursor:
-        """As in the library."""
+        """Run a script, unless the process was forked."""
         made: sqlite3.Cursor = self.cursor()
         return made.executescript(sql_script)
 
     def commit(self) -> None:
-        """As in the library."""
+        """Commit, unless the process was forked."""
         self.process.check()
         super().commit()
 
     def rollback(self) -> None:
-        """As in the library; nothing in a forked process."""
+        """Roll back. In a forked process, do nothing."""
         if self.process.is_this:
             super().rollback()
 
@@ -173,10 +176,10 @@ class ProcessConnection(sqlite3.Connection):
         return False
 
     def close(self) -> None:
-        """Close, in the process that it belongs to; a cursor would keep the file open.
+        """Close the connection in the process that opened it, cursors included: they would keep the file open.
 
-        While another thread runs a statement, closing would crash Python: then it is closed when that
-        thread has let go of it.
+        Closing while another thread runs a statement would crash Python. In that case, that thread closes
+        the connection when it is done.
         """
         if not self.process.is_this:
             return
@@ -199,25 +202,30 @@ class ProcessConnection(sqlite3.Connection):
         keep: Callable[[object], None] = prevent_destruction,
         closed: Callable[[OpenFile], None] = GATE.closed,
     ) -> None:
-        """Live for ever in a forked process. All that is needed is at hand while Python takes itself down."""
+        """Keep the connection alive for ever in a forked process.
+
+        The defaults bind all names that are needed during interpreter shutdown.
+        """
         if getpid() != self._pid and not self._is_closed:
             keep(self)
             return
         finish = getattr(super(), "__del__", None)
-        if finish is not None and not self._is_let_go:  # It warns of what nobody has closed.
+        if (
+            finish is not None and not self._is_let_go
+        ):  # Python warns of connections that were not closed.
             finish()
         try:
             self.close()
         except (
             Exception
-        ):  # It belongs to another thread, or Python is half gone: the library closes it.
+        ):  # Another thread owns the connection, or Python is shutting down: the library closes it.
             if self.file is not None:
                 closed(self.file)
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
-    """All of what is done inside, or nothing."""
+    """Run a transaction that is committed completely or not at all."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield

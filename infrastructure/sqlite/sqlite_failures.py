@@ -1,4 +1,4 @@
-"""What SQLite's errors mean, and the second try where the cause may have passed."""
+"""Translate SQLite errors, and retry what may have a temporary cause."""
 
 import errno
 import os
@@ -42,11 +42,11 @@ from refold.application.runtime.opening_process import LOCK_WAIT
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
-from .read_only import connected
+from .read_only import connect_read_only
 
-# Python cannot even say what SQLite says of some damaged files.
+# Python fails to decode SQLite's message for some damaged files.
 STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
-"""Everything that a store below raises on purpose."""
+"""Errors that the storage libraries raise on purpose."""
 
 _FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG")
 _GONE = ("SQLITE_READONLY_DBMOVED", "ENOENT", "ENOTDIR", "ESTALE")
@@ -63,33 +63,39 @@ _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "NO_CONNECTION", "EA
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_FORMAT")
 _DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
 _SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
-# A page that could not be read is sometimes told as damage.
+# SQLite reports some failed page reads as damage.
 _PASSING = (*_BUSY, *_DEVICE, *_SCARCE, *_DAMAGED)
 
 
 def may_be_damage(error: BaseException) -> bool:
-    """Whether content may be wrong; not where a permission is missing, or the disk is full or fails."""
+    """Return whether content may be damaged.
+
+    A missing permission, a full disk and a failing disk do not count as damage.
+    """
     troubles = (*_FULL, *_GONE, *_NOT_WRITABLE, *_BUSY, *_DEVICE, *_SCARCE)
     return not kind_of(error).startswith(troubles)
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether the store says that content is damaged; it says so of some reads that fail as well."""
+    """Return whether the store reports damaged content. It does so for some failed reads as well."""
     return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_DAMAGED)
 
 
 def is_forbidden(error: BaseException) -> bool:
-    """Whether a permission is missing."""
+    """Return whether a permission is missing."""
     return kind_of(error).startswith(_NOT_WRITABLE)
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same may succeed a moment later: in use, a fault of the device, scarce resources."""
+    """Return whether a retry may succeed: the file is in use, the device failed, or resources are scarce."""
     return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_PASSING)
 
 
-def typed(path: Path, error: Exception) -> LogError:
-    """The error of the log for one of the store below. Never says what was to be stored."""
+def as_log_error(path: Path, error: Exception) -> LogError:
+    """Convert a storage error into an error of the log.
+
+    The message never quotes stored content.
+    """
     kind = kind_of(error)
     if kind.startswith(_FULL):
         return LogFull(
@@ -103,7 +109,7 @@ def typed(path: Path, error: Exception) -> LogError:
         what = "written" if _is_readable(path) else "read"
         return LogNotWritable(
             f"{path} cannot be {what} ({_said(error)}); check its permissions, and those of the -wal and "
-            "-shm files beside it"
+            "-shm files next to it"
         )
     if kind.startswith(_BUSY):
         return LogBusy(f"{path} is in use by another program and stayed so; try again")
@@ -112,7 +118,7 @@ def typed(path: Path, error: Exception) -> LogError:
     if kind.startswith(_DAMAGED):
         return LogDamaged("", 0, f"the file {path} is damaged ({_said(error)})")
     if kind == "CLOSED":
-        return LogError(f"{path} was closed meanwhile; open it again to go on")
+        return LogError(f"{path} was closed meanwhile; open it again to continue")
     return LogError(f"the log {path} failed: {_said(error)}; {_advice(kind)}")
 
 
@@ -123,7 +129,7 @@ def _is_readable(path: Path) -> bool:
 
 
 def kind_of(error: BaseException) -> str:
-    """The name of the system's or SQLite's own code, from the error that began it."""
+    """Return the error code name of the system or of SQLite, from the original error."""
     while error.__cause__ is not None:
         error = error.__cause__
     match error:
@@ -142,7 +148,10 @@ def kind_of(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """What the system or SQLite says; of the library between, which may quote, only the name."""
+    """Return the message of the system or of SQLite.
+
+    Of the event sourcing library, return only the error name, because its message may quote content.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     match error:
@@ -163,30 +172,30 @@ def _advice(kind: str) -> str:
     if kind.startswith(_SCARCE):
         return "close files or free memory, then try again; what was acknowledged before is safe"
     if kind.startswith("SQLITE_CONSTRAINT"):
-        return "another writer was quicker; try again"
+        return "another writer was faster; try again"
     return "try again, or open it again; what was acknowledged before is safe"
 
 
 TRIES = 3
-"""In all (requirement A9)."""
+"""Total number of attempts."""
 FIRST_WAIT = 0.02
 LONGEST_WAIT = 0.5
 PATIENCE = 30.0
-"""Seconds: whoever has waited for a lock so long does not wait for it two times more."""
+"""Seconds after which a failed wait for a lock is not repeated."""
 
 logger = plain_logger(__name__)
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
 
-def retried(act: Callable[[], Answer]) -> Answer:
-    """What ``act`` answers, at the third try at the latest; the last error where none succeeds.
+def retry(act: Callable[[], Answer]) -> Answer:
+    """Return the result of ``act``, after at most three attempts.
 
-    ``act`` must be one that may be done twice.
+    Raise the last error if no attempt succeeds. ``act`` must be safe to repeat.
     """
     began = monotonic()
     try:
-        # The way of almost every call: it must cost nothing.
+        # Almost every call succeeds at once, so this path must be cheap.
         return act()
     except STORE_ERRORS as error:
         if not is_passing(error) or monotonic() - began > min(PATIENCE, _most()):
@@ -204,22 +213,22 @@ def retried(act: Callable[[], Answer]) -> Answer:
 
 
 def _most() -> float:
-    """How long the work at hand waits for the log: half of that and it was too long already."""
+    """Return the number of seconds after which a retry would take too long for the current work."""
     most = LOCK_WAIT.get()
     return PATIENCE if most is None else most / 2
 
 
 def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
-    """A reading function that is tried again."""
+    """Decorate a reading function with retries."""
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        return retried(lambda: read(*args, **kwargs))
+        return retry(lambda: read(*args, **kwargs))
 
     return reading
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     assert error is not None
     logger.warning(
@@ -234,13 +243,13 @@ _RETRYING = Retrying(
     stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
     wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
     retry=retry_if_exception(is_passing),
-    before_sleep=_tell,
+    before_sleep=_log_retry,
     reraise=True,
 )
 
 
 _SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
-"""The bytes of a database file whose locks say that somebody has it open (SQLite's file format)."""
+"""Offset and length of the lock bytes that mark a database file as open (SQLite's file format)."""
 
 if sys.platform == "win32":
     _FOR_READING = os.O_RDONLY | os.O_BINARY
@@ -248,13 +257,13 @@ else:
     _FOR_READING = os.O_RDONLY | os.O_CLOEXEC
 
 _kept: list[int] = []
-"""Descriptors that stay open: closing one would end all locks of this process on its file."""
+"""Descriptors that stay open: closing one would release all locks of this process on its file."""
 _looking: dict[tuple[int, int], int] = {}
-"""The same by file, for reading past SQLite."""
+"""Open descriptors by file identity, for reads that bypass SQLite."""
 
 
 def kept_descriptor(path: str) -> int:
-    """A descriptor of a database file to read with; it stays open.
+    """Return a descriptor for reading a database file. It stays open.
 
     Raises:
         OSError: the file cannot be opened.
@@ -267,11 +276,11 @@ def kept_descriptor(path: str) -> int:
 
 
 @contextmanager
-def left_as_it_is(connection: sqlite3.Connection, path: str) -> Generator[None]:
-    """Close ``connection`` inside: neither the database nor its write-ahead log is touched by it.
+def leave_untouched(connection: sqlite3.Connection, path: str) -> Generator[None]:
+    """Close ``connection`` in the block without touching the database or its write-ahead log.
 
-    At the last closing, SQLite copies what this connection knows of the write-ahead log into the
-    database and deletes the file, with all that others have written since.
+    When the last connection closes, SQLite copies the part of the write-ahead log that it knows into the
+    database and deletes the file, along with later commits of other processes.
     """
     setconfig = getattr(connection, "setconfig", None)  # Since Python 3.12.
     if setconfig is not None:
@@ -286,12 +295,12 @@ if sys.platform == "linux":
     from fcntl import F_OFD_SETLK, F_RDLCK, F_UNLCK, fcntl
 
     def _flock(kind: int) -> bytes:
-        """The system's ``struct flock``."""
+        """Pack the system's ``struct flock``."""
         return struct.pack("@hhqqi0q", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
 
     @contextmanager
     def _in_use(path: str) -> Generator[None]:
-        """Be one more who has the database open: then the closing one is not the last."""
+        """Mark the database as open elsewhere, so that the closing connection is not the last."""
         descriptor = os.open(path, _FOR_READING)
         _kept.append(descriptor)
         fcntl(descriptor, F_OFD_SETLK, _flock(F_RDLCK))
@@ -304,7 +313,7 @@ else:
 
     @contextmanager
     def _in_use(path: str) -> Generator[None]:
-        """There is no such lock: the anchor tells what is missing then."""
+        """Do nothing: this system has no such lock. The anchor detects missing events."""
         del path
         yield
 
@@ -312,13 +321,13 @@ else:
 CHUNK = 1 << 20
 
 
-def looked_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answer:
-    """Return the answer; where content seems damaged, look once more.
+def look_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answer:
+    """Return the result of ``look``, and call it again if content seems damaged.
 
-    ``forget``: drops what was read and is remembered.
+    ``forget`` drops cached reads.
 
     Raises:
-        LogDamaged, BackupDamaged: it is so at the second look as well.
+        LogDamaged, BackupDamaged: the second result is damaged as well.
     """
     try:
         return look()
@@ -331,25 +340,28 @@ def looked_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answ
 
 
 @contextmanager
-def translated(path: Path) -> Generator[None]:
-    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
+def translate_errors(path: Path) -> Generator[None]:
+    """Convert errors of SQLite, of the system and of the event sourcing library into errors of the log."""
     try:
         yield
     except STORE_ERRORS as error:
-        raise judged(path, error) from error
+        raise diagnose(path, error) from error
 
 
-def judged(path: Path, error: Exception) -> LogError:
-    """The error of the log for one of the store below, after a look at the files where it speaks of damage."""
+def diagnose(path: Path, error: Exception) -> LogError:
+    """Convert a storage error into an error of the log.
+
+    If it reports damage, check the files first.
+    """
     if not is_damage(error) or not path.is_file() or isinstance(error, UnicodeDecodeError):
-        return typed(path, error)
+        return as_log_error(path, error)
     try:
         _read_all(path)
         sound = _is_sound(path)
     except STORE_ERRORS as failure:
-        return typed(path, failure)
+        return as_log_error(path, failure)
     if not sound:
-        return typed(path, error)
+        return as_log_error(path, error)
     return LogError(
         f"the log {path} could not be read for a moment ({error}), and reads well now; check the disk, "
         "then try again with the same key; what was acknowledged before is safe"
@@ -357,7 +369,11 @@ def judged(path: Path, error: Exception) -> LogError:
 
 
 def _read_all(path: Path) -> None:
-    """Read every byte of the log past SQLite, which calls a read that fails damage; raises ``OSError``."""
+    """Read every byte of the log without SQLite, which reports a failed read as damage.
+
+    Raises:
+        OSError: a read fails.
+    """
     _read_to_end(kept_descriptor(str(path)))
     with suppress(FileNotFoundError):
         ahead = os.open(f"{path}-wal", os.O_RDONLY)
@@ -374,9 +390,12 @@ def _read_to_end(descriptor: int) -> None:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether SQLite finds nothing wrong now; raises as it does where the reason is not the content."""
+    """Return whether SQLite's quick check passes now.
+
+    Other failures raise as they do in SQLite.
+    """
     try:
-        with closing(connected(path)) as connection:
+        with closing(connect_read_only(path)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except STORE_ERRORS as error:
         if is_damage(error):

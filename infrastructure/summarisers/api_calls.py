@@ -11,11 +11,11 @@ from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
 from refold.infrastructure.api_failures import (
     ADVICE,
-    asked_delay,
+    describe_error,
     is_sendable,
-    plain,
     reason_of,
-    redacted,
+    redact,
+    requested_delay,
 )
 
 if TYPE_CHECKING:
@@ -68,16 +68,16 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
         case anthropic.APITimeoutError() | TimeoutError():
             return error_for("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
-            said = without_secrets(plain(error.__cause__ or error), client)
+            said = without_secrets(describe_error(error.__cause__ or error), client)
             return error_for("connection", f"no connection: {said}")
         case anthropic.APIResponseValidationError():
             return error_for("bad_answer", without_secrets(str(error), client))
         case TypeError() if "authentication" in str(error):
             return error_for("authentication", "no API key was found")
         case OSError():
-            return error_for("connection", without_secrets(plain(error), client))
+            return error_for("connection", without_secrets(describe_error(error), client))
         case _:
-            return error_for("bad_request", without_secrets(plain(error), client))
+            return error_for("bad_request", without_secrets(describe_error(error), client))
 
 
 def _of_status(
@@ -89,7 +89,7 @@ def _of_status(
     return error_for(
         _bad_request(error.body, said) if status == 400 else reason_of(status, kind),
         without_secrets(detail, client),
-        retry_after=asked_delay(error.response.headers),
+        retry_after=requested_delay(error.response.headers),
     )
 
 
@@ -129,8 +129,8 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
-    """Return the text without the client's credentials, which a server may have echoed."""
-    return redacted(text, (client.api_key, client.auth_token))
+    """The text without the client's credentials, should a server have echoed them."""
+    return redact(text, (client.api_key, client.auth_token))
 
 
 # Newer models think before they answer unless configured otherwise, each in its own way, and

@@ -25,7 +25,7 @@ from refold.application.ports.summariser import (
     TokenCounter,
 )
 from refold.application.summaries.summariser_calls import Relay, relay
-from refold.infrastructure.api_failures import passes
+from refold.infrastructure.api_failures import is_temporary
 from refold.infrastructure.settings.option_checks import warn_of_missing_key
 
 from .anthropic import AnthropicSummariser
@@ -126,7 +126,7 @@ class Retries:
 
 
 def _passes(error: BaseException) -> bool:
-    return isinstance(error, SummariserError) and passes(
+    return isinstance(error, SummariserError) and is_temporary(
         error.reason, error.retry_after, LONGEST_WAIT
     )
 

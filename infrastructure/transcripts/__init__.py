@@ -1,4 +1,4 @@
-"""Reading recorded agent conversations: files of other tools become ``Transcript`` values."""
+"""Read recorded agent conversations of other tools as ``Transcript`` values."""
 
 from .read_transcript import FORMATS, read_transcript
 

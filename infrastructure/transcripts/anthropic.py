@@ -1,4 +1,4 @@
-"""Messages in the shape of the Anthropic Messages API: kept as they came, block for block."""
+"""Messages in the shape of the Anthropic Messages API. They are kept unchanged, block for block."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from .transcript_source import (
 
 
 def detect(source: Source) -> bool:
-    """Anthropic blocks, or plain texts of user and assistant, which mean the same anywhere."""
+    """Return whether a source has Anthropic blocks, or plain user and assistant texts as in every format."""
     chats = find_chats(source).chats
     if not chats or speaks_openai(chats):
         return False
@@ -43,13 +43,13 @@ def detect(source: Source) -> bool:
 
 
 def fits(source: Source) -> bool:
-    """Any chat that does not speak OpenAI alone."""
+    """Return whether a source is a chat that is not purely in OpenAI shape."""
     chats = find_chats(source).chats
     return bool(chats) and (speaks_anthropic(chats) or not speaks_openai(chats))
 
 
 def read(source: Source) -> Reading:
-    """The chats of a file, each with its system text as the leading message."""
+    """Read the chats of a file, each with its system text as the first message."""
     found = find_chats(source)
     skipped = list(found.skipped)
     conversations = tuple(_conversation(chat, skipped) for chat in found.chats)
@@ -73,7 +73,7 @@ def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
     return RecordedConversation(thread_id=chat.thread_id, messages=tuple(messages), tools=tools)
 
 
-# What `refold export` writes has names of its own beside the API's.
+# `refold export` writes extra fields next to those of the API.
 _TAKEN = frozenset(
     [
         "role",

@@ -1,4 +1,4 @@
-"""Finding lists of role/content messages in a file, whatever stands around them."""
+"""Find lists of role/content messages in a file with any surrounding structure."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,12 @@ from .transcript_source import Source, as_list, as_object, objects_in, thread_id
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
-_LISTS = ("messages", "traj", "history", "input")  # where recorders keep the messages of a chat
+_LISTS = (
+    "messages",
+    "traj",
+    "history",
+    "input",
+)  # Keys under which recorders store the messages of a chat.
 _NAMES = ("session_id", "conversation_id", "thread_id", "instance_id", "id")
 _ANTHROPIC_BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document"}
@@ -23,29 +28,29 @@ _OPENAI_PARTS = frozenset({"image_url", "input_text", "output_text", "input_imag
 
 
 class Chat(Value, frozen=True):
-    """One conversation as recorded: its messages, and the object they came in."""
+    """One recorded conversation: its messages and the object that contained them."""
 
     thread_id: str
     messages: tuple[Any, ...]
     places: tuple[int, ...]
-    """The line or list index of each message; of the whole chat where a file holds several."""
+    """Line or list index of each message, or of the whole chat if a file holds several."""
     envelope: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """The object around the messages, where there is one: system, tools, response."""
+    """Object around the messages, if any: system, tools, response."""
 
     def place(self, index: int) -> int | None:
-        """Where message ``index`` stands; None behind the last."""
+        """Return the place of message ``index``, or None after the last one."""
         return self.places[index] if index < len(self.places) else None
 
 
 class Chats(Value, frozen=True):
-    """The chats of a file, and what stood between them."""
+    """The chats of a file, and the skipped content between them."""
 
     chats: tuple[Chat, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
 
 def find_chats(source: Source) -> Chats:
-    """The chats of a file; none where it is no list of messages."""
+    """Find the chats of a file. The result is empty if the file is not a list of messages."""
     if not source.is_document:
         places = [record.line for record in source.records]
         return _among(source.stem, [record.value for record in source.records], places)
@@ -59,7 +64,7 @@ def find_chats(source: Source) -> Chats:
 
 
 def is_message(value: Any) -> bool:
-    """A dict with a known role and something said or called."""
+    """Return whether a value is a dict with a known role and with content or calls."""
     message = as_object(value) or {}
     role = message.get("role")
     said = ("content", "tool_calls", "function_call")
@@ -67,7 +72,7 @@ def is_message(value: Any) -> bool:
 
 
 def odd_role(source: Source) -> str | None:
-    """Where a message with an unknown role stands, and which role; None where nothing looks like messages."""
+    """Return the place and name of an unknown role, or None if nothing looks like messages."""
     items = [record.value for record in source.records] if not source.is_document else None
     document = as_object(source.document) if source.is_document else None
     if items is None:
@@ -84,7 +89,7 @@ def odd_role(source: Source) -> str | None:
 
 
 def speaks_openai(chats: Sequence[Chat]) -> bool:
-    """True where something is written as only the OpenAI chat API writes it."""
+    """Return whether the chats have something that only the OpenAI chat API uses."""
     return any(
         any(map(_openai_message, chat.messages))
         or _has_choices(chat.envelope.get("response"))
@@ -94,7 +99,7 @@ def speaks_openai(chats: Sequence[Chat]) -> bool:
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:
-    """True where something is written as only the Anthropic Messages API writes it, or our export."""
+    """Return whether the chats have something that only the Anthropic Messages API or our export uses."""
     return any(
         any(map(_exported, chat.messages))
         or any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
@@ -105,7 +110,7 @@ def speaks_anthropic(chats: Sequence[Chat]) -> bool:
 
 
 def has_system_message(chats: Sequence[Chat]) -> bool:
-    """True where a message of the list has the role system: mostly the OpenAI way."""
+    """Return whether a message of the list has the role system, which is typical for OpenAI."""
     return any(
         message.get("role") == "system"
         for chat in chats
@@ -114,7 +119,7 @@ def has_system_message(chats: Sequence[Chat]) -> bool:
 
 
 def tools_of(chat: Chat) -> list[Any]:
-    """The tool definitions of a chat, as recorded."""
+    """Return the recorded tool definitions of a chat."""
     for key in ("tools", "functions"):
         if tools := as_list(chat.envelope.get(key)):
             return tools
@@ -138,7 +143,7 @@ def _among(stem: str, items: list[Any], places: list[int]) -> Chats:
 
 
 def _chat(value: Any, name: tuple[str, ...], place: int | None) -> Chat | None:
-    """A chat in ``value``: a list of messages, or an object that has one."""
+    """Return the chat in ``value``, a list of messages or an object with one, or None."""
     envelope = as_object(value) or {}
     lists = [as_list(value), *(as_list(envelope.get(key)) for key in _LISTS)]
     messages = next((one for one in lists if one and _mostly_messages(one)), list[Any]())
@@ -155,7 +160,7 @@ def _chat(value: Any, name: tuple[str, ...], place: int | None) -> Chat | None:
 
 
 def _name(envelope: dict[str, Any], name: tuple[str, ...]) -> str:
-    """By the ids that the recorder gave, else by the file's name and the place in it."""
+    """Return the name of a chat: its recorded id, or else the file name and its place."""
     task, trial = usable_id(envelope.get("task_id")), usable_id(envelope.get("trial"))
     if task is not None:
         return thread_id(
@@ -200,18 +205,18 @@ def _has_choices(response: Any) -> bool:
 
 
 _AUTHORS: tuple[Author, ...] = ("person", "program", "tool")
-# What agents without tool calls put before the output of what they ran.
+# Prefixes of command output from agents without tool calls.
 _OUTPUT = re.compile(r"\s*(?:EXECUTION RESULT of \[|API output: |<returncode>-?\d+</returncode>)")
 _MINI_SWE = re.compile(r"\s*<returncode>-?\d+</returncode>")
 
 
 def named_author(item: dict[str, Any]) -> Author | None:
-    """The author that refold's own export names."""
+    """Return the author that an export of refold names."""
     return next((author for author in _AUTHORS if author == item.get("author")), None)
 
 
 class Authors:
-    """Tells the authors of one chat's messages of the role user."""
+    """The authors of the user messages of one chat."""
 
     def __init__(self, chat: Chat) -> None:
         self._observes = _is_agent_loop(chat)
@@ -219,10 +224,10 @@ class Authors:
         self._first_answer = roles.index("assistant") if "assistant" in roles else len(roles)
 
     def author(self, index: int, item: dict[str, Any]) -> Author | None:
-        """Who wrote the message with this index.
+        """Return the author of the message with this index.
 
-        In SWE-agent and mini-swe-agent only the program speaks to the model: the first message may hold a
-        person's words, the later ones are observations.
+        In SWE-agent and mini-swe-agent only the program writes to the model. The first message may contain
+        a person's words; later ones are observations.
         """
         if item.get("role") != "user":
             return None

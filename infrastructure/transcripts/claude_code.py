@@ -1,4 +1,4 @@
-"""One Claude Code conversation while it is read: the lines of one answer become one message."""
+"""Read Claude Code sessions. The lines of one answer become one message."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,7 +31,7 @@ from .transcript_source import (
 
 @dataclass
 class Draft:
-    """A message that later lines may still add blocks to."""
+    """A message that may get more blocks from later lines."""
 
     role: Role
     content: Content
@@ -45,7 +45,7 @@ class Draft:
     author: Author | None = None
 
     def finished(self) -> RecordedMessage:
-        """The message as it stands."""
+        """Return the message in its current state."""
         return RecordedMessage(
             message=Message(role=self.role, content=self.content, author=self.author),
             key=self.key,
@@ -59,7 +59,7 @@ class Draft:
 
 @dataclass
 class Thread:
-    """The messages of one conversation in file order; mutable while the file is read."""
+    """The messages of one conversation in file order, mutable while the file is read."""
 
     thread_id: str
     drafts: list[Draft] = field(default_factory=list[Draft])
@@ -69,9 +69,9 @@ class Thread:
     _answers: dict[str, list[Draft]] = field(default_factory=dict[str, list[Draft]])
 
     def add(self, draft: Draft) -> list[Skipped]:
-        """Take a record's message: a new one, or more blocks of an answer that began before.
+        """Add the message of a record, or append its blocks to an answer that began earlier.
 
-        Returns what was left out because it stood there already.
+        Return the blocks that were skipped because they are duplicates.
         """
         earlier = self._answer_of(draft)
         if earlier is not None:
@@ -83,7 +83,7 @@ class Thread:
         return []
 
     def finished(self) -> RecordedConversation:
-        """The conversation as it stands."""
+        """Return the conversation in its current state."""
         return RecordedConversation(
             thread_id=self.thread_id,
             label=self.label,
@@ -91,9 +91,9 @@ class Thread:
         )
 
     def _answer_of(self, draft: Draft) -> Draft | None:
-        """The answer that ``draft`` belongs to: the same message id, and no other request.
+        """Find the answer that ``draft`` continues, by message id and request id.
 
-        The request counts because proxies are known to give one message id to every answer.
+        The request id is needed because some proxies give the same message id to every answer.
         """
         if draft.role != "assistant" or draft.message_id is None:
             return None
@@ -154,12 +154,12 @@ _SYSTEM_RECORDS = {
 
 
 def fits(source: Source) -> bool:
-    """True where at least one record is one of Claude Code."""
+    """Return whether at least one record has the Claude Code format."""
     return any(_is_ours(record.value) for record in source.records)
 
 
 def read(source: Source) -> Reading:
-    """The main conversation of each session in the file, and one for each sub-agent."""
+    """Read the main conversation of each session in the file, and one for each sub-agent."""
     session = _Session(source.stem)
     for record in source.records:
         session.take(record)
@@ -191,18 +191,18 @@ def _is_ours(given: Any) -> bool:
 
 
 class _Title(NamedTuple):
-    """A name that the recording gives to a session."""
+    """A title that the recording gives to a session."""
 
     weight: int
-    """Of several, the heaviest counts; of equal ones the last."""
+    """Priority of the title. On a tie, the last title wins."""
     line: int
     leaf: str | None
-    """The message that it is of; None: the session of the file."""
+    """Message that the title refers to, or None for the session of the file."""
     text: str
 
 
 class _Session:
-    """Folds records into conversations, in file order; branches that were left are kept."""
+    """Builds conversations from records in file order. Abandoned branches are kept."""
 
     def __init__(self, stem: str) -> None:
         self._session = stem
@@ -213,7 +213,7 @@ class _Session:
         self._skipped: list[Skipped] = []
 
     def take(self, record: Record) -> None:
-        """Fold in one record."""
+        """Add one record."""
         value, line = as_object(record.value), record.line
         if value is None:
             self._skip(line, "record that is no object", damage=True)
@@ -233,7 +233,7 @@ class _Session:
                     self._skip(line, reason, str(kind))
 
     def finished(self) -> Reading:
-        """The conversations that hold messages, and all that was left out."""
+        """Return the conversations that have messages, and everything that was skipped."""
         for title in sorted(self._titles, key=lambda title: title.weight):
             self._name(title)
         conversations = tuple(t.finished() for t in self._threads.values() if t.drafts)
@@ -243,9 +243,9 @@ class _Session:
         return next(iter(self._threads.values()), None)
 
     def _agent(self, value: dict[str, Any]) -> str | None:
-        """Whose side chain a record is part of: the agent's id, or the first record of its chain.
+        """Return the side chain of a record, named by the agent id or the first record, or None.
 
-        Only records before it are looked at, so that a longer file gives the same answer.
+        Only earlier records are considered, so that a longer file gives the same result.
         """
         if value.get("isSidechain") is not True:
             return None
@@ -293,7 +293,7 @@ class _Session:
         return None
 
     def _name(self, title: "_Title") -> None:
-        """Give a conversation its title; what a title replaces, or names nothing, was left out."""
+        """Apply a title to its conversation. Titles that are replaced or unknown are recorded as skipped."""
         named = False
         for thread in self._threads.values():
             if title.leaf in thread.uuids or (title.leaf is None and thread is self._main()):
@@ -302,7 +302,7 @@ class _Session:
             self._skip(title.line, "title of another session")
 
     def _take_title(self, value: dict[str, Any], line: int) -> bool:
-        """Take a title: what a person gave counts more than what a model did, and that more than a summary."""
+        """Record a title. Titles by people have priority over those by models, and those over summaries."""
         match value:
             case {"type": "summary", "summary": str(text), "leafUuid": str(leaf)}:
                 title = _Title(0, line, leaf, text)
@@ -348,9 +348,9 @@ def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int
 
 
 def _author(role: Role, value: dict[str, Any], content: Content) -> Author | None:
-    """Who wrote a message of the role user: loaded skills, summaries and tasks for sub-agents are marked."""
+    """Return the author of a user message. Loaded skills, summaries and sub-agent tasks are marked."""
     if not isinstance(content, str):
-        # A block of no kind says nothing.
+        # A block without a type carries no information.
         content = tuple(block for block in content if isinstance(block.get("type"), str))
     if role != "user" or not gist(Message(role=role, content=content)).speaks:
         return None

@@ -1,4 +1,4 @@
-"""The calls of a message of the OpenAI API, checked where a program hands it over: nothing is lost in silence."""
+"""Convert messages and tools of the OpenAI API, and refuse what would be lost silently."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -15,7 +15,7 @@ from .transcript_source import extra_of, text_block, text_or_none
 
 
 def refuse_calls(item: dict[str, Any], place: str) -> None:
-    """Refuse calls that are none, and those of a message that cannot have any.
+    """Refuse invalid calls, and calls in a message that cannot have any.
 
     Raises:
         InvalidMessage: names the field.
@@ -71,20 +71,20 @@ _CALL, _OUTPUT = "function_call", "function_call_output"
 def from_openai(messages: object) -> list[dict[str, Any]]:
     """Turn messages of the OpenAI Chat Completions API into messages that ``conversation.append`` takes.
 
-    ``messages``: a list of them, one, or a whole ``ChatCompletion`` (of one choice): mappings or
-    objects of the SDK. Items of the Responses API are taken as well.
+    ``messages`` is a list, one message, or a ``ChatCompletion`` with one choice. Messages may be mappings
+    or objects of the SDK. Items of the Responses API are accepted as well.
 
-    A message becomes one message; ``developer`` becomes ``system``. Tool calls become ``tool_use`` blocks,
-    results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``, a refusal
-    and the transcript of audio a text. ``name`` and every other key are kept beside the message.
-    Reasoning items are left out: only the API that made them can read them. A call without an id gets one
-    of its tool's name, and a result that names a tool and no call (the older ``function`` role) answers the
-    oldest open call of that tool, also where each is converted alone.
+    Each message becomes one message; ``developer`` becomes ``system``. Tool calls become ``tool_use``
+    blocks, results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``,
+    and a refusal or an audio transcript becomes text. ``name`` and all other keys are kept with the
+    message. Reasoning items are dropped, because only the API that made them can read them. A call without
+    an id gets an id made from its tool's name. A result that names only a tool (the older ``function``
+    role) answers the oldest open call of that tool, even if call and result are converted separately.
 
-    ``context.for_openai()`` is the way back.
+    ``context.for_openai()`` converts in the other direction.
 
     Raises:
-        InvalidMessage: names the message and what cannot be converted.
+        InvalidMessage: names the message and the part that cannot be converted.
     """
     given = _plain(messages)
     converter = MessageConverter([], by_name=True)
@@ -105,7 +105,7 @@ def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
     """Turn tools of the OpenAI API into those of the Messages API, for ``conversation.context(tools=…)``.
 
     Raises:
-        InvalidMessage: one of them is no function; names it.
+        InvalidMessage: a tool is not a function; the message names it.
     """
     given = _plain(tools)
     if not is_list(given):
@@ -138,7 +138,10 @@ def _tool(tool: object, place: str) -> dict[str, Any]:
 
 
 def _path(tool: object) -> str:
-    """Where a tool has its name and parameters; those of the Responses API have them at once."""
+    """Return the path of a tool's name and parameters.
+
+    Tools of the Responses API have them at the top level.
+    """
     return ".function" if is_object(tool) and ("function" in tool or "name" not in tool) else ""
 
 
@@ -148,7 +151,7 @@ def _no_function(kind: object) -> str:
             "'custom' takes free text, which the Messages API cannot ask for: only functions can be "
             "converted; give it as one with a parameter for the text"
         )
-    return f"{kind!r} is none of your functions, but runs on the servers of OpenAI: only functions can be converted"
+    return f"{kind!r} runs on the servers of OpenAI: only functions of your own can be converted"
 
 
 def _converted(
@@ -170,7 +173,7 @@ def _converted(
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
     content = message.content if isinstance(message.content, str) else list(message.content)
     if not content and message.role != "assistant":
-        content = [text_block("")]  # Legal there; here it is stored, and no request has it.
+        content = [text_block("")]  # Legal in that API; stored here, but never sent in a request.
     known = {name: item[name] for name in ("id", "model", "stop_reason") if item.get(name)}
     others = extra_of(
         item, TAKEN - {"reasoning", "reasoning_content"} | {"type", "audio", "status"}
@@ -190,7 +193,7 @@ def _refuse_no_call(converter: MessageConverter, item: dict[str, Any], place: st
 
 
 def _item(given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """A message of the Chat Completions API; items of the Responses API are brought into its form."""
+    """Return a message in the shape of the Chat Completions API. Items of the Responses API are converted."""
     item = dict(given)
     kind = item.get("type")
     if kind == _CALL and "role" not in item:
@@ -220,7 +223,7 @@ def _answer(completion: Mapping[str, Any], place: str) -> dict[str, Any]:
     if is_list(choices) and len(choices) > 1:
         raise InvalidMessage(
             f"{place}.choices",
-            f"are {len(choices)} answers, and one goes on with the conversation: choose it, such as "
+            f"are {len(choices)} answers, but only one can continue the conversation: choose one, such as "
             "refold.from_openai(reply.choices[0].message)",
         )
     choice = choices[0] if is_list(choices) and choices else None
@@ -235,7 +238,7 @@ def _refuse_parts(content: object, place: str) -> None:
     for index, part in enumerate(content) if is_list(content) else ():
         kind = part.get("type") if is_object(part) else None
         if kind == "input_audio":
-            problem = "the Messages API takes no audio: give its transcript as text"
+            problem = "the Messages API does not accept audio: give its transcript as text"
         elif is_object(part) and kind in ("file", "input_file") and not _has_data(part):
             problem = "only files with their data (file_data) can be converted"
         else:
@@ -249,7 +252,7 @@ def _has_data(part: Block) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Objects of the SDK as plain data, without what was never set."""
+    """Convert SDK objects to plain data without unset fields."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json", exclude_unset=True)

@@ -1,4 +1,4 @@
-"""Content parts and tool definitions of the OpenAI chat API in Anthropic shape."""
+"""Convert content parts and tool definitions of the OpenAI chat API to Anthropic shape."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ from .transcript_source import (
 
 
 def converted_content(value: Any) -> Content | None:
-    """String or parts as Anthropic content; parts that are not known stay as they came."""
+    """Convert a string or content parts to Anthropic content. Unknown parts are kept unchanged."""
     content = as_content(value)
     if content is None or isinstance(content, str):
         return content
@@ -52,7 +52,7 @@ def converted_content(value: Any) -> Content | None:
 
 
 def converted_tool(tool: Any) -> dict[str, Any] | None:
-    """A tool definition as name, description, input_schema; None where it has no name."""
+    """Convert a tool definition to name, description and input_schema, or return None if it has no name."""
     outer = as_object(tool) or {}
     function = as_object(outer.get("function")) or outer
     if not isinstance(function.get("name"), str):
@@ -65,7 +65,7 @@ def converted_tool(tool: Any) -> dict[str, Any] | None:
     if isinstance(function.get("strict"), bool):
         converted["strict"] = function["strict"]
     schema = function.get("parameters")
-    # There a function without parameters may say so with an empty schema; here every schema has a type.
+    # OpenAI allows an empty schema for a function without parameters; the Messages API requires a type.
     converted["input_schema"] = {"type": "object", **(as_object(schema) or {})}
     return converted
 
@@ -91,7 +91,7 @@ def _block(part: Block) -> Block:
 
 
 def _document(url: str, file: Block) -> Block:
-    """A document with its data; it keeps the name of the file as its title."""
+    """Return a document block with its data. The file name becomes its title."""
     head, comma, data = url.partition(",")
     media_type = head.removeprefix("data:").split(";")[0] if comma else ""
     source = {
@@ -105,30 +105,30 @@ def _document(url: str, file: Block) -> Block:
 
 
 def _image(url: str) -> Block:
-    """An image by address, or with its data where the address holds it."""
+    """Return an image block by URL, or with its data if the URL contains it."""
     head, comma, data = url.partition(",")
     if not url.startswith("data:") or not comma or not head.endswith(";base64"):
         return {"type": "image", "source": {"type": "url", "url": url}}
     media_type = head.removeprefix("data:").split(";")[0]
-    if media_type == "image/jpg":  # Taken there under this name, too.
+    if media_type == "image/jpg":  # OpenAI accepts this alias, too.
         media_type = "image/jpeg"
     return image_block(media_type or "image/png", data)
 
 
 def detect(source: Source) -> bool:
-    """Something that only this API writes, or a system message in a list of plain texts."""
+    """Return whether a source has something that only this API uses, or a system message among plain texts."""
     chats = find_chats(source).chats
     return bool(chats) and (speaks_openai(chats) or _plain_with_system(chats))
 
 
 def fits(source: Source) -> bool:
-    """Any chat that does not speak Anthropic alone."""
+    """Return whether a source is a chat that is not purely in Anthropic shape."""
     chats = find_chats(source).chats
     return bool(chats) and (speaks_openai(chats) or not speaks_anthropic(chats))
 
 
 def read(source: Source) -> Reading:
-    """The chats of a file, one conversation each."""
+    """Read the chats of a file, one conversation each."""
     found = find_chats(source)
     skipped = list(found.skipped)
     conversations = tuple(_conversation(chat, skipped) for chat in found.chats)
@@ -154,7 +154,7 @@ def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
 
 
 def _response(chat: Chat) -> dict[str, Any] | None:
-    """The answer to the recorded request: it follows the messages of the request."""
+    """Return the answer to the recorded request, or None. It follows the messages of the request."""
     response = as_object(chat.envelope.get("response")) or {}
     for choice in objects_in(response.get("choices")):
         if (answer := as_object(choice.get("message"))) is not None:
@@ -176,28 +176,30 @@ TAKEN = frozenset(
         *("thinking_blocks", "reasoning", "reasoning_content"),
     ]
 )
-"""Fields of a message that are converted, or left out with a word."""
+"""Fields of a message that are converted, or skipped with a report."""
 
 
 class MessageConverter:
-    """Turns the messages of one chat, in order; it pairs results that name no call."""
+    """Converts the messages of one chat in order, and pairs results that do not name a call."""
 
     def __init__(
         self, skipped: list[Skipped], authors: Authors | None = None, *, by_name: bool = False
     ) -> None:
-        """``authors``: of a recording; None: nobody says who wrote the user's messages. ``by_name``: a
-        call without an id gets one of its tool's name, which its result finds without the call; else one
-        of its place.
+        """Create a converter.
+
+        ``authors`` are those of a recording; with None, the authors of user messages are unknown. If
+        ``by_name``, a call without an id gets one made from its tool's name, which its result can find on
+        its own; otherwise the id is made from its place.
         """
         self.messages: list[RecordedMessage] = []
         self._authors = authors
         self._skipped = skipped
         self._names = Names()
         self._open: dict[str, str] = {}
-        """The names of the tools of the calls without a result, by id."""
+        """Tool names of the calls without a result, by id."""
         self._by_name = by_name
         self._found: set[str] = set()
-        """The calls that results answer which are not among these messages."""
+        """Ids of calls that are answered but not among these messages."""
 
     @property
     def is_waiting(self) -> bool:
@@ -227,7 +229,7 @@ class MessageConverter:
         )
 
     def message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
-        """Convert a message; None where its role or content is of an unknown kind."""
+        """Convert a message, or return None if its role or content has an unknown type."""
         content = converted_content(item.get("content"))
         match item.get("role"):
             case "system" | "developer" if content is not None:
@@ -257,7 +259,7 @@ class MessageConverter:
         return Message(role="assistant", content=content)
 
     def _thinking(self, place: int | None, item: dict[str, Any]) -> list[Block]:
-        """Signed thinking blocks, as some gateways pass them on; unsigned reasoning is left out."""
+        """Return signed thinking blocks, as some gateways provide them. Unsigned reasoning is skipped."""
         if any(item.get(key) for key in ("reasoning_content", "reasoning")):
             reason = "reasoning without a signature"
             self._skipped.append(Skipped(line=place, reason=reason))
@@ -280,7 +282,7 @@ class MessageConverter:
     def _results(
         self, index: int, item: dict[str, Any], content: Content | None
     ) -> tuple[Block, ...]:
-        """Result blocks; one that names no call answers the oldest that is open."""
+        """Return result blocks. A result without a call id answers the oldest open call."""
         ids = [i for i in as_list(item.get("tool_call_ids")) or [] if isinstance(i, str) and i]
         if isinstance(one := item.get("tool_call_id"), str) and one:
             ids = [one]
@@ -294,7 +296,7 @@ class MessageConverter:
         return tuple({"type": "tool_result", "tool_use_id": i, "content": said} for i in ids)
 
     def _answered(self, index: int, item: dict[str, Any]) -> str:
-        """The oldest open call, by name that of the tool that the result names."""
+        """Return the id of the oldest open call, of the named tool if the result names one."""
         name = tool_named(item) if self._by_name else None
         if name is None:
             return next(iter(self._open), f"call_{index}")
@@ -303,12 +305,12 @@ class MessageConverter:
 
 
 def tool_named(item: dict[str, Any]) -> str | None:
-    """The tool that a result says it is of."""
+    """Return the tool that a result names."""
     return text_or_none(item.get("name")) or text_or_none(item.get("tool_name"))
 
 
 def _unused(wanted: str, used: set[str]) -> str:
-    """An id that is not among ``used``, and then is."""
+    """Return an id that is not in ``used``, and add it."""
     candidate, number = wanted, 2
     while candidate in used:
         candidate, number = f"{wanted}_{number}", number + 1

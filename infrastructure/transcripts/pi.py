@@ -1,4 +1,4 @@
-"""Session files of the pi coding agent: JSON lines, turned into Anthropic shape."""
+"""Convert session files of the pi coding agent, which are JSON lines, to Anthropic shape."""
 
 from typing import Any
 
@@ -42,12 +42,12 @@ _SIGNED_BY_ANTHROPIC = ("anthropic-messages", "bedrock-converse-stream")
 
 
 def fits(source: Source) -> bool:
-    """True where at least one record is one of pi."""
+    """Return whether at least one record has the pi format."""
     return any(_is_ours(record.value) for record in source.records)
 
 
 def read(source: Source) -> Reading:
-    """The one conversation of a session, in file order; branches that were left are kept."""
+    """Read the conversation of a session in file order. Abandoned branches are kept."""
     session, label = source.stem, None
     names, messages, skipped = Names(), list[RecordedMessage](), list[Skipped]()
     started = False
@@ -149,7 +149,7 @@ def _author(said: dict[str, Any]) -> Author | None:
         case "custom":
             return "program"
         case "bashExecution":
-            return "tool"  # The person ran it; most of the words are its output.
+            return "tool"  # The user ran the command, but most of the text is its output.
         case _:
             return None
 
@@ -197,7 +197,7 @@ def _tool_result(said: dict[str, Any]) -> Content | None:
 
 
 def _shell_text(said: dict[str, Any]) -> str | None:
-    """A command that the user ran, as the words that tell the model of it."""
+    """Return a command that the user ran, in the words that the model gets."""
     command, output = said.get("command"), said.get("output")
     if not isinstance(command, str):
         return None

@@ -1,4 +1,4 @@
-"""What an unknown file looks like, in words for an error message."""
+"""Detect the format of a transcript file and read its conversations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from .transcript_source import Names, Reading, Source, as_list, as_object, open_
 
 
 def describe(source: Source) -> str:
-    """One phrase on the shape of a file: JSON or JSON lines, how many, which keys or types."""
+    """Describe the shape of a file for an error message: JSON or JSON lines, counts, and keys or types."""
     if source.is_document:
         return f"one JSON value: {_shape(source.document)}"
     count = len(source.records)
@@ -47,7 +47,7 @@ def _kind(value: Any) -> str:
         case None:
             return "null"
         case bool():
-            return "a truth value"
+            return "true or false"
         case int() | float():
             return "a number"
         case str():
@@ -59,16 +59,16 @@ def _kind(value: Any) -> str:
 
 
 class _Format(Value, frozen=True):
-    """How a format is recognised and read."""
+    """A transcript format with its detection and its reader."""
 
     detect: Callable[[Source], bool]
-    """True where the file says that it has this format."""
+    """Returns whether the content shows that a file has this format."""
     fits: Callable[[Source], bool]
-    """True where the file can be read as this format when a person says so."""
+    """Returns whether a file can be read in this format if the user names it."""
     read: Callable[[Source], Reading]
 
 
-# The order counts: session files first, they are certain; a plain chat list is the weakest sign.
+# The order matters: session files are certain, and a plain list of messages is the weakest sign.
 _FORMATS = {
     "claude-code": _Format(detect=claude_code.fits, fits=claude_code.fits, read=claude_code.read),
     "pi": _Format(detect=pi.fits, fits=pi.fits, read=pi.read),
@@ -77,7 +77,7 @@ _FORMATS = {
 }
 
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
-"""The names that ``read_transcript`` takes, besides ``auto``."""
+"""Format names that ``read_transcript`` accepts in addition to ``auto``."""
 
 
 def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
@@ -92,12 +92,12 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
 
     Args:
         path: the file; at most 1 GiB unpacked.
-        format: one of ``FORMATS``, or ``auto`` to tell it from the content.
+        format: one of ``FORMATS``, or ``auto`` to detect it from the content.
 
     Raises:
         TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip or not text;
-            the format is unknown, or the named one does not fit. A file that is damaged in places
-            is read as far as it goes, and ``skipped`` names each place.
+            the format is unknown, or the named one does not fit. A partly damaged file
+            is read as far as possible, and ``skipped`` lists each damaged place.
     """
     if format != "auto" and format not in _FORMATS:
         raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
@@ -136,7 +136,7 @@ def _checked(path: Path, source: Source, name: str) -> str:
     if _FORMATS[name].fits(source):
         return name
     others = [other for other, known in _FORMATS.items() if known.detect(source)]
-    hint = f"Read it as {others[0]}" if others else "No known format fits it"
+    hint = f"Read it as {others[0]}" if others else "No known format fits"
     raise TranscriptError(
         f"{path} cannot be read as {name}. It looks like {describe(source)}. {hint}."
     )

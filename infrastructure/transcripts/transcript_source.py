@@ -1,4 +1,4 @@
-"""JSON from files of unknown origin: any text gives values, or one typed problem."""
+"""Read JSON from files of unknown origin. Any text yields values or one typed error."""
 
 import gzip
 import hashlib
@@ -18,20 +18,20 @@ from refold.domain.messages import Block
 from refold.domain.value import Value
 
 MAX_DEPTH = 200
-"""Levels of nesting that are read: real messages stay under 30, and pydantic writes up to 255."""
+"""Maximum nesting depth. Real messages stay below 30, and pydantic can write up to 255."""
 
-_MAX_DIGITS = 4000  # CPython refuses to convert integers of more than 4,300 digits
+_MAX_DIGITS = 4000  # CPython refuses to convert integers of more than 4,300 digits.
 
 
 class BrokenJsonError(ValueError):
-    """The text is not JSON, or not JSON that can be kept."""
+    """The text is not JSON, or its JSON cannot be stored."""
 
 
 def parse_json(text: str) -> Any:
-    """Parse one JSON value; numbers that JSON or Python lacks (NaN, 1e999) become their text.
+    """Parse one JSON value. Numbers that JSON or Python lacks (NaN, 1e999) become their text.
 
     Raises:
-        BrokenJsonError: not JSON, something behind the value, or nested deeper than ``MAX_DEPTH``.
+        BrokenJsonError: the text is not JSON, has something after the value, or exceeds ``MAX_DEPTH``.
     """
     values, problem = parse_run(text)
     if problem is not None:
@@ -42,7 +42,7 @@ def parse_json(text: str) -> Any:
 
 
 def parse_run(text: str) -> tuple[list[Any], str | None]:
-    """Parse JSON values that stand one behind the other; the second part says what stopped it."""
+    """Parse consecutive JSON values. The second part of the result describes the error that stopped it."""
     values: list[Any] = []
     start = _next_start(text, 0)
     while start < len(text):
@@ -60,12 +60,12 @@ def parse_run(text: str) -> tuple[list[Any], str | None]:
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
-    """A JSON object as such, else None."""
+    """Return a JSON object as a dict, or None for another value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def as_list(value: Any) -> list[Any] | None:
-    """A JSON list as such, else None."""
+    """Return a JSON list as a list, or None for another value."""
     return value if _is_list(value) else None
 
 
@@ -74,7 +74,7 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects in a JSON list; none where it is no list."""
+    """Return the objects in a JSON list, or an empty list for another value."""
     found = (as_object(item) for item in as_list(value) or [])
     return [item for item in found if item is not None]
 
@@ -114,12 +114,12 @@ _DECODER = json.JSONDecoder(
     parse_constant=str,
     parse_int=_whole_number,
     parse_float=_real_number,
-    strict=False,  # raw control characters in strings do not cost a record
+    strict=False,  # Raw control characters in strings do not invalidate a record.
 )
 
 
 MAX_BYTES = 1 << 30
-"""The largest transcript that is read, unpacked: gzip can hide any size, and memory holds it all."""
+"""Maximum unpacked size of a transcript. Gzip can hide any size, and the whole text is held in memory."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -127,32 +127,33 @@ _SUFFIXES = {".gz", ".jsonl", ".json", ".traj"}
 
 
 class Record(Value, frozen=True):
-    """One JSON value that stands on a line of its own."""
+    """A JSON value on its own line."""
 
     line: int
-    """From 1."""
+    """Line number, starting at 1."""
     value: Any
 
 
 class Source(Value, frozen=True):
-    """What a file holds: one JSON document, or JSON lines; a one-line object is both."""
+    """Content of a file: one JSON document or JSON lines. A one-line object is both."""
 
     stem: str
-    """The file's name without the folder and without .gz, .jsonl, .json, .traj."""
+    """File name without the folder and without .gz, .jsonl, .json, .traj."""
     is_document: bool
     document: Any = None
-    """The value of the whole text, where it is one."""
+    """Value of the whole text, or None if it is not a single JSON value."""
     records: tuple[Record, ...] = ()
-    """The lines of JSON lines, in order; a document that is an object is one record on line 1."""
+    """Lines of JSON lines in order. A document that is an object is one record on line 1."""
     skipped: tuple[Skipped, ...] = ()
-    """Lines that could not be read, or not without repair."""
+    """Lines that could not be read, or only after a repair."""
 
 
 def open_source(path: Path) -> Source:
-    """Read a file, plain or gzip (told by its first bytes, not its name).
+    """Read a file, plain or gzip, detected by its first bytes.
 
     Raises:
-        TranscriptError: missing, unreadable, a folder, empty, broken gzip, not text, not JSON.
+        TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip, not text or not
+            JSON.
     """
     data = _utf8(path, _unpacked(path, _bytes_of(path)))
     if not data.strip(b" \t\r\n\x00"):
@@ -169,12 +170,12 @@ def open_source(path: Path) -> Source:
 def _bytes_of(path: Path) -> bytes:
     try:
         if path.is_dir():
-            raise TranscriptError(f"{path} is a folder: name one transcript file in it.")
+            raise TranscriptError(f"{path} is a folder: name a transcript file in it.")
         with path.open("rb") as file:
             return _within_limit(path, file.read(MAX_BYTES + 1))
     except FileNotFoundError:
         raise TranscriptError(f"{path} does not exist: check the path.") from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte.
         if isinstance(error, TranscriptError):
             raise
         raise TranscriptError(f"{path} cannot be read: {error}. Check its permissions.") from error
@@ -189,14 +190,14 @@ def _unpacked(path: Path, data: bytes) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise TranscriptError(
             f"{path} is a gzip file that is broken or cut off ({error}). Fetch it again, or "
-            "unpack what can be saved with `gzip -dc` and import that."
+            "unpack the intact part with `gzip -dc` and import that."
         ) from error
 
 
 def _within_limit(path: Path, data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise TranscriptError(
-            f"{path} holds over {MAX_BYTES:,} bytes: split it into one file a conversation."
+            f"{path} has over {MAX_BYTES:,} bytes: split it into one file per conversation."
         )
     return data
 
@@ -257,15 +258,15 @@ def _stem(path: Path) -> str:
 
 
 MAX_THREAD_ID = 180
-"""Characters of a suggested thread id: under the 200 that are allowed, with room for ``#2``."""
+"""Maximum length of a suggested thread id. It is below the allowed 200, with room for ``#2``."""
 
 _MAX_ID = 200
 _UNPRINTABLE = {"Cc", "Cs", "Cn", "Zl", "Zp"}
-_FIRST_MILLISECONDS = 100_000_000_000  # as seconds this is the year 5138, as milliseconds 1973
+_FIRST_MILLISECONDS = 100_000_000_000  # As seconds this is the year 5138, as milliseconds 1973.
 
 
 def usable_id(value: Any) -> str | None:
-    """An id as a file gave it, if it can be used as a name; else None."""
+    """Return an id from a file if it can be used as a name, or None."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value.strip() or len(value) > _MAX_ID:
@@ -274,9 +275,9 @@ def usable_id(value: Any) -> str | None:
 
 
 def thread_id(*parts: str) -> str:
-    """A thread id made of ``parts``: printable as ids must be, at most ``MAX_THREAD_ID`` characters.
+    """Return a printable thread id made of ``parts``, at most ``MAX_THREAD_ID`` characters long.
 
-    What had to be changed or cut is told apart by a digest of the original.
+    If a part had to be changed or cut, a digest of the original keeps the id unique.
     """
     wanted = ":".join(parts)
     clean = "".join(c if c.isprintable() else "_" for c in wanted).strip()
@@ -287,9 +288,9 @@ def thread_id(*parts: str) -> str:
 
 
 class Names:
-    """Hands out names that are unique among themselves: the second ``x`` is ``x#2``.
+    """Generates unique names: the second ``x`` becomes ``x#2``.
 
-    The same sequence of wishes always gets the same names.
+    The same sequence of names always gets the same results.
     """
 
     def __init__(self) -> None:
@@ -297,7 +298,7 @@ class Names:
         self._repeats: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
-        """The wished name, or the first free one made from it."""
+        """Return the wanted name, or the first free name derived from it."""
         name = wanted
         while name in self._taken:
             self._repeats[wanted] = self._repeats.get(wanted, 1) + 1
@@ -307,7 +308,10 @@ class Names:
 
 
 def moment(value: Any) -> datetime | None:
-    """A recorded time: ISO 8601, seconds or milliseconds since 1970; UTC where no zone is said."""
+    """Parse a recorded time:
+
+    ISO 8601, or seconds or milliseconds since 1970. The default time zone is UTC.
+    """
     try:
         match value:
             case bool():
@@ -328,16 +332,16 @@ Content = str | tuple[Block, ...]
 
 
 class Reading(Value, frozen=True):
-    """What a format made of a source."""
+    """Conversations and skipped content that a format found in a source."""
 
     conversations: tuple[RecordedConversation, ...]
     skipped: tuple[Skipped, ...]
 
 
 def as_content(value: Any) -> Content | None:
-    """Content as it came: a string, or blocks (a bare string among them is a text block).
+    """Return content unchanged: a string, or blocks. A bare string among blocks becomes a text block.
 
-    None where it is neither.
+    Return None for other values.
     """
     if isinstance(value, str):
         return value
@@ -349,19 +353,19 @@ def as_content(value: Any) -> Content | None:
 
 
 def as_blocks(content: Content) -> list[Block]:
-    """Content as blocks; an empty string is none."""
+    """Return content as blocks. An empty string has no blocks."""
     if isinstance(content, str):
         return [text_block(content)] if content else []
     return list(content)
 
 
 def text_block(text: str) -> Block:
-    """A text block."""
+    """Return a text block."""
     return {"type": "text", "text": text}
 
 
 def image_block(media_type: Any, data: Any) -> Block:
-    """An image block with base64 data."""
+    """Return an image block with base64 data."""
     return {
         "type": "image",
         "source": {"type": "base64", "media_type": str(media_type), "data": str(data)},
@@ -369,14 +373,14 @@ def image_block(media_type: Any, data: Any) -> Block:
 
 
 def tool_use(call_id: str, name: str, arguments: dict[str, Any]) -> Block:
-    """A tool call."""
+    """Return a tool call block."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def arguments_of(raw: Any) -> dict[str, Any]:
-    """The arguments of a call as an object; what is none is kept as ``{"_arguments": text}``."""
+    """Return the arguments of a call as an object. Other values become ``{"_arguments": text}``."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
-        return {}  # how a call without arguments is often streamed
+        return {}  # Calls without arguments are often streamed this way.
     parsed = raw
     if isinstance(raw, str):
         try:
@@ -390,19 +394,19 @@ def arguments_of(raw: Any) -> dict[str, Any]:
 
 
 def text_or_none(value: Any) -> str | None:
-    """A string that says something, or None."""
+    """Return a non-blank string, or None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
-    """What is wrong with the role of a message."""
+    """Describe why the role of a message is invalid."""
     if "role" not in item:
         return "no role"
-    return f"role {ascii(item['role'])[:40]}, which is none of {', '.join(sorted(known))}"
+    return f"role {ascii(item['role'])[:40]}, which is not one of {', '.join(sorted(known))}"
 
 
 def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | None:
-    """What a message says besides the fields that are ``taken``; what an export kept so is among it."""
+    """Return the fields of a message that are not ``taken``, including those that an export preserved."""
     kept = as_object(item.get("extra")) or {}
     others = {k: v for k, v in item.items() if k not in taken and v is not None}
     if kept:
@@ -411,7 +415,7 @@ def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | N
 
 
 def not_a_message(line: int | None, problem: str) -> Skipped:
-    """A message that is too broken to keep: the only kind of skipping that loses content."""
+    """Report a message that is too broken to keep. No other kind of skipping loses content."""
     return Skipped(line=line, reason="message that cannot be read", detail=problem, damage=True)
 
 

@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "requests over the transcript": ("play talk.json --requests talk.json", "name another file"),
     "requests over the log": ("play talk.json --db a.db --requests a.db", "name another file"),
     "blank thread": ("play talk.json --thread '  '", "thread id is required"),
-    "one thread for several": ("play several.jsonl --thread x", "holds 2 conversations"),
+    "one thread for several": ("play several.jsonl --thread x", "has 2 conversations"),
     "one thread for several on import": ("import several.jsonl --thread x", "2 conversations"),
     "no log": ("list --db none.db", "there is no log at none.db"),
     "a log in no folder": ("play talk.json --db none/a.db", "folder none does not exist"),
@@ -91,7 +91,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "a version to come": ("context talk --db a.db --at 99", "versions 0 to 12"),
     "unknown thread for explain": ("explain nobody --db a.db", "there are: talk"),
     "unknown thread for read": ("read refold://nobody/1 --db a.db", "there are: talk"),
-    "no address": ("read talk --db a.db", "addresses look like refold://THREAD/POSITION"),
+    "no address": ("read talk --db a.db", "such as refold://THREAD/POSITION"),
     "a message to come": ("read refold://talk/99 --db a.db", "positions 0 to 11"),
     "no such policy": ("simulate talk.json --policy none.toml", "there is no such file"),
     "a policy with a wrong key": ("simulate talk.json --policy key.toml", "did you mean keep_last"),
@@ -256,7 +256,7 @@ def test_another_conversation_of_the_same_name_is_not_mixed_in(
     (tmp_path / "chat.json").write_text(json.dumps(other))
     refused = refold(command, "chat.json", "--db", "agent.db")
     assert refused.code == 2
-    assert "thread 'chat' holds another conversation already" in refused.err
+    assert "thread 'chat' already has another conversation" in refused.err
     assert refold("list", "--json").answer["conversations"][0]["messages"] == 4
     assert refold(command, "chat.json", "--db", "agent.db", "--thread", "chat-2").code == 0
     assert len(refold("show", "chat-2", "--json").answer["messages"]) == 8
@@ -292,7 +292,7 @@ def test_play_ends_with_its_figures_and_verify(refold: Refold, tmp_path: Path) -
     assert figures["messages"] == "240"
     assert figures["requests"] == "120"
     assert figures["requests over budget"] == "0"
-    assert figures["restarts of the store"] == "4"
+    assert figures["reopenings of the log"] == "4"
     assert int(figures["compactions"]) > 1
     numbers = {k: int(v.replace(",", "")) for k, v in figures.items() if re.fullmatch("[0-9,]+", v)}
     assert numbers["largest request, tokens"] <= numbers["budget of a request, tokens"]
@@ -370,7 +370,7 @@ def test_play_stopped_by_ctrl_c_goes_on_where_it_was(tmp_path: Path, refold: Ref
         out, err = started.communicate(timeout=60)
     assert started.returncode == 130
     assert b"Traceback" not in err
-    assert b"goes on from there" in err
+    assert b"continues from there" in err
     assert json.loads(out)["error"] == "Interrupted"
     assert refold("verify", "--db", "a.db").code == 0
     before = len(refold("show", "talk", "--db", "a.db", "--json").answer["messages"])

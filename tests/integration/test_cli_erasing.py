@@ -15,8 +15,8 @@ def test_messages_are_erased_and_the_report_says_from_where(refold: Refold) -> N
     ran = refold("erase", "talk", "0", "refold://talk/2", "--yes", "--reason", "asked")
     assert ran.code == 0
     assert "ledger lines" in ran.out
-    assert "was made anew" in ran.out
-    assert "No file of the log holds it any more" in ran.out
+    assert "was rebuilt" in ran.out
+    assert "No file of the log contains it any more" in ran.out
     assert "Content unavailable" in refold("read", "refold://talk/0").out
     assert {
         m["fate"] for m in refold("explain", "talk", "--stop", 1, "--json").answer["messages"]

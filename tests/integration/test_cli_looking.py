@@ -221,7 +221,7 @@ def test_diff_is_short_unless_all_is_asked_for(refold: Refold) -> None:
     newest = refold("context", "talk", "--json").answer["version"]
     short = refold("diff", "talk", 80, newest).out
     assert len(short.splitlines()) < 20
-    assert "lines of the request are new" in short
+    assert "lines of the request were added" in short
     full = refold("diff", "talk", 80, newest, "--full").out
     assert any(line.startswith("+") for line in full.splitlines())
     assert len(full) > 2 * len(short)
@@ -273,7 +273,7 @@ def test_what_was_left_out_of_several_files_is_summed_up(refold: Refold, tmp_pat
 def test_a_play_that_keeps_nothing_says_what_to_try_next(refold: Refold, tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 3)
     told = refold("play", "talk.json").out
-    assert "Nothing was kept. Next: refold play talk.json --db play.db" in told
+    assert "Nothing was stored. Next: refold play talk.json --db play.db" in told
     assert "Next: refold show talk --db a.db" in refold("play", "talk.json", "--db", "a.db").out
 
 
@@ -352,7 +352,7 @@ def worked(pid: int) -> float:
     [
         (["simulate", "talk.json"], "Nothing was stored"),
         (["play", "talk.json"], "Nothing was stored"),
-        (["demo"], "begin anew"),
+        (["demo"], "start over"),
     ],
 )
 def test_ctrl_c_says_what_is_true_of_the_command(
@@ -380,12 +380,14 @@ def test_what_is_shown_of_an_erased_conversation_is_that_it_is_gone(refold: Refo
 def test_a_context_that_would_be_compacted_first_says_so_in_one_line(refold: Refold) -> None:
     done = refold("context", "talk", "--window", 1000, "--sizes")
     assert done.code == 0
-    [line] = [line for line in done.out.splitlines() if "would be compacted first" in line]
+    [line] = [
+        line for line in done.out.splitlines() if "would compact before its next request" in line
+    ]
     assert "this command changes nothing" in line
     assert "refold compact talk --window 1000" in line
     assert refold("context", "talk", "--window", 1000, "--json").answer["compacted_first"] is True
     assert refold("context", "talk", "--json").answer["compacted_first"] is False
-    assert "compacted first" not in refold("context", "talk").out
+    assert "would compact" not in refold("context", "talk").out
 
 
 @pytest.mark.usefixtures("stored")
@@ -416,10 +418,10 @@ def test_a_mistyped_command_is_told_with_the_one_like_it(
         ("verify", "Nothing was changed"),
         ("-v list --db a.db", "Nothing was changed"),
         ("recall t words", "Nothing was changed"),
-        ("verify --repair", "stays"),
-        ("export t --out=a.jsonl", "stays"),
-        ("import talk.json", "stays"),
-        ("play talk.json --db a.db", "stays"),
+        ("verify --repair", "remains"),
+        ("export t --out=a.jsonl", "remains"),
+        ("import talk.json", "remains"),
+        ("play talk.json --db a.db", "remains"),
         ("play talk.json", "Nothing was stored"),
     ],
 )

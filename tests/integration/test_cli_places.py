@@ -85,7 +85,7 @@ def test_ranges_are_written_in_one_way_and_the_old_options_still_work(refold: Re
     page = refold("expand", NAME, "--range", "10..13", "--json").answer["page"]
     assert [r["position"] for r in page["records"]] == [10, 11, 12]
     assert refold("show", NAME, "4..7", "--range", "1..2").code == 2
-    assert "no range" in refold("show", NAME, "four").err
+    assert "invalid range" in refold("show", NAME, "four").err
 
 
 @pytest.mark.usefixtures("two")
@@ -94,7 +94,7 @@ def test_a_whole_conversation_is_not_erased_unasked_by_the_beginning_of_its_id(
 ) -> None:
     refused = refold("erase", NAME[:12], "--all", "--yes")
     assert refused.code == 2
-    assert "whole id" in refused.err
+    assert "full id" in refused.err
     assert refold("erase", NAME, "--all", "--yes").code == 0
 
 
@@ -137,7 +137,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(
     else:
         done = refold(command, NAME, "--range", backwards)
     assert done.code == 2
-    assert "has nothing in it" in done.err
+    assert "is empty" in done.err
 
 
 @pytest.mark.usefixtures("two")

@@ -188,7 +188,7 @@ def test_index_says_that_nothing_of_an_encrypted_log_is_kept(
     monkeypatch.setenv("REFOLD_ENCRYPTION_KEY", "00" * 32)
     talk_file(tmp_path / "talk.json", 1)
     assert refold("import", "talk.json").code == 0
-    assert "gone when this command ends" in refold("index").out
+    assert "lost when this command ends" in refold("index").out
     assert refold("index", "--json").answer["kept"] is False
     assert not (tmp_path / "agent.recall.db").exists()
 

@@ -51,7 +51,7 @@ def test_settings_checks_a_policy_file(refold: Refold, policy: Path, tmp_path: P
     bad.write_text("keep_lst = 3", "utf-8")
     done = refold("settings", "--check", bad)
     assert done.code == 1
-    assert "there is no such setting (did you mean keep_last?)" in done.out
+    assert "unknown setting (did you mean keep_last?)" in done.out
     assert refold("settings", "--check", bad, "--json").answer["ok"] is False
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from refold.infrastructure.cli.options import TO_SECONDS, read_at, read_time, shown_time
+from refold.infrastructure.cli.options import TO_SECONDS, format_time, read_at, read_time
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_the_ends_of_the_calendar_are_times_or_refused() -> None:
 
 def test_what_is_shown_can_be_typed() -> None:
     at = "2026-03-10T05:44:12.250000Z"
-    assert read_time(shown_time(at)) <= at
-    shown = read_at(shown_time(at))
+    assert read_time(format_time(at)) <= at
+    shown = read_at(format_time(at))
     assert isinstance(shown, datetime)
     assert shown >= datetime.fromisoformat(at)
-    assert len(shown_time(at, TO_SECONDS)) == TO_SECONDS
-    assert shown_time("", TO_SECONDS) == ""
+    assert len(format_time(at, TO_SECONDS)) == TO_SECONDS
+    assert format_time("", TO_SECONDS) == ""

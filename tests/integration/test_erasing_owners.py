@@ -149,7 +149,7 @@ def test_the_command_line_says_that_an_owner_is_unknown(tmp_path: Path) -> None:
     for more in ((), ("--json",)):
         told = ran("erase", "--owner", "user-70", "--yes", *more, folder=tmp_path)
         assert told.code == 2
-        assert "Nothing in this log is of an owner 'user-70'" in told.err
+        assert "This log has no data of owner 'user-70'" in told.err
         assert "left to erase" not in told.out
 
 

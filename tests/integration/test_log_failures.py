@@ -32,7 +32,7 @@ from refold.infrastructure.event_store.recorder import DurableDatastore, Durable
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance import compressed_payloads as compressing
 from refold.infrastructure.sqlite import sqlite_failures as retries
-from refold.infrastructure.sqlite.sqlite_failures import retried, translated
+from refold.infrastructure.sqlite.sqlite_failures import retry, translate_errors
 from tests.support.log_files import log_of, rows, say, words_of
 
 SAID = "the words of somebody"
@@ -54,7 +54,7 @@ def kinds() -> list[type[Exception]]:
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
 def test_every_class_of_error_of_the_store_is_translated(kind: type[Exception]) -> None:
     """A class that a newer library adds is here by itself."""
-    with pytest.raises(LogError) as caught, translated(PATH):
+    with pytest.raises(LogError) as caught, translate_errors(PATH):
         raise kind(SAID) if issubclass(kind, EventSourcingError) else kind()
     assert str(PATH) in str(caught.value)
     assert "again" in str(caught.value)
@@ -103,7 +103,7 @@ def raise_it(error: Exception, wrapped: bool) -> None:
 )
 def test_the_code_says_which_error_it_is(error: Exception, kind: type[LogError]) -> None:
     for wrapped in (False, True):
-        with pytest.raises(LogError) as caught, translated(PATH):
+        with pytest.raises(LogError) as caught, translate_errors(PATH):
             raise_it(error, wrapped)
         assert type(caught.value) is kind
         assert SAID not in str(caught.value)
@@ -125,11 +125,11 @@ class Failing:
 @pytest.mark.parametrize("name", ["SQLITE_IOERR_READ", "SQLITE_BUSY_RECOVERY", "SQLITE_PROTOCOL"])
 def test_a_trouble_that_passes_is_tried_three_times(name: str) -> None:
     act = Failing(2, coded(name))
-    assert retried(act) == "done"
+    assert retry(act) == "done"
     assert act.calls == 3
     act = Failing(3, coded(name))
     with pytest.raises(sqlite3.Error):
-        retried(act)
+        retry(act)
     assert act.calls == 3
 
 
@@ -137,7 +137,7 @@ def test_a_trouble_that_passes_is_tried_three_times(name: str) -> None:
 def test_a_trouble_that_stays_is_told_at_once(name: str) -> None:
     act = Failing(1, coded(name))
     with pytest.raises(sqlite3.Error):
-        retried(act)
+        retry(act)
     assert act.calls == 1
 
 
@@ -147,7 +147,7 @@ def test_who_has_waited_out_the_time_is_not_sent_to_wait_again(
     monkeypatch.setattr(retries, "PATIENCE", -1)
     act = Failing(1, coded("SQLITE_BUSY"))
     with pytest.raises(sqlite3.Error):
-        retried(act)
+        retry(act)
     assert act.calls == 1
 
 

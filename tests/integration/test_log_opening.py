@@ -25,7 +25,7 @@ from refold.application.errors import (
 )
 from refold.infrastructure.event_store.file_format import APPLICATION_ID, FORMAT_VERSION, identify
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
 
@@ -275,7 +275,7 @@ def sqlite_error(name: str) -> sqlite3.Error:
     ids=lambda v: getattr(v, "sqlite_errorname", str(v)[:40]),
 )
 def test_errors_from_below_become_errors_of_the_log(error: Exception, kind: type[LogError]) -> None:
-    with pytest.raises(LogError) as caught, translated(Path("/x/full/a.db")):
+    with pytest.raises(LogError) as caught, translate_errors(Path("/x/full/a.db")):
         raise PersistenceError("the library below") from error
     assert type(caught.value) is kind
     assert str(caught.value)

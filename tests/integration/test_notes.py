@@ -209,7 +209,7 @@ def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
             talk(memory.conversation(thread))
             memory.conversation(thread).compact()
         memory.conversation("new").append([{"role": "user", "content": n} for n in "ab"])
-    told = "If a program keeps them in a folder, its files have them until it opens the log."
+    told = "If a program keeps notes in a folder, its files have them until it opens the log."
     assert told not in refold("erase", "new", "0", "--yes").out
     assert told not in refold("erase", "new", "--all", "--yes").out
     assert told in refold("erase", "t", "0", "--yes").out
@@ -406,7 +406,7 @@ def test_the_command_says_what_was_written_and_that_nothing_was(
         conversation = memory.conversation("t")
         conversation.append({"role": "user", "content": "hi"})
         told = refold("notes", "--write", "out")
-        assert "Nothing is written: the log has no notes." in told.out
+        assert "Nothing was written: the log has no notes." in told.out
         assert "Written" not in told.out
         assert refold("notes", "--write", "out", "--json").answer["written_to"] is None
         assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, LogError
-from refold.infrastructure.sqlite.sqlite_failures import judged
+from refold.infrastructure.sqlite.sqlite_failures import diagnose
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_backup_and_a_check_look_again_as_well(log: Path, tmp_path: Path) -> N
 
 
 def test_a_read_that_failed_for_a_moment_is_a_fault_of_the_device(log: Path) -> None:
-    error = judged(log, corrupt())
+    error = diagnose(log, corrupt())
     assert not isinstance(error, LogDamaged)
     assert "try again" in str(error)
 
@@ -77,7 +77,7 @@ def test_a_disk_that_cannot_be_read_is_a_fault_of_the_device(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "pread", failing)
-    error = judged(log, corrupt())
+    error = diagnose(log, corrupt())
     assert type(error) is LogError
     assert "check the disk" in str(error)
 
@@ -86,7 +86,7 @@ def test_what_is_damaged_at_the_second_look_is_damage(log: Path) -> None:
     content = bytearray(log.read_bytes())
     content[4096:8192] = bytes(4096)
     log.write_bytes(content)
-    assert isinstance(judged(log, corrupt()), LogDamaged)
+    assert isinstance(diagnose(log, corrupt()), LogDamaged)
     with pytest.raises(LogDamaged), refold.open(log, scrub_megabytes=0) as memory:
         memory.conversation("t").messages()
 
@@ -94,7 +94,7 @@ def test_what_is_damaged_at_the_second_look_is_damage(log: Path) -> None:
 def test_looking_again_leaves_the_locks_of_this_process(log: Path) -> None:
     with refold.open(log, scrub_megabytes=0) as memory:
         memory.conversation("t").append({"role": "user", "content": "one more"})
-        judged(log, corrupt())
+        diagnose(log, corrupt())
         other = sqlite3.connect(log, timeout=0)
         # The last one that closes deletes the file: it must see that somebody has the log open.
         other.execute("SELECT count(*) FROM stored_events").fetchone()

@@ -288,7 +288,7 @@ def test_fork_and_diff_on_the_command_line(refold: Refold, stored: Path) -> None
     newest = refold("context", "talk", "--json").answer["version"]
     compared = refold("diff", "talk", "70", newest)
     assert "summarised" in compared.out
-    assert "lines of the request are new" in compared.out
+    assert "lines of the request were added" in compared.out
     full = refold("diff", "talk", "70", newest, "--full").out
     assert len(full.splitlines()) > len(compared.out.splitlines())
     told = refold("diff", "talk", newest, "70", "--json").answer

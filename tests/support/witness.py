@@ -20,7 +20,7 @@ from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
-from refold.infrastructure.observability.log_observer import nobody
+from refold.infrastructure.observability.log_observer import ignore
 from refold.infrastructure.projection_store.projection_file import derived_path
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_wiring import recall_parts
@@ -163,7 +163,7 @@ class Witness:
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(derived_path(self.path, "views"), log)
-        recall = recall_parts(self.path, log, None, None, encrypted=False, notify=nobody)
+        recall = recall_parts(self.path, log, None, None, encrypted=False, notify=ignore)
         return replace(
             core,
             log=ThreadLog(log, core.asked, core.unwritten),

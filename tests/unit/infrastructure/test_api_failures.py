@@ -6,12 +6,12 @@ import pytest
 
 from refold.infrastructure.api_failures import (
     ADVICE,
-    PASSING,
-    asked_delay,
+    TEMPORARY,
     is_sendable,
-    passes,
+    is_temporary,
     reason_of,
-    redacted,
+    redact,
+    requested_delay,
 )
 
 
@@ -52,11 +52,11 @@ def test_a_clear_status_outweighs_the_kind(status: int) -> None:
 
 
 def test_passing_reasons_are_asked_again_within_the_longest_wait() -> None:
-    assert passes("timeout", None, 20.0)
-    assert passes("rate_limited", 20.0, 20.0)
-    assert not passes("rate_limited", 20.5, 20.0)
-    assert not passes("authentication", None, 20.0)
-    assert ADVICE.keys() == PASSING
+    assert is_temporary("timeout", None, 20.0)
+    assert is_temporary("rate_limited", 20.0, 20.0)
+    assert not is_temporary("rate_limited", 20.5, 20.0)
+    assert not is_temporary("authentication", None, 20.0)
+    assert ADVICE.keys() == TEMPORARY
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_passing_reasons_are_asked_again_within_the_longest_wait() -> None:
     ],
 )
 def test_headers_say_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert asked_delay(headers) == seconds
+    assert requested_delay(headers) == seconds
 
 
 @pytest.mark.parametrize("key", ["sk-1\n", " sk-1", "sk\t1", "schlüssel"])
@@ -82,4 +82,4 @@ def test_a_key_that_no_header_can_hold_is_known(key: str) -> None:
 
 
 def test_secrets_are_taken_out_of_a_text() -> None:
-    assert redacted("bad key sk-1!", ["sk-1", None, "", " "]) == "bad key [redacted]!"
+    assert redact("bad key sk-1!", ["sk-1", None, "", " "]) == "bad key [redacted]!"

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 import refold
-from refold.infrastructure.cli.serve_commands import documented
+from refold.infrastructure.cli.serve_commands import all_settings
 from refold.infrastructure.event_store.encryption import KEY_FORM
 
-FORMS = {"embedder_key": "a text", "encryption_key": KEY_FORM}
+FORMS = {"embedder_key": "a string", "encryption_key": KEY_FORM}
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_each_secret_is_described_by_the_form_of_its_own(name: str) -> None:
-    row = next(row for row in documented() if row.name == name)
+    row = next(row for row in all_settings() if row.name == name)
     assert row.type == FORMS[name]
 
 

@@ -326,7 +326,7 @@ class Client:
     """The client of the SDK, with a model that calls a tool once."""
 
     def __init__(self) -> None:
-        self.conversation = self.completions = self
+        self.chat = self.completions = self
         self.asked: list[Json] = []
 
     def create(self, **request: Any) -> Any:

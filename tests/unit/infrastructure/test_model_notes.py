@@ -14,7 +14,7 @@ from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNo
 from refold.application.ports.summariser import SourceMessage, Summariser
 from refold.domain.messages import Message
 from refold.domain.notes import Note
-from refold.infrastructure.observability.telemetry import Answered, watched
+from refold.infrastructure.observability.telemetry import ObservedDraft, observe_calls
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
@@ -189,7 +189,7 @@ def test_watching_a_summariser_leaves_its_notes_as_they_are() -> None:
     def following(_: Summariser) -> Generator[Told]:
         yield Told(told)
 
-    asked(note_taking(watched(NotingSummariser(), following)))
+    asked(note_taking(observe_calls(NotingSummariser(), following)))
     assert told == ["noting-1"]
 
 
@@ -199,7 +199,7 @@ class Told:
     def __init__(self, models: list[str]) -> None:
         self.models = models
 
-    def answered(self, draft: Answered, seconds: float) -> None:
+    def answered(self, draft: ObservedDraft, seconds: float) -> None:
         assert seconds >= 0
         self.models.append(draft.model)
 

@@ -15,7 +15,7 @@ from refold.application.ports.summariser import (
 )
 from refold.application.summaries.summariser_calls import relay
 from refold.domain.value import replace
-from refold.infrastructure.api_failures import PASSING
+from refold.infrastructure.api_failures import TEMPORARY
 from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
@@ -58,7 +58,7 @@ def asked(summariser: Scripted, tries: int = 3, naps: Naps | None = None) -> Sum
     return asyncio.run(again.summarise(request_of()))
 
 
-@pytest.mark.parametrize("reason", sorted(PASSING))
+@pytest.mark.parametrize("reason", sorted(TEMPORARY))
 def test_a_passing_trouble_is_asked_again_and_the_calls_are_counted(reason: str) -> None:
     summariser = Scripted(trouble(reason), trouble(reason), GOOD)
     assert asked(summariser) == replace(GOOD, attempts=3)

@@ -12,7 +12,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 from refold.infrastructure.bootstrap import configuration_of
-from refold.infrastructure.cli.serve_commands import as_markdown, documented, with_values
+from refold.infrastructure.cli.serve_commands import all_settings, as_markdown, with_values
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
 from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.settings.settings_model import RefoldSettings
@@ -56,7 +56,7 @@ def test_a_time_out_is_the_one_that_three_tries_in_a_lease_allow() -> None:
 
 
 def test_a_wrong_argument_is_named_with_its_range() -> None:
-    assert refused(window=5) == "argument window = 5: must be a whole number, at least 1000"
+    assert refused(window=5) == "argument window = 5: must be an integer, at least 1000"
 
 
 def test_a_wrong_variable_is_named_with_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,15 +69,13 @@ def test_a_wrong_variable_is_named_with_its_range(monkeypatch: pytest.MonkeyPatc
 
 def test_a_wrong_key_of_a_file_is_named_with_its_range(write: Write) -> None:
     path = write("keep_last = 0")
-    assert refused(policy_file=path) == (
-        f"{path}: keep_last = 0: must be a whole number, at least 1"
-    )
+    assert refused(policy_file=path) == (f"{path}: keep_last = 0: must be an integer, at least 1")
 
 
 def test_a_wrong_key_of_a_models_table_is_named_with_its_path(write: Write) -> None:
     path = write('[models."gpt-4.1"]\nwindow = 3')
     assert refused(policy_file=path) == (
-        f'{path}: models."gpt-4.1".window = 3: must be a whole number, at least 1000'
+        f'{path}: models."gpt-4.1".window = 3: must be an integer, at least 1000'
     )
 
 
@@ -86,7 +84,7 @@ def test_a_wrong_value_in_the_variable_of_models_is_named_with_its_path(
 ) -> None:
     monkeypatch.setenv("REFOLD_MODELS", '{"claude-": {"keep_last": 0}}')
     assert refused() == (
-        "environment variable REFOLD_MODELS['claude-']['keep_last'] = 0: must be a whole number, "
+        "environment variable REFOLD_MODELS['claude-']['keep_last'] = 0: must be an integer, "
         "at least 1"
     )
 
@@ -120,7 +118,7 @@ def test_a_truth_value_is_no_number_where_the_number_was_just_given() -> None:
 def test_a_truth_value_is_no_number(write: Write) -> None:
     path = write("keep_last = true")
     assert refused(policy_file=path) == (
-        f"{path}: keep_last = True: must be a whole number, at least 1"
+        f"{path}: keep_last = True: must be an integer, at least 1"
     )
 
 
@@ -139,22 +137,20 @@ def test_a_long_value_is_not_shown_whole() -> None:
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest_name() -> None:
-    assert refused(windw=9_000) == (
-        "argument windw: there is no such setting (did you mean window?)"
-    )
+    assert refused(windw=9_000) == ("argument windw: unknown setting (did you mean window?)")
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_name(write: Write) -> None:
     path = write("triger_share = 0.5")
     assert refused(policy_file=path) == (
-        f"{path}: triger_share: there is no such setting (did you mean trigger_share?)"
+        f"{path}: triger_share: unknown setting (did you mean trigger_share?)"
     )
 
 
 def test_an_unknown_key_of_a_models_table_is_refused_with_the_nearest_name(write: Write) -> None:
     path = write("[models.claude]\nsummariser = 'anthropic'")
     assert refused(policy_file=path).startswith(
-        f"{path}: models.claude.summariser: there is no such setting of a model"
+        f"{path}: models.claude.summariser: unknown setting of a model"
     )
 
 
@@ -163,8 +159,8 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name(
 ) -> None:
     monkeypatch.setenv("REFOLD_TRIGER_SHARE", "0.5")
     assert refused() == (
-        "environment variable REFOLD_TRIGER_SHARE: there is no such setting (did you mean "
-        "REFOLD_TRIGGER_SHARE?). Unset it, or name it REFOLD_X_… if it belongs to another program"
+        "environment variable REFOLD_TRIGER_SHARE: unknown setting (did you mean "
+        "REFOLD_TRIGGER_SHARE?). Unset it, or rename it to REFOLD_X_… if another program uses it"
     )
 
 
@@ -198,14 +194,14 @@ def test_a_folder_is_no_policy_file(tmp_path: Path) -> None:
 def test_an_error_of_syntax_is_told_with_its_line(write: Write) -> None:
     path = write("window = 9000\nkeep_last = = 3\n")
     told = refused(policy_file=path)
-    assert told.startswith(f"policy file {path} is no TOML: ")
+    assert told.startswith(f"policy file {path} is not valid TOML: ")
     assert "line 2" in told
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_bytes(b"window = 9000 # \xff")
-    assert refused(policy_file=path).startswith(f"policy file {path} is no text in UTF-8 (byte 16)")
+    assert refused(policy_file=path).startswith(f"policy file {path} is not UTF-8 text (byte 16)")
 
 
 def test_a_variable_of_models_that_is_no_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +216,7 @@ def test_models_that_are_no_tables_are_refused(write: Write, text: str) -> None:
 
 def test_a_policy_file_names_no_other(write: Write) -> None:
     assert refused(policy_file=write('policy_file = "x.toml"')).endswith(
-        "a policy file cannot name another"
+        "a policy file cannot name another policy file"
     )
 
 
@@ -276,7 +272,7 @@ def test_every_setting_can_be_said_by_a_variable_and_by_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "policy.toml"
-    for row in documented():
+    for row in all_settings():
         if row.default and row.name != "models":
             text = f'"{row.default}"' if row.type.startswith("one of") else row.default
             path.write_text(f"{row.name} = {text}\n", "utf-8")
@@ -339,13 +335,13 @@ def test_a_table_in_a_stronger_place_beats_the_general_setting_of_a_weaker_one(
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert [row.name for row in documented() if not row.meaning] == []
+    assert [row.name for row in all_settings() if not row.meaning] == []
 
 
 def test_every_setting_of_the_policy_is_a_setting_of_its_own_name() -> None:
-    names = {row.name for row in documented()}
+    names = {row.name for row in all_settings()}
     assert set(CompactionPolicy.model_fields) <= names
-    assert {variable(name) for name in names} == {row.variable for row in documented()}
+    assert {variable(name) for name in names} == {row.variable for row in all_settings()}
 
 
 def test_every_other_setting_is_an_argument_of_open() -> None:

@@ -11,7 +11,7 @@ import pytest
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import Filters
 from refold.application.recall.passages import digest_of
-from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.passage_lists import PassageList
@@ -25,7 +25,7 @@ M = EMBEDDER.model
 def opened(
     path: Path | str, index: PassageList, told: list[Notice] | None = None
 ) -> SQLiteVectorStore:
-    return SQLiteVectorStore(path, index, notify=nobody if told is None else told.append)
+    return SQLiteVectorStore(path, index, notify=ignore if notify is None else notify.append)
 
 
 def embed(store: SQLiteVectorStore, *texts: str, embedder: DigestEmbedder = EMBEDDER) -> None:
