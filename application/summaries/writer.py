@@ -192,7 +192,9 @@ class Writer:
                 written = self._part(history, lambda: self._share(history, turn), apart=apart)
                 first = remove_headings(await written)
             before = join_parts(first, " ")
-            prefix = remove_headings(await self._part(turn, lambda: self._turn_room(turn, before), first))
+            prefix = remove_headings(
+                await self._part(turn, lambda: self._turn_room(turn, before), first)
+            )
             text = join_parts(first, prefix)
         return self._build(text, prefix)
 

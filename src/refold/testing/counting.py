@@ -1,5 +1,7 @@
 """A token counter during a check. Its results are validated before they are compared."""
 
+from typing import cast
+
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
 from refold.testing.findings import Findings, show_value
@@ -30,12 +32,10 @@ class Counting:
         )
         if not right:
             return TokenCount(total=counted if type(counted) is int else 0)
+        counted = cast("TokenCount", counted)
         self.whole(counted.total, f"total of {name}")
         self.whole(counted.thinking, f"thinking of {name}")
         return counted
-
-    def _returned(self, one: Message) -> object:
-        return self._counter.count_message(one)
 
     def whole(self, counted: object, name: str) -> int:
         """Return a count as an integer, even if the counter returned something else."""

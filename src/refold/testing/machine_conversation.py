@@ -11,6 +11,7 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.block_checks import UnknownBlockWarning
 
 from .checked_store import as_json
+from .findings import show_value
 from .history_layout import Message
 from .request_judge import violations
 from .request_rules.request import blocks_of, message_blocks

@@ -25,7 +25,7 @@ M = EMBEDDER.model
 def opened(
     path: Path | str, index: PassageList, told: list[Notice] | None = None
 ) -> SQLiteVectorStore:
-    return SQLiteVectorStore(path, index, notify=ignore if notify is None else notify.append)
+    return SQLiteVectorStore(path, index, notify=ignore if told is None else told.append)
 
 
 def embed(store: SQLiteVectorStore, *texts: str, embedder: DigestEmbedder = EMBEDDER) -> None:
