@@ -55,8 +55,9 @@ class BackendError(RefoldError):
 
 
 class TokenCountError(RefoldError):
-    """The endpoint returned no token count. ``status`` is the HTTP status, or None if there was no
-    response.
+    """The endpoint returned no token count.
+
+    ``status`` is the HTTP status, or None if there was no response.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:

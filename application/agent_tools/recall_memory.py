@@ -79,7 +79,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
 
 
 class _AnswerFormatter:
-    """Formats a recall result for a model."""
+    """A formatter of recall results for a model."""
 
     def __init__(self, reach: Reach, thread: str | None, found: Recalled) -> None:
         self._reach, self._found = reach, found

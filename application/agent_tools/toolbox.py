@@ -98,8 +98,8 @@ class Toolbox:
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """Tool definitions for ``tools=`` of ``messages.create``. ``conversation.context`` also takes the
-        toolbox itself.
+        """Definitions for ``tools=`` of ``messages.create``; ``conversation.context`` also takes the
+        toolbox.
         """
         return [tool.definition for tool in self._tools]
 

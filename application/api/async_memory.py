@@ -39,8 +39,8 @@ class AsyncToolbox(Forwarding[Toolbox]):
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """Tool definitions for ``tools=`` of ``messages.create``. ``conversation.context`` also takes the
-        toolbox itself.
+        """Definitions for ``tools=`` of ``messages.create``; ``conversation.context`` also takes the
+        toolbox.
         """
         return self._blocking.definitions
 
@@ -216,8 +216,9 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
 
 @forwarding
 class AsyncMemory(Forwarding[Memory]):
-    """The conversations of one log, for asyncio. An async context manager; ``close`` releases files and
-    threads.
+    """The conversations of one log, for asyncio.
+
+    An async context manager; ``close`` releases files and threads.
     """
 
     def __init__(self, core: Core) -> None:

@@ -54,7 +54,7 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 class Runner:
-    """Runs coroutines for callers without an event loop; starts its own loop when first needed.
+    """A runner of coroutines for callers without an event loop; starts its own loop when first needed.
 
     All calls share one loop, so that connections of a client outlive a single call. The loop has its own
     thread, so that it also works inside a running loop (a notebook, a web server). A process that ends
@@ -154,9 +154,7 @@ class Runner:
             return self._loop
 
     def _started_loop(self) -> asyncio.AbstractEventLoop:
-        """Return a loop whose thread runs. If it cannot start, keep nothing that other callers would wait
-        for.
-        """
+        """Return a running loop; on failure, raise and leave no state that others would wait for."""
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
         try:

@@ -134,7 +134,7 @@ class ConversationMemory(ConversationHistory):
     def context_without_model(
         self, extras: Extras, at: At | None = None, position: int | None = None
     ) -> Context | None:
-        """Return the context for ``context``, or None if a compaction must run first."""
+        """Return the context, or None if a compaction must run first."""
         core = self._core
         moment = choose_moment(core, self.thread_id, at, position)
         if moment is not None:
@@ -183,10 +183,10 @@ class ConversationMemory(ConversationHistory):
     def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
-        """Undo the newest compaction: its messages return to the context, and the summary before it becomes
-        active again.
+        """Revert the newest compaction.
 
-        If there is nothing to undo, the call succeeds. If the request no longer fits, the next ``context``
+        The covered messages return to the context, and the summary before it becomes active again. If there
+        is nothing to revert, the call succeeds. If the request no longer fits, the next ``context``
         shortens it.
         """
         return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))

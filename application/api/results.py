@@ -46,9 +46,7 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     position: int
     message_id: str
     version: int
-    """Version of the conversation after its append; ``conversation.context(at=version)`` ends with this
-    message.
-    """
+    """Version after its append; ``conversation.context(at=version)`` ends with this message."""
     message: Message
     at: str
     """Time when it was written, or else logged: ISO 8601, UTC."""

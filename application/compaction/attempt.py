@@ -185,9 +185,7 @@ class CompactionAttempt:
         self._end = AttemptEnd(core, thread_id)
 
     async def run(self) -> CompactionResult:
-        """Plan and request the compaction, call the summariser, and record the outcome against the newest
-        state.
-        """
+        """Run the attempt: plan, request, summarise, and record the outcome against the newest state."""
         with follow_compaction(self._core, self._thread_id, self._trigger):
             result = await self.work()
             # "Nothing to do" is reported only to callers that asked for a compaction.
@@ -285,9 +283,7 @@ class CompactionAttempt:
         )
 
     async def _rehearsal(self) -> Rehearsal | None:
-        """Return the content that the first summary would cover, or None if earlier summaries show its
-        length.
-        """
+        """Return the source of the first summary, or None if earlier summaries show its length."""
         loaded = await run_to_end(self._core.log.load, self._thread_id)
         if expect_length(loaded.state, self._summariser.name) is not None:
             return None

@@ -85,9 +85,7 @@ def with_shortened(
     results: list[CompactionResult],
     trigger: Trigger,
 ) -> list[CompactionResult]:
-    """Return the results with the shortened parts, which are a result of their own if nothing else was
-    done.
-    """
+    """Return the results including the shortened parts; these alone are a result too."""
     reported = results
     if done.decisions:
         reported = [result for result in results if result.outcome != "nothing_to_do"]

@@ -63,7 +63,7 @@ async def settle(
 
 
 class FitToBudget:
-    """Fits one request to its budget: offload large tool content, condense older results, summarise.
+    """A run that fits one request to its budget: offload large content, condense old results, summarise.
 
     It stops as soon as the request is small enough. Too many messages need a summary. If the request still
     does not fit, more tool content is shortened. Because the prefix changes anyway, the quoted memories are
@@ -227,9 +227,7 @@ class FitToBudget:
         )
 
     async def _wait_for_others(self) -> bool:
-        """Wait for the compaction of another caller if the request does not fit. Return whether it has
-        ended.
-        """
+        """Wait for other callers' compactions if the request does not fit. Return whether they ended."""
         now = await run_to_end(measure, self._core, self._thread_id, self._budget)
         return now.size > self._budget.limit and await self._turn.wait()
 

@@ -19,9 +19,7 @@ from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 LARGE_SHARE = 2
 """Divisor of the budget: a text larger than the quotient is too large."""
 SHOWN_SHARE = 8
-"""Divisor of the budget: at most the quotient of such a text is shown; larger texts are shortened one by
-one.
-"""
+"""Divisor of the budget: at most the quotient of such a text is shown."""
 LEAST_SHOWN = 400
 """Characters to show of each end, as long as that helps."""
 MARKER = Preview(0, 0, 0)

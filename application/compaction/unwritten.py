@@ -121,7 +121,7 @@ class UnwrittenWrites:
         self.done(thread_id, self.of(thread_id))
 
     def lose(self, thread_id: str, error: LogError) -> None:
-        """Drop decisions that were not written before the memory closed, and log an error."""
+        """Drop decisions that were not written before the memory closed, and log a warning."""
         for one in self.done(thread_id, self.of(thread_id)):
             logger.warning(
                 "%s: the %s could not be written and is lost: %s",

@@ -218,7 +218,7 @@ def warn_of_unknown(kinds: Iterable[str]) -> None:
         if kind not in _told:
             _told.add(kind)
             warnings.warn(
-                f"content block type {kind[:80]!r} is unknown: the block is stored unchanged, and "
+                f"a content block of the type {kind[:80]!r} is unknown: it is stored unchanged, and "
                 "shown to the model as text. If the type is valid, this version of refold is too old",
                 UnknownBlockWarning,
                 stacklevel=2,

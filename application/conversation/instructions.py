@@ -136,8 +136,9 @@ def _parse_recorded(text: str) -> Sequence[ShownFile]:
 
 
 def _fit_file(file: InstructionFile, room: int, left: str) -> ShownFile:
-    """Return the file within its room, or the reason for skipping it; ``left`` describes the total room
-    left.
+    """Return the file cut to its room, or skipped.
+
+    ``left``: total room left, for the log message.
     """
     name = _CONTROLS.sub("_", file.name)
     if file.problem:
@@ -180,9 +181,7 @@ def _cut_to_room(file: InstructionFile, room: int) -> ShownFile | None:
 
 
 def _marker(name: str, cut: int) -> str:
-    """Return the marker, never longer for a smaller ``cut``. The whole path is in it: a part of one cannot
-    be read.
-    """
+    """Return the marker with the whole path. It is never longer for a smaller ``cut``."""
     path = _CONTROLS.sub("_", name)
     return f"\n[… {cut:,} characters cut, read {path} for the full content …]\n"
 

@@ -79,8 +79,9 @@ def takes_signed_summaries(model: str | None) -> bool:
 
 
 def binds_thinking(model: str | None) -> bool:
-    """Return whether this model, at any provider, accepts thinking only after the prefix it was signed
-    for.
+    """Return whether this model accepts thinking only after the prefix it was signed for.
+
+    The provider that serves the model does not matter.
     """
     name = (model or "").rpartition("/")[2].lower()
     return rules_for(name.rpartition("anthropic.")[2]).binds_thinking

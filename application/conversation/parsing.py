@@ -180,8 +180,9 @@ _OF_THE_ANSWER = ("id", "model", "stop_reason")
 
 
 def _pop_field(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
-    """Remove a field of ``Message`` from the fields and return it; leave it there if its value does not
-    fit.
+    """Remove a field and return its value, or return None if the value does not fit.
+
+    A value that does not fit stays in the fields.
     """
     value = fields.get(name)
     if value is None or not isinstance(value, str) or not fits(value):

@@ -66,8 +66,9 @@ class StreamPlaces:
         return None
 
     def messages(self, start: int, stop: int) -> Iterator[LoggedEvent]:
-        """Yield the messages from position ``start`` up to, but not including, ``stop``, with events among
-        them.
+        """Yield the messages from position ``start`` up to, but not including, ``stop``.
+
+        Decisions between them may be included.
         """
         found = map(self.version_of, range(start, min(stop, self._newest - self._others)))
         version = next((one for one in found if one is not None), self._newest + 1)

@@ -153,8 +153,9 @@ class ConversationTurn(_Turn):
 
 
 class AsyncConversationTurn(_Turn):
-    """``ConversationTurn`` for asyncio: ``async with conversation.turn():``. The event loop stays free
-    while it waits.
+    """``ConversationTurn`` for asyncio: ``async with conversation.turn():``.
+
+    The event loop stays free while it waits.
     """
 
     async def __aenter__(self) -> Self:

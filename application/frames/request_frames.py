@@ -26,8 +26,9 @@ from refold.domain.messages import Block
 System = str | Sequence[Block] | None
 """System prompt as accepted by the Messages API."""
 SHORTEST_PIECE = 1_000
-"""Minimum characters of a piece. Long texts are recorded in pieces, so that a new date does not record all
-again.
+"""Minimum characters of a piece.
+
+Long texts are recorded in pieces, so that a new date does not record the whole text again.
 """
 DIGITS = 32
 """Hexadecimal digits of a digest: 128 bits."""

@@ -41,8 +41,7 @@ def load_sent(
 
 
 def expect_extras(core: Core, thread_id: str, extras: Extras) -> Extras:
-    """Return the extras that the next request most likely has: the given ones, else those of the newest
-    request.
+    """Return the expected extras of the next request: the given ones, else those of the newest request.
 
     Used for decisions between two requests, which could not know the sizes otherwise. Instruction files are
     the current ones.

@@ -70,9 +70,7 @@ class Damage(NamedTuple):
     """A finding about damaged data."""
 
     place: str
-    """Location of the damage: ``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table folded
-    from the log.
-    """
+    """``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table folded from the log."""
     thread_id: str
     version: int
     """Version of the damaged event, or 0 if the damage does not concern one event."""
@@ -111,10 +109,10 @@ class ConversationLog(Protocol):
         ...
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
-        """Rewrite events in place, drop snapshots and append events, in one transaction over all
-        conversations.
+        """Erase content from several conversations, in one transaction.
 
-        Older bytes may remain in files until ``finish_erasures`` returns True.
+        Events are rewritten in place, snapshots are dropped, and events are appended. Older bytes may
+        remain in files until ``finish_erasures`` returns True.
         """
         ...
 
@@ -133,12 +131,11 @@ class ConversationLog(Protocol):
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
-        """Copy events of ``source`` up to ``version`` into the new conversation ``into`` and append a
-        decision.
+        """Create the conversation ``into`` from the events of ``source`` up to ``version``.
 
-        Times are copied, and everything happens in one transaction. ``decide`` gets the source at that
-        version while no other process can write. Erased events stay marked as erased if an event of the
-        copy records the erasure.
+        Times are copied, and the events of the decision are appended, all in one transaction. ``decide``
+        gets the source at that version while no other process can write. Erased events stay marked as
+        erased if an event of the copy records the erasure.
 
         Raises:
             ThreadExists: ``into`` has events already.

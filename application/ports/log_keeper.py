@@ -41,8 +41,9 @@ class LogKeeper(Protocol):
         ...
 
     def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
-        """Return the state of the anchor. ``out``: also write it there. ``accept``: rebuild it from the
-        log.
+        """Return the state of the anchor.
+
+        ``out``: also write the anchor there. ``accept``: rebuild the anchor from the log.
 
         Raises:
             LogBehindAnchor: the log lacks stored events, and ``accept`` is False.

@@ -9,7 +9,7 @@ from refold.domain.events import Event
 
 
 class LogObserver(Protocol):
-    """Observes stored decisions and damage. Never raises."""
+    """An observer of stored decisions and damage. Never raises."""
 
     def stored(
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]

@@ -8,8 +8,9 @@ Files = Mapping[str, str]
 
 
 class NotesFolder(Protocol):
-    """A folder with ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``. refold writes one section of each file and
-    keeps the text around it.
+    """A folder with ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``.
+
+    refold writes one section of each file and keeps the text around it.
     """
 
     def write(self, files: Callable[[], Files]) -> None:

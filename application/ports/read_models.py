@@ -278,8 +278,9 @@ class ReadModels(Protocol):
         ...
 
     def drop(self) -> bool:
-        """Delete all folded data in memory and on disk; the next query rebuilds it. Return whether none
-        remains.
+        """Delete all folded data in memory and on disk. Return whether none remains.
+
+        The next query rebuilds it.
         """
         ...
 

@@ -39,9 +39,7 @@ class Found(NamedTuple):
     """Candidates for a query, with their neighbours and term frequencies."""
 
     candidates: Sequence[Passage]
-    """Passages that match words of the query, best first by the index's own score, then those of ``also``;
-    no duplicates.
-    """
+    """Passages that match words of the query, best first, then those of ``also``; no duplicates."""
     neighbours: Mapping[tuple[str, int], Sequence[Passage]]
     """Passages of the messages next to candidates, by conversation and position."""
     frequencies: Mapping[str, int]
@@ -97,7 +95,10 @@ class RecallIndex(Protocol):
         ...
 
     def drop(self) -> bool:
-        """Delete all folded data; the next query rebuilds it. Return whether none remains."""
+        """Delete all folded data. Return whether none remains.
+
+        The next query rebuilds it.
+        """
         ...
 
     def forget_erased(self) -> bool:

@@ -50,7 +50,7 @@ class AwaitableTools(Protocol):
 
 
 class SDKTools(Protocol):
-    """Creates objects for the tool runner of an SDK."""
+    """A factory of objects for the tool runner of an SDK."""
 
     def blocking(self, toolbox: RunnableTools) -> list[Any]:
         """Return one object for each tool, for a blocking client."""

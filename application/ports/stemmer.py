@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Stemmer(Protocol):
-    """Finds the stem of English words. Safe to call from several threads."""
+    """A stemmer of English words. Safe to call from several threads."""
 
     def stem(self, word: str) -> str:
         """Return the stem of a word of lower-case ASCII letters."""

@@ -84,7 +84,7 @@ class SummaryDraft(Value, frozen=True):
 
 
 class Summariser(Protocol):
-    """Writes summaries.
+    """A writer of summaries.
 
     Raises ``SummariserError`` (``refold.application.errors``) on failure, after its own retries, with the
     vendor's message in it. Never returns an error text as a summary.
@@ -144,21 +144,19 @@ def for_models(summariser: Summariser, asked: str | None, answering: str | None)
 
 
 def is_by_code(summariser: Summariser) -> bool:
-    """Return whether it calls no model (``by_code = True``); its work then counts as no model call."""
+    """Return whether it calls no model (``by_code = True``); its calls are then not counted."""
     return bool(getattr(summariser, "by_code", False))
 
 
 class Observer(Protocol):
-    """Receives events of the memory. Its exceptions are logged and not raised further."""
+    """An observer of the memory's events. Its exceptions are logged and not raised further."""
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Observe a compaction that was performed, failed, reverted, or avoided by the ladder."""
         ...
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Observe a new context; ``tokens_repeated`` of its tokens are a prefix shared with the previous
-        request.
-        """
+        """Observe a new context. Its first ``tokens_repeated`` tokens equal the previous request."""
         ...
 
 
@@ -167,10 +165,10 @@ class FollowingObserver(Protocol):
     """An observer that also follows a compaction while it runs."""
 
     def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[object]:
-        """Return a context manager that is entered before a compaction is planned and left after it has
-        ended.
+        """Return a context manager that surrounds one compaction.
 
-        ``compaction_ended`` is called within it.
+        It is entered before the compaction is planned and left after its end; ``compaction_ended`` is
+        called within it.
         """
         ...
 
@@ -194,8 +192,9 @@ class FinishingObserver(Protocol):
 
 
 class Owner(Protocol):
-    """The identity of a process that works on a compaction, so that work of a dead process can be taken
-    over.
+    """The identity of a process that works on a compaction.
+
+    The work of a process that is certainly dead can be taken over.
     """
 
     @property
@@ -232,7 +231,7 @@ class TokenCount(Value, frozen=True):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens of texts and messages. Pure and fast: it runs on every append.
+    """A counter of tokens. Pure and fast: it runs on every append.
 
     Monotone: more content never lowers a count. An image costs the same in any encoding.
     """

@@ -7,7 +7,10 @@ from .summariser import SourceMessage
 
 
 class TopicExtractor(Protocol):
-    """Names topics. The result is approximate: topics are labels and never filter messages."""
+    """An extractor of topics.
+
+    The result is approximate: topics are labels and never filter messages.
+    """
 
     def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
         """Return at most ``most`` names of 1 to 4 words, the most important first. Pure; never raises."""

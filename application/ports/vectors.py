@@ -13,7 +13,7 @@ Vector = Sequence[float]
 
 
 class Embedder(Protocol):
-    """Computes vectors of texts. Blocking; called from threads, several at a time.
+    """A model that computes vectors of texts. Blocking; called from threads, several at a time.
 
     Raises ``EmbedderError`` on failure, after its own retries, with the vendor's message in it.
     """

@@ -86,8 +86,7 @@ class LastRequests:
         self._known: OrderedDict[str, _Request] = OrderedDict()
 
     def repeated(self, loaded: LoadedConversation, context: Context, system: System) -> int:
-        """Return the tokens of the prefix that ``context`` shares with the previous request; remember this
-        one.
+        """Return the tokens that ``context`` shares with the previous request, and remember ``context``.
 
         Without a decision in between, a request begins with the whole previous request. After one, only the
         caller's system text and tools are certainly the same.

@@ -61,7 +61,7 @@ def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator
 
 
 class CompactionNotifier:
-    """Notifies observers of consecutive compactions, each with the result that the caller gets.
+    """A notifier of consecutive compactions; observers get the same results as the caller.
 
     The final figures of the last one are known at the end; it counts as running until then.
     """

@@ -149,7 +149,7 @@ def test_a_file_that_is_there_is_replaced_on_purpose_only(tmp_path: Path) -> Non
     path, copy = log_of(tmp_path / "agent.db", "one"), tmp_path / "copy.db"
     copy.write_text("mine")
     with open_memory(path) as memory:
-        with pytest.raises(TargetExists, match="already exists"):
+        with pytest.raises(TargetExists, match="exists already"):
             memory.backup(copy)
         assert copy.read_text() == "mine"
         assert memory.backup(copy, replace=True).events == 1

@@ -309,7 +309,7 @@ def test_a_chart_takes_the_place_of_a_file_only_when_that_is_asked_for(
     line = ("simulate", "talk.json", "--policy", "default", "--chart", "a.png")
     refused = refold(*line)
     assert refused.code == 2
-    assert "a.png is there already" in refused.err
+    assert "a.png exists already" in refused.err
     assert "--force" in refused.err
     assert (tmp_path / "a.png").read_bytes() == b"mine"
     assert refold(*line, "--force", "--chart", "a.png").code == 0

@@ -92,7 +92,7 @@ def test_a_cut_is_warned_of_with_its_size(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING, "refold"):
         of("short", "x" * 30_000)
     [record] = caplog.records
-    assert "1.md is cut: 12,000 of its 30,000 characters are left out" in record.getMessage()
+    assert "1.md is cut: 12,000 of its 30,000 characters are omitted" in record.getMessage()
 
 
 def test_a_file_that_cannot_be_read_takes_nothing_and_leaves_the_others_as_they_are(

@@ -57,7 +57,7 @@ async def endless() -> int:
 
 def test_who_waits_for_a_loop_that_ended_is_told_and_the_next_call_runs() -> None:
     runner = Runner()
-    with pytest.raises(RefoldError, match="ask again"):
+    with pytest.raises(RefoldError, match="try again"):
         runner.run(endless())
     assert runner.run(answer()) == 42
     runner.close()
@@ -78,7 +78,7 @@ def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
 
     with monkeypatch.context() as late:
         late.setattr(asyncio, "run_coroutine_threadsafe", submit_late)
-        with pytest.raises(RefoldError, match="ask again"):
+        with pytest.raises(RefoldError, match="try again"):
             runner.run(endless())
     assert runner.run(answer()) == 42
     runner.close()
