@@ -229,7 +229,7 @@ def _compare_fates(before: MessageFate | None, after: MessageFate | None) -> Mes
             and after.thinking_dropped_at is not None
             and before.thinking_dropped_at is None
         ),
-        why=after.why if after else "it was not appended yet",
+        why=after.why if after else "not appended yet",
     )
 
 

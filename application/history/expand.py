@@ -163,8 +163,8 @@ def _resolve_id(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -
 def _ambiguous_error(given: str, thread_id: str | None, could_be: Sequence[str]) -> UnknownSummary:
     error = UnknownSummary(given, thread_id, could_be[:NEWEST])
     more = " …" if len(could_be) > NEWEST else ""
-    said = f"{given[:200]!r} may be any of the summaries {', '.join(error.newest)}{more}"
-    error.args = (f"{said}: say more of it",)
+    said = f"{given[:200]!r} matches several summaries: {', '.join(error.newest)}{more}"
+    error.args = (f"{said}: give more characters",)
     return error
 
 

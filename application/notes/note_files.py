@@ -32,7 +32,7 @@ def time_zone(name: str) -> tzinfo:
     if offset := _OFFSET.fullmatch(name):
         hours, minutes = int(offset[2]), int(offset[3])
         if hours >= _MOST_HOURS or minutes >= _MINUTES:
-            raise ValueError(f"{name} is no offset")
+            raise ValueError(f"{name} is not a valid offset")
         east = timedelta(hours=hours, minutes=minutes)
         return timezone(east if offset[1] == "+" else -east)
     try:
@@ -217,6 +217,6 @@ def write_notes(core: Core) -> bool:
             )
         )
     except (OSError, RefoldError) as error:
-        logger.warning("the files of notes cannot be written: %s", error)
+        logger.warning("the notes files cannot be written: %s", error)
         return False
     return True

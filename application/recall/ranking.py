@@ -288,7 +288,7 @@ class Reasons:
 
     def of(self, passage: Passage) -> tuple[str, ...]:
         """Return the reasons for a passage, at least one phrase."""
-        return tuple(self._phrases(passage)) or ("beside what was found",)
+        return tuple(self._phrases(passage)) or ("next to a match",)
 
     def _phrases(self, passage: Passage) -> Iterator[str]:
         said = self._said
@@ -303,7 +303,7 @@ class Reasons:
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"
         if said.by_name(passage):
-            yield "by the one who is named"
+            yield "by the person named in the question"
         if any(day.fits(passage.at) for day in self._question.days):
             yield f"of {passage.at[:10]}"
         if (cosine := self._cosines.get(passage.number, 0.0)) > 0:

@@ -222,7 +222,7 @@ def _check(setting: str, given: object, fine: bool, allowed: str) -> None:
 
 def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSetting:
     return InvalidSetting(
-        f"{setting}={str(given)[:80]!r} cannot be: it must be {allowed}",
+        f"{setting}={str(given)[:80]!r} is invalid: it must be {allowed}",
         setting=setting,
         value=given,
     )

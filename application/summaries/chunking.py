@@ -216,7 +216,7 @@ def split_messages(
         raise SummariserError(
             "too_large",
             f"the summariser's window of {capacity.window:,} tokens has no room for any message "
-            "beside instructions, previous summary and answer: use a model with a larger window",
+            "in addition to instructions, previous summary and answer: use a model with a larger window",
         )
     omitted: list[OmittedMessage] = []
     rounds = [_fit_round(thread_id, one, scale, omitted) for one in rounds_of(request.messages)]

@@ -166,7 +166,11 @@ def _leaves(
         # text.
         return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
-        logger.warning("%s: the summary is carried on: %s", conversation(loaded.thread_id), error)
+        logger.warning(
+            "%s: the previous summary is continued instead of rebuilt: %s",
+            conversation(loaded.thread_id),
+            error,
+        )
         return ()
 
 
@@ -208,7 +212,9 @@ class Gathering:
             Exception
         ) as error:  # A fault in the extraction must not stop the compaction or lose earlier lines.
             logger.warning(
-                "%s: nothing new for the ledger: %s", conversation(self._thread_id), raised(error)
+                "%s: the ledger could not be extended: %s",
+                conversation(self._thread_id),
+                raised(error),
             )
 
     def select(self, room: int) -> KeptLedger:
