@@ -58,7 +58,7 @@ class RebuiltSummary(Value, frozen=True):
 
 
 class ErasureReport(Value, frozen=True):
-    """What an erasure removed, and where."""
+    """Content that an erasure removed, with its places."""
 
     thread_id: str
     positions: tuple[int, ...]

@@ -74,7 +74,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class EventCount(Value, frozen=True):
-    """How often one kind of event happened."""
+    """Number of events of one kind."""
 
     what: str
     """The kind of event in words, such as ``message appended`` or ``compaction performed``."""

@@ -18,7 +18,7 @@ from refold.domain.value import Value
 
 
 class MessageFate(Value, frozen=True):
-    """How the model sees one message now. Every message has exactly one fate."""
+    """The fate of one message: the way the model sees it now. Every message has one."""
 
     position: int
     message_id: str

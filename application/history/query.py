@@ -62,7 +62,7 @@ class RecordPage(NamedTuple):
 
 
 class RecordSelection(NamedTuple):
-    """Which records to return, and how many."""
+    """Selection of records, with limits."""
 
     positions: Sequence[int]
     """Candidate positions, in order."""

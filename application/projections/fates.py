@@ -35,7 +35,7 @@ Fate = Literal[
     "preamble",
     "erased",
 ]
-"""How the model sees a message.
+"""The way the model sees a message.
 
 ``full``: word for word. ``condensed``, ``offloaded``: word for word, except for tool content that
 is cut or shown as a preview. ``summarised``: only in the active summary. ``omitted``: named by the

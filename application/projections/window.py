@@ -41,14 +41,14 @@ SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear", "left-out"]
-"""How a part was shortened: to a preview, to its beginning, to a marker, or left out.
+"""Way to shorten a part: to a preview, to its beginning, to a marker, or leave it out.
 
 Neighbouring parts that were left out share one marker.
 """
 
 
 class Preview(NamedTuple):
-    """How a shortened part is shown."""
+    """The way a shortened part is shown."""
 
     head: int
     tail: int

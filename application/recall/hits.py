@@ -61,7 +61,7 @@ class RecallHit(ShortRepr, Value, frozen=True):
     why: tuple[str, ...]
     """Reasons for the hit in short phrases, such as matching words or nearness in meaning."""
     fate: Fate
-    """How the context shows the message now, as in ``conversation.explain``."""
+    """Fate of the message in the context now, as in ``conversation.explain``."""
     in_context: bool
     """True if the context shows this passage in full now."""
     neighbours: tuple[Neighbour, ...] = ()

@@ -13,7 +13,7 @@ from .hits import RecallMode
 from .passages import PassageKind
 
 InContext = Literal["mark", "leave_out"]
-"""Whether hits that the context already shows are marked, or left out and counted."""
+"""Treatment of hits that the context already shows: mark them, or only count them."""
 Moment = datetime | str
 """A time with a time zone, as a datetime or as text in ISO 8601."""
 Names = str | Iterable[str] | None
@@ -60,7 +60,7 @@ class RecallOptions(TypedDict, total=False):
     settings.
     """
     scope: Scope
-    """Where to search: ``conversation`` (default of a conversation), ``owner`` for everything of
+    """Scope of the search: ``conversation`` (default of a conversation), ``owner`` for everything of
     the same owner, or ``all`` for the whole log.
     """
 
@@ -81,7 +81,7 @@ class RecallQuery(NamedTuple):
     """Number of messages to show before and after each hit."""
     max_tokens: int | None
     scope: Scope | None = None
-    """Where to search, or None for the default of the caller."""
+    """Scope of the search, or None for the default of the caller."""
     topic: str = ""
     """Topic of the messages, or empty for any."""
 
