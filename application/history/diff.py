@@ -184,9 +184,7 @@ def _changes(
 
 
 def _changed_positions(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
-    """Return the positions that may be shown differently; those covered at both versions are
-    excluded.
-    """
+    """Return the positions that may be shown differently; those covered at both versions are excluded."""
     lengths = sorted((older.state.length, newer.state.length))
     views = _views(older), _views(newer)
     either = views[0].keys() | views[1].keys()

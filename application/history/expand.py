@@ -21,9 +21,7 @@ NEWEST = 5
 
 
 class LeafText(Value, frozen=True):
-    """Text that was extracted without a model from positions ``start`` up to but not including
-    ``stop``.
-    """
+    """Text that was extracted without a model from positions ``start`` up to but not including ``stop``."""
 
     start: int
     stop: int
@@ -51,8 +49,7 @@ class ExpandedSummary(Value, frozen=True):
     stop: int
     """First position after the covered range, which begins at ``start``."""
     exclusions: tuple[int, ...]
-    """Positions in the range that the summary does not cover; their messages stayed in the context.
-    """
+    """Positions in the range that the summary does not cover; their messages stayed in the context."""
     count: int
     """Number of covered messages."""
     leaves: tuple[LeafText, ...]

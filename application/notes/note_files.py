@@ -21,8 +21,7 @@ _MOST_HOURS, _MINUTES = 24, 60
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset
-    (``+08:00``).
+    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset (``+08:00``).
 
     Raises:
         ValueError: there is no such time zone.
@@ -113,9 +112,7 @@ def _files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
 def without_others(
     notes: Iterable[NoteRow], owners_of: Callable[[str], Mapping[int, str]]
 ) -> Iterator[NoteRow]:
-    """Yield the notes without those of messages that name another owner (``owners_of``: by
-    position).
-    """
+    """Yield the notes without those of messages that name another owner (``owners_of``: by position)."""
     known: dict[str, frozenset[int]] = {}
     for note in notes:
         if note.thread_id not in known:

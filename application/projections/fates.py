@@ -173,9 +173,7 @@ class Decisions:
         return next(found, None)
 
     def given_in_part(self, position: int) -> GivenInPart | None:
-        """Return how much of a covered message the summariser received, or None if it received all
-        of it.
-        """
+        """Return how much of a covered message the summariser received, or None if it received all of it."""
         found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
         return next(found, None)
 

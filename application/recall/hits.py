@@ -77,8 +77,7 @@ class Recalled(Sequence[RecallHit]):
     mode: RecallMode
     """Search mode that was actually used."""
     notice: str | None = None
-    """Deviations from the requested search, such as missing vectors or an absent backend, or None.
-    """
+    """Deviations from the requested search, such as missing vectors or an absent backend, or None."""
     left_out: int = 0
     """Number of hits that were left out because the context shows them in full."""
     tokens: int = 0

@@ -71,8 +71,7 @@ def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[Word
 
 
 SATURATION = 0.8
-"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored.
-"""
+"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored."""
 SHORT = 40
 """Number of tokens up to which a passage with a question mark is only a question."""
 FEW = 16

@@ -51,8 +51,7 @@ class RecallOptions(TypedDict, total=False):
     until: Moment | None
     """Only messages written before this time."""
     in_context: InContext
-    """``mark`` (default) marks hits that the context already shows; ``leave_out`` only counts them.
-    """
+    """``mark`` (default) marks hits that the context already shows; ``leave_out`` only counts them."""
     neighbours: int
     """Number of messages to show before and after each hit: 0 to 10, 1 by default."""
     max_tokens: int | None

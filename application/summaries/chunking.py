@@ -170,8 +170,7 @@ def capacity_of(summariser: Summariser) -> Capacity | None:
 
 
 def fitting_length(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
-    """Return the longest answer to ask for in a window of this size, up to the limit of
-    ``request``.
+    """Return the longest answer to ask for in a window of this size, up to the limit of ``request``.
 
     The window also needs room for a chunk of messages, and for the answer carried into the next
     call. If no length leaves that room, return the shortest useful one.

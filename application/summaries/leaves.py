@@ -189,9 +189,7 @@ def join_parts(history: str, prefix: str | None) -> str:
 
 
 def whole_text(summary: CompactionPerformed) -> str:
-    """Return a recorded text without its note about omitted messages, which later texts write
-    again.
-    """
+    """Return a recorded text without its note about omitted messages, which later texts write again."""
     return remove_omission_note(summary.text) if summary.omitted else summary.text
 
 

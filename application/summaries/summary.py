@@ -104,12 +104,10 @@ class Source(NamedTuple):
     """The source of a summary."""
 
     messages: tuple[SourceMessage, ...] = ()
-    """Messages that no summary covered before, unshortened; of a long history, those read closely.
-    """
+    """Messages that no summary covered before, unshortened; of a long history, those read closely."""
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
-    """Stored texts to build the summary from, used instead of the previous summary when rebuilding.
-    """
+    """Stored texts to build the summary from, used instead of the previous summary when rebuilding."""
     focus: str | None = None
     skimmed: int = 0
     """Number of further messages that were only skimmed."""
