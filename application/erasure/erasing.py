@@ -215,9 +215,7 @@ class _Erasing:
         self._lineages: dict[str, Lineage] = {}
         self._prepared: dict[str, SummaryRebuild | None] = {}
         self._noted: dict[str, tuple[frozenset[int], NotesRebuild]] = {}
-        """New notes of each conversation, with the positions that were erased when they were
-        written.
-        """
+        """New notes of each conversation, with the positions that were erased when they were written."""
         self._reach: Callable[[Loading], Positions] = lambda _: {}
         self._done: dict[str, Done] = {}
         self._quotations = Quotations(core)

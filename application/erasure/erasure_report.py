@@ -58,7 +58,7 @@ class RebuiltSummary(Value, frozen=True):
 
 
 class ErasureReport(Value, frozen=True):
-    """What an erasure removed, and where."""
+    """Content that an erasure removed, with its places."""
 
     thread_id: str
     positions: tuple[int, ...]
@@ -79,8 +79,7 @@ class ErasureReport(Value, frozen=True):
     damaged_copies: tuple[str, ...] = ()
     """Copies of damaged write-ahead logs that may contain it; delete them if nothing is missing."""
     earlier_logs: tuple[str, ...] = ()
-    """Logs that a restore moved aside and that may contain it; erase there as well, or delete them.
-    """
+    """Logs that a restore moved aside and that may contain it; erase there as well, or delete them."""
     notes_elsewhere: bool = False
     """True if notes were taken from it and no notes folder is configured here.
 
@@ -94,8 +93,7 @@ class ErasureReport(Value, frozen=True):
     ``removed`` then names each place, and ``thread_id`` is empty.
     """
     known: bool = True
-    """False if no conversation or message has this owner, for instance because the id is misspelt.
-    """
+    """False if no conversation or message has this owner, for instance because the id is misspelt."""
 
     @property
     def changed(self) -> bool:

@@ -44,9 +44,7 @@ FIRST = 64
 NEWEST = 512
 """Number of newest messages to read."""
 _BESIDE = 1
-"""Neighbours to read of a message with a ledger line: the call of a result, the answer to a
-request.
-"""
+"""Neighbours to read of a message with a ledger line: the call of a result, the answer to a request."""
 _APART = 8
 """Number of unwanted positions to read over between wanted ones."""
 

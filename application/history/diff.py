@@ -74,7 +74,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class EventCount(Value, frozen=True):
-    """How often one kind of event happened."""
+    """Number of events of one kind."""
 
     what: str
     """The kind of event in words, such as ``message appended`` or ``compaction performed``."""
@@ -184,9 +184,7 @@ def _changes(
 
 
 def _changed_positions(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
-    """Return the positions that may be shown differently; those covered at both versions are
-    excluded.
-    """
+    """Return the positions that may be shown differently; those covered at both versions are excluded."""
     lengths = sorted((older.state.length, newer.state.length))
     views = _views(older), _views(newer)
     either = views[0].keys() | views[1].keys()
@@ -229,7 +227,7 @@ def _compare_fates(before: MessageFate | None, after: MessageFate | None) -> Mes
             and after.thinking_dropped_at is not None
             and before.thinking_dropped_at is None
         ),
-        why=after.why if after else "it was not appended yet",
+        why=after.why if after else "not appended yet",
     )
 
 

@@ -21,9 +21,7 @@ NEWEST = 5
 
 
 class LeafText(Value, frozen=True):
-    """Text that was extracted without a model from positions ``start`` up to but not including
-    ``stop``.
-    """
+    """Text that was extracted without a model from positions ``start`` up to but not including ``stop``."""
 
     start: int
     stop: int
@@ -51,8 +49,7 @@ class ExpandedSummary(Value, frozen=True):
     stop: int
     """First position after the covered range, which begins at ``start``."""
     exclusions: tuple[int, ...]
-    """Positions in the range that the summary does not cover; their messages stayed in the context.
-    """
+    """Positions in the range that the summary does not cover; their messages stayed in the context."""
     count: int
     """Number of covered messages."""
     leaves: tuple[LeafText, ...]
@@ -163,8 +160,8 @@ def _resolve_id(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -
 def _ambiguous_error(given: str, thread_id: str | None, could_be: Sequence[str]) -> UnknownSummary:
     error = UnknownSummary(given, thread_id, could_be[:NEWEST])
     more = " …" if len(could_be) > NEWEST else ""
-    said = f"{given[:200]!r} may be any of the summaries {', '.join(error.newest)}{more}"
-    error.args = (f"{said}: say more of it",)
+    said = f"{given[:200]!r} matches several summaries: {', '.join(error.newest)}{more}"
+    error.args = (f"{said}: give more characters",)
     return error
 
 

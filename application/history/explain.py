@@ -18,7 +18,7 @@ from refold.domain.value import Value
 
 
 class MessageFate(Value, frozen=True):
-    """How the model sees one message now. Every message has exactly one fate."""
+    """The fate of one message: the way the model sees it now. Every message has one."""
 
     position: int
     message_id: str
@@ -150,7 +150,7 @@ class _Judge:
             why = "too large to be summarised: the summary only names it"
             return _Verdict("omitted", why, first.when, by_summary=True)
         assert self._loaded.window.summary is not None
-        why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        why = f"summary {self._loaded.window.summary.summary_id} covers it"
         if part := self._decisions.given_in_part(position):
             why += f", made from {part.given:,} of its {part.characters:,} characters"
         if any(pin.position == position for pin in self._loaded.state.pins):
@@ -208,7 +208,7 @@ class _Judge:
         undone = self._decisions.reversal_of(position)
         if undone is not None:
             made = undone.compaction
-            return f"summary {made.event.summary_id} covered it, and was undone", undone.when
+            return f"summary {made.event.summary_id} covered it and was reverted", undone.when
         if self._coverage is None:
             return "nothing is summarised", said
         return "newer than the active summary", said
@@ -237,12 +237,12 @@ def _describe_shortening(previews: Mapping[PreviewKey, Preview]) -> str:
 def _describe_preview(preview: Preview) -> str:
     match preview.method:
         case "offload" if not preview.head:
-            return "left out, but for a marker"
+            return "replaced by a marker"
         case "offload":
             return f"shown by {preview.head:,} + {preview.tail:,} characters"
         case "soft-trim":
             return f"cut to {preview.head:,} characters"
         case "hard-clear":
-            return "left out, but for a marker"
+            return "replaced by a marker"
         case "left-out":
-            return "left out, but for a marker that it shares with what stands next to it"
+            return "left out, with one marker for it and its neighbours"

@@ -31,8 +31,7 @@ class _LaterErasures(NamedTuple):
     messages: Mapping[int, MessageErased] = {}
     """Erasures of messages that the conversation had at that version, by position."""
     rewritten: Mapping[int, tuple[Rewritten, int]] = {}
-    """Rewritten events up to that version, each with the position of the message it was erased for.
-    """
+    """Rewritten events up to that version, each with the position of the message it was erased for."""
 
 
 def later_erasures(
@@ -150,8 +149,7 @@ def _find_erasure(core: Core, then: LoadedConversation) -> MessageErased | None:
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
-    """Copy the conversation as it was at ``at``, or as it is if None, and return the id of the
-    copy.
+    """Copy the conversation as it was at ``at``, or as it is if None, and return the id of the copy.
 
     Messages that were erased since are marked as erased in the copy, and a summary made from them
     is rebuilt. Blocks, and may run an event loop of its own: call it from a thread without one.

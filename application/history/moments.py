@@ -69,14 +69,13 @@ def _version(core: Core, thread_id: str, at: At) -> int:
     given = cast("object", at)
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidSetting(
-            f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
+            f"at={given!r} is not a version (int) or a time (datetime)", setting="at", value=given
         )
     return given
 
 
 def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
-    """Return the version of the newest message written by then, or of a later decision logged by
-    then.
+    """Return the version of the newest message written by then, or of a later decision logged by then.
 
     An imported recording has old times of writing, although all of it is logged at the import.
     """
@@ -95,7 +94,7 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
     given = cast("object", position)
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidSetting(
-            f"position={given!r} is no position, such as 17", setting="position", value=given
+            f"position={given!r} is not a position, such as 17", setting="position", value=given
         )
     length = core.log.load(thread_id).present().state.length
     if not 0 <= given < length:
@@ -114,7 +113,9 @@ def choose_moment(core: Core, thread_id: str, at: At | None, position: int | Non
         return at
     if at is not None:
         raise InvalidSetting(
-            f"at={at} and position={position}: give one of them", setting="position", value=position
+            f"at={at} and position={position}: give only one of them",
+            setting="position",
+            value=position,
         )
     return version_of(core, thread_id, position)
 
@@ -124,7 +125,7 @@ def _parse_time(given: str) -> datetime:
         return datetime.fromisoformat(given.strip())
     except ValueError:
         raise InvalidSetting(
-            f"at={given[:80]!r} is no time with a time zone, such as 2026-01-02T03:04:05Z",
+            f"at={given[:80]!r} is not a time with a time zone, such as 2026-01-02T03:04:05Z",
             setting="at",
             value=given,
         ) from None

@@ -62,7 +62,7 @@ class RecordPage(NamedTuple):
 
 
 class RecordSelection(NamedTuple):
-    """Which records to return, and how many."""
+    """Selection of records, with limits."""
 
     positions: Sequence[int]
     """Candidate positions, in order."""
@@ -290,7 +290,7 @@ def _list_ids(given: object) -> Sequence[str | int]:
 
 def _require(fine: bool, name: str, given: object, wanted: str) -> None:
     if not fine:
-        message = f"{name}={str(given)[:80]!r} cannot be: {name} must be {wanted}"
+        message = f"{name}={str(given)[:80]!r} is invalid: it must be {wanted}"
         raise InvalidSetting(message, setting=name, value=given)
 
 

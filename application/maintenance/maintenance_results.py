@@ -125,8 +125,7 @@ class Compressed(Value, frozen=True):
     dictionary: int | None
     """Number of the compression dictionary, or None if there were too few events for one."""
     reusable_bytes: int
-    """Bytes of whole free pages in the log file for future events; the file itself does not shrink.
-    """
+    """Bytes of whole free pages in the log file for future events; the file itself does not shrink."""
 
 
 class ErasedAgain(Value, frozen=True):

@@ -83,7 +83,7 @@ def repair_derived(core: Core) -> Iterator[str]:
     vectors = core.recall.vectors
     if vectors is not None and (damaged := sum(one.kind != FOREIGN for one in vectors.check())):
         vectors.mend()
-        yield f"vectors ({damaged} damaged): deleted, and made again when somebody searches by meaning"
+        yield f"vectors ({damaged} damaged): deleted; the next search by meaning makes them again"
 
 
 def close_derived(core: Core) -> None:
@@ -108,39 +108,39 @@ def _prune_vectors(index: RecallIndex, vectors: VectorStore) -> bool:
 
 _RESTORE = "restore the log from a backup, or copy every intact event with `refold salvage NEW.db`"
 _BEHIND = (
-    "put the newer file back; or copy what is here with `refold salvage NEW.db`; or, to go on with the log "
-    "as it is, `refold anchor --accept`"
+    "put the newer file back; or copy what is here with `refold salvage NEW.db`; or, to continue with this "
+    "log, use `refold anchor --accept`"
 )
 _OF_LOG: Mapping[str, str] = MappingProxyType(
     {
         "behind": _BEHIND,
         "missing": _BEHIND,
         "empty": _BEHIND,
-        "erased": "nobody recorded this erasure: restore the log from a backup, if there is one of before",
+        "erased": "this erasure was not recorded: restore the log from an earlier backup, if there is one",
         "restored": "erase it again: `refold erase`",
         "newer": "install a newer refold",
         "write-ahead": "copy every intact event with `refold salvage NEW.db`, which reads it frame by frame, "
         "then put that in place: `refold restore NEW.db --force`",
-        "unsealed": "somebody without the key put it there: see who may write the file; "
+        "unsealed": "it was written without the key: check who can write the file; "
         f"{_RESTORE}, which leaves it out",
     }
 )
 _OF_SNAPSHOTS = (
-    "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+    "nothing is lost: it is ignored, and replaced at the next load or by `refold verify --repair`"
 )
 _OF_KEYS = (
-    "nothing is lost or doubled: it is not believed, and made anew from the messages when a key of the "
-    "conversation is used next, or by `refold verify --repair`"
+    "nothing is lost or duplicated: it is ignored, and rebuilt from the messages when a key of the "
+    "conversation is next used, or by `refold verify --repair`"
 )
-_OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
-_OF_VECTORS = "nothing is lost: it is made again when somebody searches by meaning; `refold verify --repair` deletes it"
+_OF_ANCHOR = "nothing is lost: `refold verify --repair` rebuilds the anchor from the log"
+_OF_VECTORS = "nothing is lost: the next search by meaning makes it again; `refold verify --repair` deletes it"
 _OF_VIEWS = (
     "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
 )
 
 _OF_FOREIGN = (
-    "nothing is lost: it is left alone, and what would lie there is kept in memory meanwhile; give that "
-    "file, or the log, another name"
+    "nothing is lost: the file is left alone, and our data is kept in memory; rename that file "
+    "or the log"
 )
 
 

@@ -175,13 +175,13 @@ def _check(limit: int, min_score: float, mode: RecallMode | None) -> None:
     whole_number("limit", limit, 1, MOST_HITS)
     if not 0 <= min_score <= 1:
         raise InvalidSetting(
-            f"min_score={min_score!r} cannot be: it must be a number from 0 to 1",
+            f"min_score={min_score!r} is invalid: it must be a number from 0 to 1",
             setting="min_score",
         )
     if mode is not None and mode not in get_args(RecallMode):
         allowed = ", ".join(get_args(RecallMode))
         raise InvalidSetting(
-            f"mode={mode!r} cannot be: it must be one of {allowed}", setting="mode"
+            f"mode={mode!r} is invalid: it must be one of {allowed}", setting="mode"
         )
 
 

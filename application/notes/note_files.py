@@ -21,8 +21,7 @@ _MOST_HOURS, _MINUTES = 24, 60
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset
-    (``+08:00``).
+    """Return the time zone with an IANA name (``Europe/Berlin``, ``UTC``) or an offset (``+08:00``).
 
     Raises:
         ValueError: there is no such time zone.
@@ -32,7 +31,7 @@ def time_zone(name: str) -> tzinfo:
     if offset := _OFFSET.fullmatch(name):
         hours, minutes = int(offset[2]), int(offset[3])
         if hours >= _MOST_HOURS or minutes >= _MINUTES:
-            raise ValueError(f"{name} is no offset")
+            raise ValueError(f"{name} is not a valid offset")
         east = timedelta(hours=hours, minutes=minutes)
         return timezone(east if offset[1] == "+" else -east)
     try:
@@ -113,9 +112,7 @@ def _files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
 def without_others(
     notes: Iterable[NoteRow], owners_of: Callable[[str], Mapping[int, str]]
 ) -> Iterator[NoteRow]:
-    """Yield the notes without those of messages that name another owner (``owners_of``: by
-    position).
-    """
+    """Yield the notes without those of messages that name another owner (``owners_of``: by position)."""
     known: dict[str, frozenset[int]] = {}
     for note in notes:
         if note.thread_id not in known:
@@ -217,6 +214,6 @@ def write_notes(core: Core) -> bool:
             )
         )
     except (OSError, RefoldError) as error:
-        logger.warning("the files of notes cannot be written: %s", error)
+        logger.warning("the notes files cannot be written: %s", error)
         return False
     return True

@@ -216,9 +216,7 @@ class NoteTaking:
         return _Taken(draft, draft.attempts)
 
     async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
-        """Wait until the call ends or is late; extra time is free while the turn waits for a
-        summary.
-        """
+        """Wait until the call ends or is late; extra time is free while the turn waits for a summary."""
         settings = self._core.settings
         await asyncio.wait({call}, timeout=settings.notes.timeout)
         if not call.done() and self._work is not None:

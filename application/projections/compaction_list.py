@@ -14,9 +14,7 @@ from refold.domain.events import (
 from .row_changes import Added, Cell, Change, Changed, fold_each, utc
 
 VERSION = 2
-"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
-rebuilt.
-"""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:

@@ -21,9 +21,7 @@ from refold.domain.text_cuts import beginning
 from .row_changes import Added, Cell, Change, Changed, message_time
 
 VERSION = 6
-"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
-rebuilt.
-"""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 
 FIRST_WORDS = 80

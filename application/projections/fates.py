@@ -35,7 +35,7 @@ Fate = Literal[
     "preamble",
     "erased",
 ]
-"""How the model sees a message.
+"""The way the model sees a message.
 
 ``full``: word for word. ``condensed``, ``offloaded``: word for word, except for tool content that
 is cut or shown as a preview. ``summarised``: only in the active summary. ``omitted``: named by the
@@ -173,9 +173,7 @@ class Decisions:
         return next(found, None)
 
     def given_in_part(self, position: int) -> GivenInPart | None:
-        """Return how much of a covered message the summariser received, or None if it received all
-        of it.
-        """
+        """Return how much of a covered message the summariser received, or None if it received all of it."""
         found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
         return next(found, None)
 

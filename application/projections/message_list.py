@@ -11,9 +11,7 @@ from refold.domain.messages import THINKING, Block, Message
 from .row_changes import Appended, Cell, Change, Replaced, utc
 
 VERSION = 4
-"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
-rebuilt.
-"""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 LOST = "[lost]"
 """Text for a message that was damaged and lost."""

@@ -10,9 +10,7 @@ from refold.domain.notes import NotesFlushed
 from .row_changes import Added, Change, Removed, fold_each
 
 VERSION = 3
-"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
-rebuilt.
-"""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:

@@ -9,15 +9,11 @@ from refold.domain.events import CompactionPerformed, CompactionReverted
 from .row_changes import Added, Cell, Change, Changed, Removed, fold_each
 
 VERSION = 1
-"""Version of the fold; increase it when the fold or the row changes, so that stored rows are
-rebuilt.
-"""
+"""Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """Replace the active topics for a new summary, and restore the earlier ones when it is
-    reverted.
-    """
+    """Replace the active topics for a new summary, and restore the earlier ones when it is reverted."""
     event = logged.event
     match event:
         case CompactionPerformed():

@@ -41,14 +41,14 @@ SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear", "left-out"]
-"""How a part was shortened: to a preview, to its beginning, to a marker, or left out.
+"""Way to shorten a part: to a preview, to its beginning, to a marker, or leave it out.
 
 Neighbouring parts that were left out share one marker.
 """
 
 
 class Preview(NamedTuple):
-    """How a shortened part is shown."""
+    """The way a shortened part is shown."""
 
     head: int
     tail: int
@@ -245,9 +245,7 @@ class _WindowBuilder:
 
 
 def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Preview]:
-    """Return the parts that a decision shortens, with the tokens saved on each, and how they are
-    shown.
-    """
+    """Return the parts that a decision shortens, with the tokens saved on each, and how they are shown."""
     match event:
         case UserContentShortened():
             said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
@@ -263,9 +261,7 @@ def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Pr
 
 
 def must_reload(events: Sequence[Event]) -> bool:
-    """Return whether these events bring back or change messages, so that the window must be
-    reloaded.
-    """
+    """Return whether these events bring back or change messages, so that the window must be reloaded."""
     return any(
         isinstance(event, CompactionReverted | MessageErased | ConversationErased)
         for event in events

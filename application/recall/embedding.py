@@ -87,9 +87,7 @@ class Embedding(QuestionEmbedder):
         self._thread: threading.Thread | None = None
         self._closing = False
         self._requests = self._current_request = self._counted_request = self._completed = 0
-        """Request counters: requests made, requests in progress, requests counted, requests
-        completed.
-        """
+        """Request counters: requests made, requests in progress, requests counted, requests completed."""
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None
@@ -107,9 +105,7 @@ class Embedding(QuestionEmbedder):
             self._request(SETTLE)
 
     def lost(self) -> None:
-        """Record that vectors were lost, so that the next search looks for all missing ones and
-        says so.
-        """
+        """Record that vectors were lost, so that the next search looks for all missing ones and says so."""
         self.losses += 1
         self._embedded_to, self._has_any = -1, False
         self._missing.coverage = Coverage()

@@ -61,7 +61,7 @@ class RecallHit(ShortRepr, Value, frozen=True):
     why: tuple[str, ...]
     """Reasons for the hit in short phrases, such as matching words or nearness in meaning."""
     fate: Fate
-    """How the context shows the message now, as in ``conversation.explain``."""
+    """Fate of the message in the context now, as in ``conversation.explain``."""
     in_context: bool
     """True if the context shows this passage in full now."""
     neighbours: tuple[Neighbour, ...] = ()
@@ -77,8 +77,7 @@ class Recalled(Sequence[RecallHit]):
     mode: RecallMode
     """Search mode that was actually used."""
     notice: str | None = None
-    """Deviations from the requested search, such as missing vectors or an absent backend, or None.
-    """
+    """Deviations from the requested search, such as missing vectors or an absent backend, or None."""
     left_out: int = 0
     """Number of hits that were left out because the context shows them in full."""
     tokens: int = 0

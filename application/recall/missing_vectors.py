@@ -179,7 +179,7 @@ class MissingVectors:
             raise to_embedder_error(raised) from raised
         if len(vectors) != len(texts):
             raise EmbedderError(
-                "bad_answer", f"the embedder gave {len(vectors)} vectors of {len(texts)} texts"
+                "bad_answer", f"the embedder returned {len(vectors)} vectors for {len(texts)} texts"
             )
         self._check_stopped()
         made = dict(zip(texts, vectors, strict=True))
@@ -278,7 +278,7 @@ class QuestionEmbedder:
             with Contained():
                 vector = self._embedder.embed_query(text)
             if not any(vector):
-                raise EmbedderError("bad_answer", "the embedder gave nothing but zeros")
+                raise EmbedderError("bad_answer", "the embedder returned only zeros")
         except Exception as raised:  # An embedder of the user may raise anything.
             error = to_embedder_error(raised)
             self._questions_failed += 1

@@ -322,7 +322,7 @@ def choose_first_memories(core: Core, thread_id: str, budget: Budget) -> None:
     try:
         _choose(core, thread_id, budget, None, first=True)
     except LogError as error:
-        logger.warning("%s: nothing is quoted in it: %s", conversation(thread_id), error)
+        logger.warning("%s: no memories were quoted: %s", conversation(thread_id), error)
     core.asked.chose(thread_id)
 
 

@@ -107,11 +107,9 @@ def first_number(logged: LoggedEvent) -> int:
 def passages_of(
     logged: LoggedEvent, event: MessageAppended, before: Before, first: int
 ) -> tuple[list[Passage], Before]:
-    """Return the passages of a message, numbered from ``first``, and the facts for the next
-    message.
+    """Return the passages of a message, numbered from ``first``, and the facts for the next message.
 
-    A passage without tokens is left out, because nothing could find it. An erased message has no
-    passages; only its time counts.
+    A passage has at least one token. An erased message has no passages; only its time counts.
     """
     at = utc(event.written_at) if event.written_at else logged.at
     session = before.session + (begins_session(before.at, at) if before.at else 0)

@@ -71,8 +71,7 @@ def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[Word
 
 
 SATURATION = 0.8
-"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored.
-"""
+"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored."""
 SHORT = 40
 """Number of tokens up to which a passage with a question mark is only a question."""
 FEW = 16
@@ -288,7 +287,7 @@ class Reasons:
 
     def of(self, passage: Passage) -> tuple[str, ...]:
         """Return the reasons for a passage, at least one phrase."""
-        return tuple(self._phrases(passage)) or ("beside what was found",)
+        return tuple(self._phrases(passage)) or ("next to a match",)
 
     def _phrases(self, passage: Passage) -> Iterator[str]:
         said = self._said
@@ -303,7 +302,7 @@ class Reasons:
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"
         if said.by_name(passage):
-            yield "by the one who is named"
+            yield "by the person named in the question"
         if any(day.fits(passage.at) for day in self._question.days):
             yield f"of {passage.at[:10]}"
         if (cosine := self._cosines.get(passage.number, 0.0)) > 0:

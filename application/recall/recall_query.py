@@ -13,7 +13,7 @@ from .hits import RecallMode
 from .passages import PassageKind
 
 InContext = Literal["mark", "leave_out"]
-"""Whether hits that the context already shows are marked, or left out and counted."""
+"""Treatment of hits that the context already shows: mark them, or only count them."""
 Moment = datetime | str
 """A time with a time zone, as a datetime or as text in ISO 8601."""
 Names = str | Iterable[str] | None
@@ -51,8 +51,7 @@ class RecallOptions(TypedDict, total=False):
     until: Moment | None
     """Only messages written before this time."""
     in_context: InContext
-    """``mark`` (default) marks hits that the context already shows; ``leave_out`` only counts them.
-    """
+    """``mark`` (default) marks hits that the context already shows; ``leave_out`` only counts them."""
     neighbours: int
     """Number of messages to show before and after each hit: 0 to 10, 1 by default."""
     max_tokens: int | None
@@ -60,7 +59,7 @@ class RecallOptions(TypedDict, total=False):
     settings.
     """
     scope: Scope
-    """Where to search: ``conversation`` (default of a conversation), ``owner`` for everything of
+    """Scope of the search: ``conversation`` (default of a conversation), ``owner`` for everything of
     the same owner, or ``all`` for the whole log.
     """
 
@@ -81,7 +80,7 @@ class RecallQuery(NamedTuple):
     """Number of messages to show before and after each hit."""
     max_tokens: int | None
     scope: Scope | None = None
-    """Where to search, or None for the default of the caller."""
+    """Scope of the search, or None for the default of the caller."""
     topic: str = ""
     """Topic of the messages, or empty for any."""
 
@@ -222,7 +221,7 @@ def _check(setting: str, given: object, fine: bool, allowed: str) -> None:
 
 def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSetting:
     return InvalidSetting(
-        f"{setting}={str(given)[:80]!r} cannot be: it must be {allowed}",
+        f"{setting}={str(given)[:80]!r} is invalid: it must be {allowed}",
         setting=setting,
         value=given,
     )

@@ -51,8 +51,7 @@ class FoundMessage:
 
 
 class HitBuilder:
-    """Builds hits from passages, with ``neighbours`` messages on each side, and caches what it
-    reads.
+    """Builds hits from passages, with ``neighbours`` messages on each side, and caches what it reads.
 
     Only messages that are ``visible`` are shown, even if the index has others.
     """
@@ -93,9 +92,7 @@ class HitBuilder:
         return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
     def _places_near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
-        """Yield the places of the passages and of the events around them, which are usually
-        messages.
-        """
+        """Yield the places of the passages and of the events around them, which are usually messages."""
         for one in found:
             thread_id, version = one.passage.thread_id, one.passage.version
             first = max(1, version - self._number)
@@ -235,9 +232,7 @@ class _RecallRun:
         self._builder = HitBuilder(core, query.neighbours, query.filters.visible)
 
     def answer(self, visibility: ContextVisibility | None) -> Recalled:
-        """Return the answer, leaving out what ``visibility`` says is shown in the only
-        conversation.
-        """
+        """Return the answer, leaving out what ``visibility`` says is shown in the only conversation."""
         query = self._query
         if not self._question.tokens:
             return _empty_answer(query, NO_WORDS)

@@ -28,8 +28,7 @@ class RecallParts:
     backend: SearchBackend | None = None
     """Search backend, or None for the built-in search."""
     drop_handed_over: Callable[[], bool] = lambda: True
-    """Deletes the copies that any search backend has of this log, and returns whether none is left.
-    """
+    """Deletes the copies that any search backend has of this log, and returns whether none is left."""
 
 
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:

@@ -23,8 +23,7 @@ CJK = (
     r"\u3105-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
     r"\uf900-\ufaff\U0001b000-\U0001b122\U00020000-\U000323af"
 )
-"""Chinese, Japanese and Korean characters, as ranges for a character class of a regular expression.
-"""
+"""Chinese, Japanese and Korean characters, as ranges for a character class of a regular expression."""
 _JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 _LETTERS = rf"[^\W_{CJK}]+"
 _CHUNK = re.compile(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")

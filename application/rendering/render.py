@@ -98,9 +98,7 @@ def ledger_line(line: LedgerLine) -> str:
 
 
 def heading_of(line: LedgerLine) -> Heading:
-    """Return the heading of a line's group; lines of unknown authors are never attributed to the
-    user.
-    """
+    """Return the heading of a line's group; lines of unknown authors are never attributed to the user."""
     if tag := _TAGS.get(line.kind):
         return Heading(f"<{tag}>", (f"</{tag}>",))
     title = _TITLES[line.kind]
@@ -201,8 +199,7 @@ class Rendered(NamedTuple):
     """System text, empty if there is none."""
     messages: list[dict[str, Any]]
     tokens: int
-    """Tokens of the messages and of the system text added by the memory, without the caller's text.
-    """
+    """Tokens of the messages and of the system text added by the memory, without the caller's text."""
     memory: tuple[str, ...] = ()
     """Summary and ledger as texts, wherever they are placed."""
     opening: int = 0

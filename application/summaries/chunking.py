@@ -170,8 +170,7 @@ def capacity_of(summariser: Summariser) -> Capacity | None:
 
 
 def fitting_length(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
-    """Return the longest answer to ask for in a window of this size, up to the limit of
-    ``request``.
+    """Return the longest answer to ask for in a window of this size, up to the limit of ``request``.
 
     The window also needs room for a chunk of messages, and for the answer carried into the next
     call. If no length leaves that room, return the shortest useful one.
@@ -216,7 +215,7 @@ def split_messages(
         raise SummariserError(
             "too_large",
             f"the summariser's window of {capacity.window:,} tokens has no room for any message "
-            "beside instructions, previous summary and answer: use a model with a larger window",
+            "in addition to instructions, previous summary and answer: use a model with a larger window",
         )
     omitted: list[OmittedMessage] = []
     rounds = [_fit_round(thread_id, one, scale, omitted) for one in rounds_of(request.messages)]

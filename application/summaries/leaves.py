@@ -189,9 +189,7 @@ def join_parts(history: str, prefix: str | None) -> str:
 
 
 def whole_text(summary: CompactionPerformed) -> str:
-    """Return a recorded text without its note about omitted messages, which later texts write
-    again.
-    """
+    """Return a recorded text without its note about omitted messages, which later texts write again."""
     return remove_omission_note(summary.text) if summary.omitted else summary.text
 
 
@@ -352,7 +350,7 @@ async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
             return (await core.fallback.summarise(request)).text
     except Exception as error:  # A summariser of the user may raise anything.
         logger.warning(
-            "the embedded summariser failed: a note stands for its extract: %s", raised(error)
+            "the built-in summariser failed; a note replaces its extract: %s", raised(error)
         )
         note = NoteSummariser(thread_id, core.counter.count_text)
         return (await note.summarise(request)).text

@@ -29,13 +29,11 @@ def plan_refocus(
     *,
     force: bool = False,
 ) -> Refocus | None:
-    """Plan to make the active summary again with this focus, or return None if that is not
-    possible.
+    """Plan to make the active summary again with this focus, or return None.
 
-    The new summary covers the same messages. It is made from the messages that the active one
-    covered first, and from the summary before it. None is returned if the focus is the same, if a
-    summary would not keep the request below the trigger, or, without ``force``, if attempts failed
-    repeatedly.
+    The new summary is made from the messages that the active one covered first, and from the
+    summary before it. None is returned if the focus is the same, if a summary would not keep the
+    request below the trigger, or, without ``force``, if attempts failed repeatedly.
     """
     if (
         not force

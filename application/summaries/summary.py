@@ -104,12 +104,10 @@ class Source(NamedTuple):
     """The source of a summary."""
 
     messages: tuple[SourceMessage, ...] = ()
-    """Messages that no summary covered before, unshortened; of a long history, those read closely.
-    """
+    """Messages that no summary covered before, unshortened; of a long history, those read closely."""
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
-    """Stored texts to build the summary from, used instead of the previous summary when rebuilding.
-    """
+    """Stored texts to build the summary from, used instead of the previous summary when rebuilding."""
     focus: str | None = None
     skimmed: int = 0
     """Number of further messages that were only skimmed."""
@@ -166,7 +164,11 @@ def _leaves(
         # text.
         return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
-        logger.warning("%s: the summary is carried on: %s", conversation(loaded.thread_id), error)
+        logger.warning(
+            "%s: the previous summary is continued instead of rebuilt: %s",
+            conversation(loaded.thread_id),
+            error,
+        )
         return ()
 
 
@@ -210,7 +212,9 @@ class Gathering:
             Exception
         ) as error:  # A fault in the extraction must not stop the compaction or lose earlier lines.
             logger.warning(
-                "%s: nothing new for the ledger: %s", conversation(self._thread_id), raised(error)
+                "%s: the ledger could not be extended: %s",
+                conversation(self._thread_id),
+                raised(error),
             )
 
     def select(self, room: int) -> KeptLedger:

@@ -216,9 +216,7 @@ class Writer:
     async def _part(
         self, part: Part, room: Callable[[], int], before: str = "", apart: int = 0
     ) -> str:
-        """Write one part after the text ``before``; ``apart`` tokens are reserved for the next
-        part.
-        """
+        """Write one part after the text ``before``; ``apart`` tokens are reserved for the next part."""
         if not part.messages and part.previous and self._count(part.previous) <= room():
             return part.previous  # Nothing is new, so the recorded text stays word for word.
         text, block = await self._carry(part), part.previous_block

@@ -17,7 +17,7 @@ def test_explain_shows_runs_of_messages_and_json_shows_each(refold: Refold) -> N
     told = refold("explain", "talk").out
     last = summary["compact_up_to_index"]
     assert f"0..{last + 1}" in told
-    assert f"summary {summary['summary_id'][:8]} stands for it" in told
+    assert f"summary {summary['summary_id'][:8]} covers it" in told
     assert f"{last + 1}..80" in told
     assert "newer than the active summary" in told
     every = refold("explain", "talk", "--json").answer["messages"]
@@ -64,8 +64,8 @@ def test_a_message_that_there_is_not_is_refused(
 def test_an_undone_compaction_is_explained(refold: Refold, stored: Path) -> None:
     assert refold("revert", "talk", "--db", stored).code == 0
     told = refold("explain", "talk").out
-    assert "covered it, and was undone" in told
-    assert "stands for it" not in told
+    assert "covered it and was reverted" in told
+    assert "covers it" not in told
 
 
 def test_what_is_read_back_commands_no_terminal(refold: Refold, tmp_path: Path) -> None:

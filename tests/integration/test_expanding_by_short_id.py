@@ -51,12 +51,12 @@ def test_a_beginning_of_several_ids_is_refused_with_those_it_could_be(
     first, second = compacted(conversation, times=2)
     other = memory.conversation("other")
     (third,) = compacted(other)
-    with pytest.raises(refold.UnknownSummary, match="say more of it") as here:
+    with pytest.raises(refold.UnknownSummary, match="give more characters") as here:
         conversation.expand("abcd")
     assert here.value.newest == (second, first)
     assert first in str(here.value)
     assert second in str(here.value)
-    with pytest.raises(refold.UnknownSummary, match="say more of it") as anywhere:
+    with pytest.raises(refold.UnknownSummary, match="give more characters") as anywhere:
         memory.expand("abcd")
     assert anywhere.value.newest == (third, second, first)
     assert other.expand("abcd").summary_id == third

@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(
         talk(conversation)
         assert conversation.compact().outcome == "performed"
         assert not memory.write_notes()
-    assert "the files of notes cannot be written" in caplog.text
+    assert "the notes files cannot be written" in caplog.text
 
 
 def test_notes_cannot_pass_for_marks_or_headings(tmp_path: Path, folder: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_question_without_a_direction_is_searched_by_words(embedded: Path) -> 
     with refold.open(embedded, embedder=Zeros()) as memory:
         found = memory.conversation("t").recall("postgres", mode="vector")
         assert (found.mode, len(found.hits)) == ("keyword", 5)
-        assert "nothing but zeros" in str(found.notice)
+        assert "only zeros" in str(found.notice)
 
 
 def test_vectors_that_are_made_while_it_searches_do_not_vouch_for_the_answer(

@@ -74,7 +74,7 @@ def test_a_position_names_the_moment_right_after_its_message(
     assert conversation.context(position=30).messages == conversation.context(at=version).messages
     assert conversation.context(position=30).version == version
     assert len(conversation.fork(position=30).messages()) == 31
-    with pytest.raises(refold.InvalidSetting, match="give one of them"):
+    with pytest.raises(refold.InvalidSetting, match="give only one of them"):
         conversation.context(at=3, position=4)
     for position in (80, -1):
         with pytest.raises(refold.UnknownMessage):

@@ -102,7 +102,7 @@ def test_a_covered_message_names_the_summary_and_the_version_that_covered_it_fir
     assert fates(found) == ["summarised"] * 5 + ["full"] * 3
     assert [f.since_version for f in found] == [10, 10, 12, 12, 12, 6, 7, 8]
     assert {f.summary_id for f in found[:5]} == {"s2"}
-    assert {f.why for f in found[:5]} == {"summary s2 stands for it"}
+    assert {f.why for f in found[:5]} == {"summary s2 covers it"}
     assert {f.why for f in found[5:]} == {"newer than the active summary"}
     assert sum(f.shown_tokens for f in found) == 300
 
@@ -175,8 +175,7 @@ def test_words_pinned_in_the_ledger_are_told_beside_the_summary() -> None:
     in_ledger = MessagePinned(pin_id="p", position=0, text="question 0", tokens=9)
     conversation = chat_of(*history(*talk(3)), requested(2), performed(2), in_ledger)
     assert (
-        conversation.explain()[0].why
-        == "summary s1 stands for it; its words are pinned in the ledger"
+        conversation.explain()[0].why == "summary s1 covers it; its words are pinned in the ledger"
     )
 
 
@@ -197,7 +196,7 @@ def test_a_compaction_that_was_undone_is_told() -> None:
     )
     found = conversation.explain()
     assert fates(found) == ["full"] * 6
-    assert {f.why for f in found[:4]} == {"summary s1 covered it, and was undone"}
+    assert {f.why for f in found[:4]} == {"summary s1 covered it and was reverted"}
     assert {f.since_version for f in found[:4]} == {9}
     assert {f.why for f in found[4:]} == {"nothing is summarised"}
 
@@ -240,4 +239,4 @@ def test_after_an_undoing_the_next_compaction_is_the_one_that_covered_first() ->
     )
     found = conversation.explain()
     assert [f.since_version for f in found[:4]] == [13, 13, 13, 11]
-    assert found[3].why == "summary s1 covered it, and was undone"
+    assert found[3].why == "summary s1 covered it and was reverted"

@@ -124,7 +124,9 @@ def test_the_one_who_is_named_at_the_head_of_a_message_comes_first() -> None:
         "Ann: I love pottery", "Bob: I love pottery", "Ann: Really?", "Bob: Yes, pottery"
     )
     assert positions(conversation.ask("What does Ann love, pottery?"))[0] == 0
-    assert "by the one who is named" in conversation.ask("Does Ann love pottery?")[0].why()
+    assert (
+        "by the person named in the question" in conversation.ask("Does Ann love pottery?")[0].why()
+    )
 
 
 def test_a_message_of_the_day_that_is_named_comes_first() -> None:
