@@ -236,7 +236,7 @@ def open_listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         raise InvalidSetting(
-            f"port {port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
+            f"port={port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
             setting="port",
             value=port,
         ) from error

@@ -125,7 +125,7 @@ class ProcessConnection(sqlite3.Connection):
         self._pid = os.getpid()
         self._is_closed = False
         self._is_let_go = False
-        """Whether the last user must close the connection."""
+        """True if the last user must close the connection."""
         self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
         super().__init__(*args, **options)
 
