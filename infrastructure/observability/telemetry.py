@@ -146,7 +146,7 @@ class Telemetry:
         self._metrics.request_tokens.add(tokens)
         self._metrics.request_repeated.add(tokens_repeated)
 
-    def noticed(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Count a decision, a repair or damage."""
         if notice.name in REPAIRS:
             self._metrics.repairs.add(1, {"refold.repair": notice.name})
