@@ -36,8 +36,7 @@ def open_sqlite(
     so use ``:memory:`` for temporary databases.
 
     ``kept`` says that the connection may stay open while idle, and that its owner closes it when ``GATE``
-    asks before a fork; a fork waits until all others are closed. ``of`` is the log that the file was
-    derived from.
+    asks before a fork; a fork waits for all others. ``of`` is the log that the file was derived from.
 
     Raises:
         OpenedBeforeFork: the file was open when this process was forked.
