@@ -109,7 +109,7 @@ def _opened(path: str | Path, options: Options) -> Core:
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
-    stores = _stores(path, options, settings, key, observing.noticed)
+    stores = _stores(path, options, settings, key, observing.notify)
     asked, unwritten = NewestRequests(), UnwrittenWrites()
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(

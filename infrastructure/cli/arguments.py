@@ -37,7 +37,7 @@ class Span(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether it is a single position."""
+        """True if it is a single position."""
         return self.start is not None and self.stop == (self.start + 1 or None)
 
 

@@ -107,7 +107,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "search-notes": Entry(
             "record_commands",
             "search_notes",
-            "Search MEMORY.md and memory/*.md, your own edits included; without a query list the files.",
+            "Search MEMORY.md and memory/*.md, your own edits included; without a question list the files.",
         ),
     },
     "Change": {

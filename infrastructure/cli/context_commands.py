@@ -99,9 +99,8 @@ def context(
         if json:
             print_json(_as_json(made, parts))
             return
-        fates = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)[
-            :LARGEST
-        ]
+        by_size = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)
+        fates = by_size[:LARGEST]
     with pager():
         _print_sizes(made, parts, fates, _how_to_compact(made, db, window, model))
         if not sizes:

@@ -76,7 +76,7 @@ class Story(Value, frozen=True):
     seen: tuple[str, ...]
     """Messages of the next request, shortened to one line each."""
     same_context: bool
-    """Whether the rendered context has the same bytes after damage, restart and rebuild."""
+    """True if the rendered context has the same bytes after damage, restart and rebuild."""
 
 
 def print_story(story: Story, db: Path) -> None:

@@ -228,16 +228,13 @@ def erase(
     reason: Annotated[
         str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
     ] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask for confirmation.", metavar="")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.", metavar="")] = False,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
     """Permanently erase messages, a conversation or all data of an owner, with everything derived from it.
 
-    Exit code 1 if another process was reading: run it again for the rest. Exit code 2 if the owner has no
-    data.
+    Exit code 1 if another process was reading: run it again for the rest. 2 if the owner has no data.
     """
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with open_existing(db) as memory, naming_commands(db):

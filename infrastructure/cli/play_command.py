@@ -128,7 +128,6 @@ def play(
     troubles = _counted_troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
-        # Not in the background: the figures must include what is decided for each request.
         options = Options(
             window=window, model=model, summariser=summariser, policy_file=policy, background=False
         )

@@ -321,7 +321,7 @@ def search_notes(
     mode: Mode = None,
     json: Json = False,
 ) -> None:
-    """Search MEMORY.md and memory/*.md, your own edits included; without a query list the files.
+    """Search MEMORY.md and memory/*.md, your own edits included; without a question list the files.
 
     Exit code 1: nothing was found.
     """

@@ -143,7 +143,7 @@ class WriteLock:
     """
 
     refuses = False
-    """Whether every attempt to lock is refused."""
+    """True if every attempt to lock is refused."""
 
     def __init__(self, path: Path | None, timeout: float, *, of: Path | None = None) -> None:
         """Create the lock.

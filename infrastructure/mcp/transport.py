@@ -44,8 +44,8 @@ async def standard_streams() -> AsyncGenerator[Streams]:
     """Open the two streams of a server, and redirect everything else that is printed to standard error."""
     lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
     async with stdio_server(stdin=lines) as (reading, writing):
-        owed = _Owed()
-        yield _Reading(reading, owed), _Writing(writing, owed)
+        pending = _PendingRequests()
+        yield _Reading(reading, pending), _Writing(writing, pending)
 
 
 class _Lines:
@@ -102,14 +102,14 @@ def replace_surrogates(line: str) -> str:
         return line
 
 
-class _Owed:
+class _PendingRequests:
     """The requests that are not answered yet."""
 
     def __init__(self) -> None:
         self._requests = set[str | int]()
         self._paid = asyncio.Event()
 
-    def came(self, item: Incoming) -> None:
+    def add(self, item: Incoming) -> None:
         """Record a message from the client."""
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
@@ -117,14 +117,14 @@ class _Owed:
         elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
             self._requests.discard((message.params or {}).get("requestId", ""))
 
-    def went(self, item: SessionMessage) -> None:
+    def remove(self, item: SessionMessage) -> None:
         """Record a message to the client."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             if item.message.id is not None:
                 self._requests.discard(item.message.id)
             self._paid.set()
 
-    async def all_answered(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Wait for the answers that the client requested before it closed its end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(OWED):
@@ -136,12 +136,12 @@ class _Owed:
 class _Reading:
     """The incoming stream. It ends when all requests are answered."""
 
-    def __init__(self, inner: ReadStream[Incoming], owed: _Owed) -> None:
-        self._inner, self._owed = inner, owed
+    def __init__(self, inner: ReadStream[Incoming], pending: _PendingRequests) -> None:
+        self._inner, self._pending = inner, pending
 
     async def receive(self) -> Incoming:
         item = await self._inner.receive()
-        self._owed.came(item)
+        self._pending.add(item)
         return item
 
     async def aclose(self) -> None:
@@ -154,9 +154,9 @@ class _Reading:
         try:
             item = await self._inner.__anext__()
         except StopAsyncIteration:
-            await self._owed.all_answered()
+            await self._pending.wait_for_answers()
             raise
-        self._owed.came(item)
+        self._pending.add(item)
         return item
 
     async def __aenter__(self) -> Self:
@@ -175,14 +175,14 @@ class _Reading:
 class _Writing:
     """The outgoing stream."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], owed: _Owed) -> None:
-        self._inner, self._owed = inner, owed
+    def __init__(self, inner: WriteStream[SessionMessage], pending: _PendingRequests) -> None:
+        self._inner, self._pending = inner, pending
 
     async def send(self, item: SessionMessage, /) -> None:
         try:
             await self._inner.send(item)
         finally:
-            self._owed.went(item)
+            self._pending.remove(item)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -236,7 +236,7 @@ def open_listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         raise InvalidSetting(
-            f"port {port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
+            f"port={port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
             setting="port",
             value=port,
         ) from error

@@ -71,7 +71,7 @@ class LogLines:
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
 
-    def noticed(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Write a line if its logger is enabled for the level."""
         level = LEVELS[notice.name]
         logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
@@ -85,16 +85,16 @@ class LogLines:
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Write the result of a compaction."""
-        self.noticed(of_result(result))
+        self.notify(of_result(result))
 
     def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
         """Write the progress of a summary that takes several calls."""
-        self.noticed(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
+        self.notify(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
         """Write the size of a request."""
         figures: dict[str, Figure] = {"tokens": tokens, "tokens_repeated": tokens_repeated}
-        self.noticed(Notice("request.made", thread_id, figures))
+        self.notify(Notice("request.made", thread_id, figures))
 
 
 def _in_line(value: Figure) -> str:

@@ -110,7 +110,7 @@ class Observing:
         fallback = FallbackObserver(summariser.name, self._watchers)
         return (*self._own, fallback, *self.others)
 
-    def noticed(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Notify the observers of an event in the stores."""
         notify(self._watchers, notice)
 
@@ -130,7 +130,7 @@ class Observing:
 
     @property
     def _watchers(self) -> list[Watcher]:
-        return [own.noticed for own in self._own]
+        return [own.notify for own in self._own]
 
 
 def _telemetry(named: Naming) -> "Telemetry | None":

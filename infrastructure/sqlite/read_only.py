@@ -223,7 +223,7 @@ class ReadOnlyPlace:
         has_more = _size(self._names[1]) > 0
         self._shared = self._names[1].exists() and os.access(f"{path}-shm", os.R_OK)
         self.in_memory = has_more and not self._shared
-        """Whether the whole log must be read into memory."""
+        """True if the whole log must be read into memory."""
 
     @property
     def uri(self) -> str:

@@ -36,8 +36,7 @@ def open_sqlite(
     so use ``:memory:`` for temporary databases.
 
     ``kept`` says that the connection may stay open while idle, and that its owner closes it when ``GATE``
-    asks before a fork; a fork waits until all others are closed. ``of`` is the log that the file was
-    derived from.
+    asks before a fork; a fork waits for all others. ``of`` is the log that the file was derived from.
 
     Raises:
         OpenedBeforeFork: the file was open when this process was forked.
@@ -125,7 +124,7 @@ class ProcessConnection(sqlite3.Connection):
         self._pid = os.getpid()
         self._is_closed = False
         self._is_let_go = False
-        """Whether the last user must close the connection."""
+        """True if the last user must close the connection."""
         self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
         super().__init__(*args, **options)
 

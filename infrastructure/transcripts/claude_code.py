@@ -44,7 +44,7 @@ class Draft:
     stop_reason: str | None = None
     author: Author | None = None
 
-    def finished(self) -> RecordedMessage:
+    def build(self) -> RecordedMessage:
         """Return the message in its current state."""
         return RecordedMessage(
             message=Message(role=self.role, content=self.content, author=self.author),
@@ -82,12 +82,12 @@ class Thread:
             self._answers.setdefault(draft.message_id, []).append(draft)
         return []
 
-    def finished(self) -> RecordedConversation:
+    def build(self) -> RecordedConversation:
         """Return the conversation in its current state."""
         return RecordedConversation(
             thread_id=self.thread_id,
             label=self.label,
-            messages=tuple(draft.finished() for draft in self.drafts),
+            messages=tuple(draft.build() for draft in self.drafts),
         )
 
     def _answer_of(self, draft: Draft) -> Draft | None:
@@ -163,7 +163,7 @@ def read(source: Source) -> Reading:
     session = _Session(source.stem)
     for record in source.records:
         session.take(record)
-    return session.finished()
+    return session.build()
 
 
 def _is_ours(given: Any) -> bool:
@@ -232,11 +232,11 @@ class _Session:
                     reason = _lookup(_OTHER_RECORDS, kind, "record of another type")
                     self._skip(line, reason, str(kind))
 
-    def finished(self) -> Reading:
+    def build(self) -> Reading:
         """Return the conversations that have messages, and everything that was skipped."""
         for title in sorted(self._titles, key=lambda title: title.weight):
             self._name(title)
-        conversations = tuple(t.finished() for t in self._threads.values() if t.drafts)
+        conversations = tuple(t.build() for t in self._threads.values() if t.drafts)
         return Reading(conversations=conversations, skipped=tuple(self._skipped))
 
     def _main(self) -> Thread | None:

@@ -203,7 +203,7 @@ class MessageConverter:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a call has no result yet."""
+        """True if a call has no result yet."""
         return bool(self._open)
 
     def take(self, place: int | None, index: int, given: Any) -> None:

@@ -130,7 +130,7 @@ def test_show_has_badges_for_what_was_compacted(refold: Refold) -> None:
     told = refold("show", "talk").out
     assert "turn 1 · " in told
     assert told.count("· compacted") == 18
-    assert "stand in summary" in told
+    assert "are in summary" in told
     messages = refold("show", "talk", "--json").answer["messages"]
     assert {m["fate"] for m in messages[:72]} == {"summarised"}
     summary = refold("summaries", "talk", "--json").answer["summaries"][0]["summary_id"]

@@ -172,7 +172,7 @@ def test_where_the_counting_endpoint_does_not_answer_the_estimate_stands_and_tha
 
 
 @pytest.mark.parametrize("part", [telemetry.Telemetry, log_lines.LogLines])
-@pytest.mark.parametrize("method", ["noticed", "compaction_ended", "request_made"])
+@pytest.mark.parametrize("method", ["notify", "compaction_ended", "request_made"])
 def test_whatever_looks_on_and_raises_is_logged_and_stops_nothing(
     part: type, method: str, lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ def test_a_table_of_ones_own_is_read(tmp_path: Path) -> None:
         (OWN.replace("output = 3", ""), r"models\.m\.output: Field required"),
         (OWN.replace("output", "outputs"), r"models\.m\.output"),
         (OWN.replace('default = "m"', 'default = "n"'), "no such entry in models; there are: m"),
-        ("as_of = ", "is no TOML"),
+        ("as_of = ", "is not valid TOML"),
     ],
 )
 def test_a_wrong_table_is_refused_by_its_entry(text: str, told: str, tmp_path: Path) -> None:
@@ -60,6 +60,6 @@ def test_a_wrong_table_is_refused_by_its_entry(text: str, told: str, tmp_path: P
 
 def test_a_table_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    for name, told in (("none.toml", "cannot be read"), ("bytes.toml", "no TOML")):
+    for name, told in (("none.toml", "cannot be read"), ("bytes.toml", "not valid TOML")):
         with pytest.raises(InvalidSetting, match=told):
             read_prices(tmp_path / name)
