@@ -1,12 +1,12 @@
 """The steps of a page in docs/howto, read so that a program can follow them in a copy of the project.
 
 A step is a fenced block behind a line that begins with "In" or "Create" and names one file: ``diff``
-changes the file, any other language is the text of a new one. ``sh`` blocks are commands.
+changes the file, any other language is the text of a new one.
 """
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,27 +56,18 @@ def steps_of(page: Path) -> Iterator[Step]:
             yield Step(named[2], edits=tuple(_edits(token.content)))
 
 
-def commands_of(page: Path) -> list[str]:
-    """The commands that a page has run, in the order of the page."""
-    tokens = MarkdownIt().parse(page.read_text("utf-8"))
-    blocks = [token.content for token in tokens if token.type == "fence" and token.info == "sh"]
-    return [line for block in blocks for line in block.splitlines()]
-
-
-def follow(page: Path, place: Path) -> None:
-    """Change the copy of the project at ``place`` as a page says."""
-    for step in steps_of(page):
+def follow(steps: Iterable[Step], place: Path) -> None:
+    """Take steps in the copy of the project at ``place``."""
+    for step in steps:
         path = place / step.path
         if step.text:
-            assert not path.exists(), f"{page.name}: {step.path} is there already"
+            assert not path.exists(), f"{step.path} is there already"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.text, "utf-8")
             continue
         text = path.read_text("utf-8")
         for old, new in step.edits:
-            assert text.count(old) == 1, (
-                f"{page.name}: {step.path} has {text.count(old)} times:\n{old}"
-            )
+            assert text.count(old) == 1, f"{step.path} has {text.count(old)} times:\n{old}"
             text = text.replace(old, new)
         path.write_text(text, "utf-8")
 
