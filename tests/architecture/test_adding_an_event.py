@@ -7,34 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.architecture.rules import LAYERS, ROOT, modules_under
+from tests.support.howto_pages import follow, steps_of
 
-EVENT = '''class MoodNoted(Value, frozen=True):
-    """The user's mood was noted."""
-
-    mood: str
-
-
-Event = (
-    MoodNoted
-    | MessageAppended
-'''
-
-EDITS = {
-    "domain/events.py": (("Event = (\n    MessageAppended\n", EVENT),),
-    "domain/evolve.py": (
-        (
-            "        case ConversationLabelled():\n            return replace",
-            "        case MoodNoted():\n            return replace(state, version=version)\n"
-            "        case ConversationLabelled():\n            return replace",
-        ),
-        ("    ConversationLabelled,\n", "    ConversationLabelled,\n    MoodNoted,\n"),
-    ),
-    "domain/erasing.py": (
-        ("            | EventLost()\n", "            | EventLost()\n            | MoodNoted()\n"),
-        ("    EventLost,\n", "    EventLost,\n    MoodNoted,\n"),
-    ),
-}
-"""What a newcomer changes, by file: each text, and what takes its place everywhere."""
+PAGE = ROOT / "docs/howto/add-an-event.md"
+STEPS = [step for step in steps_of(PAGE) if Path(step.path).parts[0] in LAYERS]
+"""What a newcomer changes in the product."""
 
 SCENE = """
 from datetime import UTC, datetime
@@ -69,12 +46,7 @@ def copy_with_event(place: Path) -> None:
         shutil.copytree(ROOT / layer, place / layer, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "src", place / "src", symlinks=True)
     shutil.copy(ROOT / "pyproject.toml", place)
-    for name, edits in EDITS.items():
-        text = (place / name).read_text("utf-8")
-        for old, new in edits:
-            assert old in text, f"{name} has no {old!r}"
-            text = text.replace(old, new)
-        (place / name).write_text(text, "utf-8")
+    follow(STEPS, place)
 
 
 def run_scene(place: Path) -> subprocess.CompletedProcess[str]:
@@ -90,7 +62,7 @@ def run_scene(place: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_new_event_touches_at_most_three_files(tmp_path: Path) -> None:
-    assert len(EDITS) <= 3
+    assert 0 < len(STEPS) <= 3
     copy_with_event(tmp_path)
     ran = run_scene(tmp_path)
     assert ran.stdout == "done\n", ran.stderr
