@@ -70,7 +70,7 @@ def whole_start(state: Conversation, budget: Budget, policy: CompactionPolicy) -
 
 
 def last_response(state: Conversation) -> int:
-    """Return the position of the model's last response, or 0 if there is none."""
+    """Return the position of the model's last response, or 0 if none exists."""
     answers = (m.position for m in reversed(state.live) if m.role == "assistant")
     return next(answers, 0)
 

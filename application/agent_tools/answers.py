@@ -25,7 +25,7 @@ _UNSEEN = re.compile(
 
 
 def quote(text: str) -> str:
-    """Return a record text between fences, or a remark that there is none."""
+    """Return a record text between fences, or a remark that none exists."""
     return fence(well_formed(text)) if text.strip() else EMPTY
 
 

@@ -24,7 +24,7 @@ class Context:
     """Version of the conversation that it shows; ``conversation.context(at=version)`` returns it again."""
     model: str | None
     system: str | list[Block]
-    """System prompt; an empty string if there is none."""
+    """System prompt; an empty string if none exists."""
     messages: list[dict[str, Any]]
     """Messages to send. Empty if the conversation has no messages; the API refuses such a request."""
     tools: list[dict[str, Any]]
@@ -33,7 +33,7 @@ class Context:
     budget: Budget
     """Limits of the request in tokens and bytes."""
     summary: CompactionPerformed | None
-    """Active summary, or None if there is none."""
+    """Active summary, or None if none exists."""
     memory: tuple[str, ...] = ()
     """Texts that replace older messages: the summary, then the ledger, if they exist."""
     opening: int = 0

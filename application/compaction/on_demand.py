@@ -26,7 +26,7 @@ from .last_rung import take_all_rungs
 
 
 def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> CompactionResult:
-    """Revert the active summary; if there is none, the call succeeds.
+    """Revert the active summary; if none exists, the call succeeds.
 
     If the request no longer fits, the next context shortens it. The quoted memories are chosen again:
     content that is back in the context needs no quotation.

@@ -49,7 +49,7 @@ class Instructions(NamedTuple):
     """The text of all files, with the result for each."""
 
     text: str = ""
-    """Text of all files; empty if there is none."""
+    """Text of all files; empty if none exists."""
     files: tuple[ShownFile, ...] = ()
 
 

@@ -288,7 +288,7 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
 def messages_of_owner(core: Core, load: Loading, owner: str) -> Mapping[str, frozenset[int]]:
     """Return the positions of the messages of an owner, by thread id.
 
-    These are messages that name the owner, messages in the owner's conversations that name nobody,
+    These are messages that name the owner, messages in the owner's conversations that name no owner,
     and messages copied from such a conversation before the log recorded its owner.
     """
     named = core.views.messages_of(owner)

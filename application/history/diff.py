@@ -26,7 +26,7 @@ LONGEST_DATA = 200
 
 
 def format_diff(before: Context, after: Context) -> str:
-    """Return the difference in the form of ``diff -u``, or an empty string if there is none."""
+    """Return the difference in the form of ``diff -u``, or an empty string if none exists."""
     lines = difflib.unified_diff(
         list(_lines(before)),
         list(_lines(after)),

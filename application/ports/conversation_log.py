@@ -125,7 +125,7 @@ class ConversationLog(Protocol):
         ...
 
     def newest(self) -> int:
-        """Return the log position of the newest event; 0 if there is none."""
+        """Return the log position of the newest event; 0 if none exists."""
         ...
 
     def fork(

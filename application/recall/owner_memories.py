@@ -344,7 +344,7 @@ def _choose(
         room = _room(core, before, below)
         try:
             found = look_up(core, before.loaded, room, own=not first)
-        except Exception as error:  # The request can be sent without memories, whatever the error.
+        except Exception as error:  # The request can be sent without memories after any error.
             logger.warning(
                 "%s: no memories could be looked up: %s", conversation(thread_id), raised(error)
             )

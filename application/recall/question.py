@@ -76,7 +76,7 @@ class Question(NamedTuple):
     tokens: tuple[str, ...]
     """Distinct tokens to search for, in order; without any, nothing is found."""
     roles: frozenset[str] = frozenset()
-    """Roles whose words are meant ("you told me" means the assistant), or empty for any."""
+    """Roles whose words are meant ("you said" means the assistant), or empty for any."""
     names: frozenset[str] = frozenset()
     """Tokens of capitalised words, which may name the speaker at the head of a message."""
     days: tuple[Day, ...] = ()

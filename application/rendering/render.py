@@ -196,7 +196,7 @@ class Rendered(NamedTuple):
     """A request ready to be sent, and its size."""
 
     system: str | list[Block]
-    """System text, empty if there is none."""
+    """System text, empty if none exists."""
     messages: list[dict[str, Any]]
     tokens: int
     """Tokens of the messages and of the system text added by the memory, without the caller's text."""

@@ -7,7 +7,7 @@ from refold.domain.events import CompactionReverted
 def revert_compaction(
     state: Conversation, before: Conversation, reason: str = ""
 ) -> tuple[CompactionReverted, ...]:
-    """Revert the active summary, or do nothing if there is none.
+    """Revert the active summary, or do nothing if none exists.
 
     The covered messages return to the context. ``before`` is the conversation right before the summary was
     made. Messages and decisions since then stay, and the summary stays in the log for audit.

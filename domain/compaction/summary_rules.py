@@ -211,7 +211,7 @@ def add_length(
 
 
 def expect_length(state: Conversation, summariser: str) -> ExpectedLength | None:
-    """Return the length of the longest recent summary by the same model, or None if there is none."""
+    """Return the length of the longest recent summary by the same model, or None if none exists."""
     own = [length for length in state.lengths if length.summariser == summariser]
     last = [length for length in own if length.model == own[-1].model][-LAST:]
     if not last:

@@ -85,7 +85,7 @@ def find_thread(memory: Memory, given: str) -> str:
     """Return the id of the conversation with this id or this beginning of an id.
 
     Raises:
-        InvalidThreadId: there is none; the message lists the existing ones.
+        InvalidThreadId: none exists; the message lists the existing ones.
         AmbiguousId: several ids have this beginning; the message lists them.
     """
     if memory.conversation(given).version:
@@ -104,7 +104,7 @@ def find_thread(memory: Memory, given: str) -> str:
 
 
 def find_pin(memory: Memory, thread: str, given: str) -> str:
-    """Return the id of the pin with this id or this beginning of an id, or ``given`` if there is none.
+    """Return the id of the pin with this id or this beginning of an id, or ``given`` if none exists.
 
     Raises:
         AmbiguousId: several ids have this beginning; the message lists them.
@@ -219,7 +219,7 @@ def require(memory: Memory, thread: str) -> str:
     """Return the id of the conversation with this id or this beginning of an id.
 
     Raises:
-        InvalidThreadId: there is none; the message lists the existing ones.
+        InvalidThreadId: none exists; the message lists the existing ones.
         AmbiguousId: several ids have this beginning.
     """
     return find_thread(memory, thread)

@@ -127,7 +127,7 @@ def revert(
     policy: PolicyFile = None,
     json: Json = False,
 ) -> None:
-    """Revert the newest compaction. Exit code 1 if there is none."""
+    """Revert the newest compaction. Exit code 1 if none exists."""
     with open_existing(db, window=window, model=model, policy_file=policy) as memory:
         thread = require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)

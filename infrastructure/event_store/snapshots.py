@@ -285,7 +285,7 @@ class MessageReader:
                         pass
 
     def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
-        """See ``StoredMessages``. The words are looked for in the stored bytes: nothing is decoded."""
+        """Search the stored messages. The words are looked for in the stored bytes: nothing is decoded."""
         digest, best = sha256(), list[tuple[float, int]]()
         for name, envelope in self._envelopes(self._thread_id, start + 1):
             if name != "message_appended":

@@ -277,7 +277,7 @@ class SQLiteKeeper:
         self._key = key
 
     def check(self, exported: Path | None) -> Checked:
-        """See ``LogKeeper``."""
+        """Report all damage of the log, its snapshots and its anchor."""
         with translate_errors(self._log.path):
             checked = repairing.check(self._log, exported)
         for found in checked.damage:
@@ -286,12 +286,12 @@ class SQLiteKeeper:
         return checked
 
     def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
-        """See ``LogKeeper``."""
+        """Repair what can be repaired, and return a sentence for each repair."""
         with translate_errors(self._log.path):
             return tuple(repairing.repair(self._log, damage))
 
     def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
-        """See ``LogKeeper``."""
+        """Return the state of the anchor, exported or rebuilt if that is wanted."""
         with translate_errors(self._log.path):
             return repairing.anchor(self._log, out=out, accept=accept)
 

@@ -69,7 +69,7 @@ def restore_log(
     to = Path(os.path.realpath(path))
     backup = Path(source)
     _refuse(backup, to, force=force)
-    # In a folder of its own, so that nothing of it is left whatever stops this.
+    # In a folder of its own, so that nothing of it is left if this is interrupted.
     with translate_errors(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
@@ -119,7 +119,7 @@ def _replace(made: Path, to: Path, options: Options) -> Restored:
 
 
 def _copy(backup: Path, made: Path) -> None:
-    """Copy the backup, without leaving anything beside it."""
+    """Copy the backup, without leaving any other file."""
     with translate_errors(backup):
         refuse_damaged(backup)
     # A file without a write-ahead log is not open in any program, so it can be read from a

@@ -154,7 +154,7 @@ class ProvedRow(NamedTuple):
     version: int
     size: int
     problem: str
-    """Description of the problem, or empty if there is none."""
+    """Description of the problem, or empty if none exists."""
 
 
 class _Row(NamedTuple):
@@ -205,7 +205,7 @@ class RowProver:
         return self._prove(rows[0]) if rows else ProvedRow(number, "", 0, 0, "")
 
     def first(self) -> str:
-        """Return an identifier of this log: its first event, or empty if there is none."""
+        """Return an identifier of this log: its first event, or empty if none exists."""
         try:
             rows = self._rows("WHERE e.rowid > ? ORDER BY e.rowid", 0, 1)
         except STORE_ERRORS as error:

@@ -96,7 +96,7 @@ class DatabaseFile:
         """Identity of the last opened file. It is kept after closing, to detect a replacement."""
 
     def connection(self) -> sqlite3.Connection:
-        """Return the connection. Create the file if there is none or an empty one.
+        """Return the connection. Create the file if none exists or it is empty.
 
         Raises:
             FoldDamaged: this version did not create the file.

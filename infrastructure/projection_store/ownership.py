@@ -126,7 +126,7 @@ def _found(path: Path) -> _Found:
 
 
 def _mark_in_header(path: Path) -> int:
-    """Return the mark in the bytes of a file that SQLite cannot read, or 0 if there is none."""
+    """Return the mark in the bytes of a file that SQLite cannot read, or 0 if none exists."""
     try:
         with path.open("rb") as file:
             file.seek(_MARK_AT)

@@ -145,7 +145,7 @@ def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, byte
 
 
 def newest_in(db: sqlite3.Connection) -> int:
-    """Return the number of the newest row, or 0 if there is none."""
+    """Return the number of the newest row, or 0 if none exists."""
     return int(db.execute("SELECT max(id) FROM vectors").fetchone()[0] or 0)
 
 

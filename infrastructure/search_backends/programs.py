@@ -80,7 +80,7 @@ class MessageFiles:
             _make_folder(folder, self._like)
 
     def state(self) -> State:
-        """Return the stored state, or that of an empty folder if there is none or it is not valid."""
+        """Return the stored state, or that of an empty folder if none exists or it is not valid."""
         try:
             raw = json.loads((self._folder / STATE).read_bytes())
             state = State(**raw)

@@ -131,7 +131,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """The API key of that endpoint.
 
     By default the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names another place.
-    Opening a memory warns if the OpenAI API needs a key and there is none. It cannot be set in a policy
+    Opening a memory warns if the OpenAI API needs a key that is not set. It cannot be set in a policy
     file.
     """
     embedder_timeout: float = Field(default=30.0, gt=0)

@@ -244,7 +244,7 @@ def _in_part(parts: tuple[GivenInPart, ...]) -> str:
 
 
 def form_and_rules(request: SummaryRequest, beside: str = "") -> str:
-    """Return the requested headings, the additional instructions ``beside`` them, and the rules."""
+    """Return the requested headings, the additional instructions, and the rules."""
     headings = "\n".join(heading(name) for name in sections_of(request))
     form = _FORM.format(headings=headings) + beside
     return f"What to write\n{form}\nRules\n{_QUOTE_REQUEST[request.part]}\n{_RULES}"

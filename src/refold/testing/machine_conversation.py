@@ -136,7 +136,7 @@ class MachineConversation:
         return self.conversation.context(at=self.conversation.version if at is None else at)
 
     def _forget_newest(self) -> None:
-        """What a request carried is recorded with what follows it: no other memory knows it before."""
+        """Forget requests whose frame is recorded with the next event only."""
         newest = self.conversation.version
         self.sent = {version: sent for version, sent in self.sent.items() if version < newest}
 
