@@ -51,11 +51,14 @@ def odd_openings(module: Module) -> Iterator[str]:
 
 def odd_names(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        name = (
-            getattr(node, "name", None) or getattr(node, "arg", None) or getattr(node, "id", None)
-        )
-        if isinstance(name, str) and WORDS.search(name.replace("_", " ")):
-            yield f"{module.path}:{getattr(node, 'lineno', 0)}: {name}"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        else:
+            continue
+        if WORDS.search(name.replace("_", " ")):
+            yield f"{module.path}:{node.lineno}: {name}"
 
 
 @pytest.mark.parametrize("rule", [odd_words, odd_openings, odd_names])
