@@ -290,7 +290,7 @@ def _list_ids(given: object) -> Sequence[str | int]:
 
 def _require(fine: bool, name: str, given: object, wanted: str) -> None:
     if not fine:
-        message = f"{name}={str(given)[:80]!r} is invalid: it must be {wanted}"
+        message = f"{name}={str(given)[:80]!r} is invalid: {name} must be {wanted}"
         raise InvalidSetting(message, setting=name, value=given)
 
 

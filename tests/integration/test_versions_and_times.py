@@ -79,7 +79,7 @@ def test_a_position_names_the_moment_right_after_its_message(
     for position in (80, -1):
         with pytest.raises(refold.UnknownMessage):
             conversation.fork(position=position)
-    with pytest.raises(refold.InvalidSetting, match="no position"):
+    with pytest.raises(refold.InvalidSetting, match="not a position"):
         conversation.context(position="3")  # type: ignore[arg-type]
 
 

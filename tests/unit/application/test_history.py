@@ -106,7 +106,7 @@ def test_what_no_query_can_ask_for_is_refused_by_its_name(field: str, given: obj
 def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     conversation = scene().conversation
     for start, stop in ((5, 2), (5, 5), (None, 0), (-2, -5)):
-        with pytest.raises(InvalidSetting, match=r"stop=.* must be greater than start") as refused:
+        with pytest.raises(InvalidSetting, match="stop must be greater than start") as refused:
             conversation.query(start=start, stop=stop)
         assert refused.value.setting == "stop"
     assert len(conversation.query(start=-5, stop=8).records) == 3
