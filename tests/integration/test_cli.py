@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "a folder as log": ("list --db folder", "folder is a folder"),
     "another file as log": ("list --db odd.json", "odd.json is not a log of refold"),
     "import into another file": ("import talk.json --db odd.json", "is not a log of refold"),
-    "another database as log": ("verify --db other.db", "SQLite file of something else"),
+    "another database as log": ("verify --db other.db", "SQLite file of another program"),
     "unknown thread": ("show nobody --db a.db", "no conversation 'nobody'"),
     "unknown thread for context": ("context nobody --db a.db", "there are: talk"),
     "unknown thread for compact": ("compact nobody --db a.db", "there are: talk"),

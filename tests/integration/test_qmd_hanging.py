@@ -52,7 +52,7 @@ def test_a_folder_that_cannot_be_written_is_still_a_matter_of_permissions(
     del qmd
     (folder / "agent.qmd").write_text("no folder")
     with searched_by_qmd(folder) as memory:
-        assert "see to its permissions" in notice_of(memory)
+        assert "check its permissions" in notice_of(memory)
 
 
 @pytest.mark.parametrize("command", ["collection", "update"])

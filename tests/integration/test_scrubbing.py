@@ -58,7 +58,7 @@ def test_the_refusal_names_the_event_and_says_what_to_do(log: Path) -> None:
     with quiet(log) as memory, pytest.raises(LogDamaged, match="restore from a backup") as refused:
         memory.conversation("t").append(MORE)
     assert (refused.value.thread_id, refused.value.version) == ("t", 7)
-    assert "known to be damaged" in str(refused.value)
+    assert "to a damaged conversation" in str(refused.value)
 
 
 def test_every_opening_tells_of_it_until_it_is_repaired(log: Path) -> None:
