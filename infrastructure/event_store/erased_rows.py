@@ -30,7 +30,7 @@ PENDING = "pending_erasures"
 
 logger = plain_logger(__name__)
 
-Beside = Callable[[SQLiteCursor], None]
+WithRows = Callable[[SQLiteCursor], None]
 """A function that runs in the transaction that stores an event."""
 
 
@@ -60,25 +60,25 @@ class StreamEraser:
         """
         sealed: dict[str, SealedRows] = {}
         happened: dict[str, tuple[Event, ...]] = {}
-        beside: list[Beside] = []
+        with_rows: list[WithRows] = []
         for stream, (head, erasure) in erasures.items():
             rewritten: list[Rewritten] = []
             if erasure.remains is None:
-                beside.append(self._emptying(stream, head))
+                with_rows.append(self._emptying(stream, head))
             else:
                 rows, rewritten = self._rewrite_rows(stream, erasure.remains)
-                beside.append(_replacing(stream, rows, head))
+                with_rows.append(_replacing(stream, rows, head))
             happened[stream] = tuple(erasure.events(rewritten))
             sealed[stream] = seal_rows(self._mapper, stream, head, happened[stream], stamp)
 
         def erase(c: SQLiteCursor) -> None:
-            for act in beside:
+            for act in with_rows:
                 act(c)
 
         numbers = self._recorder.insert_events(
             [row for one in sealed.values() for row in one.rows],
             follows={stream: head for stream, (head, _) in erasures.items()},
-            beside=erase,
+            with_rows=erase,
         )
         done, last = dict[str, Appended](), -1
         for stream, one in sealed.items():
@@ -107,7 +107,7 @@ class StreamEraser:
                 rewritten.append(Rewritten(version=version, remains=digest))
         return rows, rewritten
 
-    def _emptying(self, stream: str, head: Head) -> Beside:
+    def _emptying(self, stream: str, head: Head) -> WithRows:
         """Return a function that empties all events up to ``head`` and removes their keys.
 
         Places, times and links stay. The origin of a fork stays too: it has ids only, and copies refer
@@ -182,7 +182,7 @@ class StreamEraser:
         return False
 
 
-def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> Beside:
+def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> WithRows:
     """Return a function that replaces the stored rows with these."""
     first = min((row.originator_version for row in rows), default=head.version)
 

@@ -196,13 +196,13 @@ class LogRecorder(SQLiteApplicationRecorder):
         *,
         keys: Sequence[tuple[str, str, int]] = (),
         follows: Mapping[str, Head] = NO_HEADS,
-        beside: Callable[[SQLiteCursor], None] | None = None,
+        with_rows: Callable[[SQLiteCursor], None] | None = None,
         **kwargs: Any,
     ) -> Sequence[int] | None:
         self.note_key(c)
         numbers = super()._insert_events(c, stored_events, **kwargs)
-        if beside is not None:
-            beside(c)
+        if with_rows is not None:
+            with_rows(c)
         for event in stored_events:
             if event.originator_version == 1:
                 self.keys.begin(c, str(event.originator_id))

@@ -32,13 +32,13 @@ def make_private(path: str | Path, *, like: str | Path | None = None) -> bool:
     try:
         # A umask may have removed the owner's own permissions as well.
         if os.chmod in os.supports_fd:  # The file may no longer exist under its name.
-            os.chmod(number, _mode_beside(like))  # noqa: PTH101 (a descriptor)
+            os.chmod(number, _mode_like(like))  # noqa: PTH101 (a descriptor)
     finally:
         os.close(number)
     return True
 
 
-def _mode_beside(like: str | Path | None) -> int:
+def _mode_like(like: str | Path | None) -> int:
     if like is None:
         return PRIVATE
     try:

@@ -148,7 +148,7 @@ class LogCompressor:
         while rows := self._rows_or_delete(old, tried):
             if not tried:
                 number = self._new_dictionary(rows)
-            self._rewrite(rows, number, whatever_size=True)
+            self._rewrite(rows, number, any_size=True)
             tried.update(rows)
 
     @retrying
@@ -216,14 +216,14 @@ class LogCompressor:
                     return
 
     def _rewrite(
-        self, rows: Sequence[int], number: int | None, *, whatever_size: bool = False
+        self, rows: Sequence[int], number: int | None, *, any_size: bool = False
     ) -> _Sizes:
-        """Rewrite rows with another encoding. With ``whatever_size``, include rows that would not shrink."""
+        """Rewrite rows with another encoding. With ``any_size``, include rows that would not shrink."""
         total = _Sizes()
         self._encodings.prepare(number)
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
-            done = self._rewrite_batch(batch, number, total, whatever_size)
+            done = self._rewrite_batch(batch, number, total, any_size)
             if done is None:
                 break  # An erasure has replaced the dictionary; the next run uses the new one.
             total = done
@@ -231,7 +231,7 @@ class LogCompressor:
 
     @retrying
     def _rewrite_batch(
-        self, rows: Sequence[int], number: int | None, total: _Sizes, whatever_size: bool
+        self, rows: Sequence[int], number: int | None, total: _Sizes, any_size: bool
     ) -> _Sizes | None:
         """Rewrite a batch completely or not at all. Return the new sizes, or None if the dictionary is
         gone.
@@ -242,11 +242,11 @@ class LogCompressor:
                 return None
             self._recorder.note_key(c)
             for row in rows:
-                total = self._rewrite_one(c, row, number, total, whatever_size)
+                total = self._rewrite_one(c, row, number, total, any_size)
         return total
 
     def _rewrite_one(
-        self, c: SQLiteCursor, row: int, number: int | None, total: _Sizes, whatever_size: bool
+        self, c: SQLiteCursor, row: int, number: int | None, total: _Sizes, any_size: bool
     ) -> _Sizes:
         opened = self._open_row(c, row)
         if opened is None or opened[2].erased:
@@ -255,10 +255,10 @@ class LogCompressor:
         plain = self._encodings.encoding
         found = [
             stored_bytes(place, envelope._replace(encoding=encoding), self._encodings)
-            for encoding in (self._encodings.compressed(number), *([plain] * whatever_size))
+            for encoding in (self._encodings.compressed(number), *([plain] * any_size))
         ]
         after = min(found, key=len)
-        if len(after) >= before and not whatever_size:
+        if len(after) >= before and not any_size:
             return total
         c.execute("UPDATE stored_events SET state=? WHERE rowid=?", (after, row))
         return _Sizes(total.events + 1, total.before + before, total.after + len(after))

@@ -227,7 +227,7 @@ class KnownDamage:
             self._lifted.clear()
             self._stamp = self._file.stamp
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Remove the findings about another log."""
         with self._threads:
             self._findings.clear()
@@ -382,7 +382,7 @@ class LogScrubber:
         self._known.look()
         first = self._prover.first()
         if self._known.record.log != first:
-            self._known.begin_anew()
+            self._known.begin_again()
             self._known.record = replace(self._known.record, log=first, after=0, findings=())
         self._known.prove_again()
         return bool(first)

@@ -243,10 +243,10 @@ def _in_part(parts: tuple[GivenInPart, ...]) -> str:
     return _IN_PART.format(messages=", ".join(named))
 
 
-def form_and_rules(request: SummaryRequest, beside: str = "") -> str:
+def form_and_rules(request: SummaryRequest, extra: str = "") -> str:
     """Return the requested headings, the additional instructions, and the rules."""
     headings = "\n".join(heading(name) for name in sections_of(request))
-    form = _FORM.format(headings=headings) + beside
+    form = _FORM.format(headings=headings) + extra
     return f"What to write\n{form}\nRules\n{_QUOTE_REQUEST[request.part]}\n{_RULES}"
 
 

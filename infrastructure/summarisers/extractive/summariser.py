@@ -21,7 +21,7 @@ _SPEAKER = re.compile(r"^(?:user|assistant): ")
 _REASON = re.compile(r"^.{0,200}?: ")
 
 
-class Beside:
+class LedgerFilter:
     """The text of the ledger that is rendered next to the summary."""
 
     def __init__(self, ledger: str) -> None:
@@ -209,7 +209,7 @@ class ExtractiveSummariser:
             return request.previous
         positions = [m.position for m in request.messages]
         covered = range(min(positions), max(positions) + 1) if positions else range(0)
-        lines = Beside(request.ledger).without(_all_lines(request, carried, covered))
+        lines = LedgerFilter(request.ledger).without(_all_lines(request, carried, covered))
         room = self._room(request)
         preamble = [
             text for text in (_span(carried, covered, request.part), _focus(request.focus)) if text

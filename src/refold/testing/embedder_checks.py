@@ -256,17 +256,17 @@ class _Check:
         together = self._embed(TEXTS, "eight texts")
         if not together:
             return
-        self._beside(together, self._embed(TEXTS, "eight texts again"), "again", "deterministic")
+        self._compare(together, self._embed(TEXTS, "eight texts again"), "again", "deterministic")
         turned = self._embed(TEXTS[::-1], "eight texts in another order")
-        self._beside(together, turned[::-1], "in another order", "order")
+        self._compare(together, turned[::-1], "in another order", "order")
         alone = [v for text in TEXTS for v in self._embed([text], "a text alone")]
-        self._beside(together, alone, "one by one", "batch")
+        self._compare(together, alone, "one by one", "batch")
         padded = self._embed([*TEXTS, "word " * 300], "eight texts with a long one")
-        self._beside(together, padded[:-1], "next to a long one", "batch")
+        self._compare(together, padded[:-1], "next to a long one", "batch")
         twice = self._embed([TEXTS[0], TEXTS[1], TEXTS[0]], "a text twice")
-        self._beside([together[n] for n in (0, 1, 0)], twice, "where one is there twice", "batch")
+        self._compare([together[n] for n in (0, 1, 0)], twice, "where one is there twice", "batch")
 
-    def _beside(
+    def _compare(
         self,
         expected: Sequence[Sequence[float]],
         seen: Sequence[Sequence[float]],

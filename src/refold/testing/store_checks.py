@@ -22,7 +22,7 @@ PROBES: tuple[Probe, ...] = (
     store_contents.nothing_changes_behind,
     store_contents.conversations_are_apart,
     store_guarantees.keys_are_stored_once,
-    store_guarantees.a_key_stands_for_one_message,
+    store_guarantees.a_key_names_one_message,
     store_guarantees.conflicts_are_refused,
     store_guarantees.several_are_stored_all_or_none,
     store_guarantees.writers_lose_nothing,

@@ -127,7 +127,7 @@ def keys_are_stored_once(store: CheckedStore) -> None:
     )
 
 
-def a_key_stands_for_one_message(store: CheckedStore) -> None:
+def a_key_names_one_message(store: CheckedStore) -> None:
     """Check that the same key with another message is rejected."""
     conversation = store.conversation("reused")
     conversation.append(text_message("first"), key="k")
