@@ -14,7 +14,8 @@ OFTEN_ADDED = ("command", "cut-rule", "event", "importer", "read-model", "summar
 
 
 def new_tests(page: Path) -> list[str]:
-    return [step.path for step in steps_of(page) if Path(step.path).name.startswith("test_")]
+    created = (step.path for step in steps_of(page) if step.text)
+    return [path for path in created if Path(path).name.startswith("test_")]
 
 
 def fits(step: Step, place: Path) -> bool:
