@@ -208,14 +208,13 @@ def _line(
     marks = title or item
     begin = marks.end() if marks else start
     tag = _TAGGED.fullmatch(text, start, stop)
-    lead = (
-        _tag_name(tag) if tag else _find_lead(text, begin, stop, is_title=is_title or bool(title))
-    )
+    is_title = is_title or title is not None
+    lead = _tag_name(tag) if tag else _find_lead(text, begin, stop, is_title=is_title)
     if lead is None and not (item or tag) and _is_list(text, stop, following):
         lead = _find_prohibition(text, start, stop)
     if tag:
         depth = _TAG_DEPTH
-    elif title or is_title:
+    elif is_title:
         depth = len(title[1]) if title else _UNDERLINED_DEPTH
     elif item:
         depth = _LIST_DEPTH + 2 * _indent(gap) + (1 if item[1] else 0)
