@@ -1,7 +1,9 @@
-"""The core of all use cases: the ports, the settings, and the measurement of requests."""
+"""Vectors of sections, kept only in memory because files change."""
 
 import dataclasses
 import json
+import math
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +22,8 @@ from refold.application.conversation.models import (
     takes_signed_summaries,
 )
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
+from refold.application.errors import EmbedderError
 from refold.application.frames.request_frames import Frame, NewestRequests
-from refold.application.notes.section_vectors import SectionVectors
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.log_keeper import LogKeeper
 from refold.application.ports.markdown_pages import MarkdownPages
@@ -39,6 +41,7 @@ from refold.application.ports.summariser import (
     for_models,
 )
 from refold.application.ports.topic_extractor import TopicExtractor
+from refold.application.ports.vectors import Embedder, Vector
 from refold.application.projections.window import PinnedText, Preview, PreviewKey
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.thread_recall import RecallParts
@@ -53,6 +56,52 @@ from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value, byte_size, replace
 
 from .opening_process import OpeningProcess
+
+KEPT = 5_000
+"""Number of vectors to keep; the oldest are dropped."""
+
+
+class SectionVectors:
+    """Makes the vector of each text once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+
+    def cosines(self, embedder: Embedder, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the nearness of each text to the question, at least 0.
+
+        Raises:
+            EmbedderError: the embedder failed.
+        """
+        try:
+            wanted = embedder.embed_query(query)
+            vectors = self._vectors(embedder, texts)
+        except EmbedderError:
+            raise
+        except Exception as error:  # An embedder of the user may raise anything.
+            raise EmbedderError("error", f"{type(error).__name__}: {error}") from error
+        return [_cosine(wanted, vector) for vector in vectors]
+
+    def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+        with self._lock:
+            missing = [t for t in dict.fromkeys(texts) if (embedder.model, t) not in self._known]
+            if missing:
+                made = embedder.embed_documents(missing)
+                for text, vector in zip(missing, made, strict=True):
+                    self._known[embedder.model, text] = vector
+            found = [self._known[embedder.model, text] for text in texts]
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return found
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return (
+        max(0.0, sum(a * b for a, b in zip(one, other, strict=True)) / lengths) if lengths else 0.0
+    )
+
 
 REMEMBERED = 1_000
 """Number of conversations whose last request is remembered."""

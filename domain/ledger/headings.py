@@ -205,8 +205,7 @@ def _line(
     is_title: bool,
 ) -> Line:
     title, item = _TITLE.match(text, start, stop), _ITEM.match(text, start, stop)
-    marks = title or item
-    begin = marks.end() if marks else start
+    begin = marks.end() if (marks := title or item) else start
     tag = _TAGGED.fullmatch(text, start, stop)
     is_title = is_title or title is not None
     lead = _tag_name(tag) if tag else _find_lead(text, begin, stop, is_title=is_title)

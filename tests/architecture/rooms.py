@@ -29,9 +29,8 @@ DECIDERS = frozenset(
 
 
 def product_modules() -> list[Module]:
-    """Return every module of the three layers and of the packages above them, without ``__init__``."""
-    found = [*modules_under(*LAYERS), *modules_under("src/refold/testing", "src/refold/adapters")]
-    return [module for module in found if module.path.stem != "__init__"]
+    """Return every module of the three layers without ``__init__``."""
+    return [module for module in modules_under(*LAYERS) if module.path.stem != "__init__"]
 
 
 def imports_between(modules: list[Module]) -> dict[PurePath, set[PurePath]]:

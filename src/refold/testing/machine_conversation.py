@@ -9,12 +9,11 @@ from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.application.conversation.block_checks import UnknownBlockWarning
-
-from .checked_store import as_json
-from .findings import show_value
-from .history_layout import Message
-from .request_judge import violations
-from .request_rules.request import blocks_of, message_blocks
+from refold.testing.checked_store import as_json
+from refold.testing.findings import show_value
+from refold.testing.history_layout import Message
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of, message_blocks
 
 SHORT = 100
 """Characters of a text that is never shortened."""
