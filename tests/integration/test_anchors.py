@@ -64,7 +64,7 @@ def test_a_log_behind_its_anchor_is_neither_read_nor_gone_on_with(
     for use in USES:
         with pytest.raises(LogBehindAnchor) as caught:
             used(path, use)
-        for way_out in ("newer file back", "refold salvage", "refold anchor --accept"):
+        for way_out in ("Restore the newer file", "refold salvage", "refold anchor --accept"):
             assert way_out in str(caught.value)
     assert (path.read_bytes() if path.exists() else None) == before
 

@@ -214,5 +214,7 @@ def test_the_scene_asks_every_public_method_and_most_of_it_works(
     }
     assert public - used.asked == set(UNUSED)
     assert public - used.worked == set(UNUSED)
-    rows = next(answer for where, answer in used.answers if where == "Chat.compactions")
+    rows = next(
+        answer for where, answer in used.answers if where == "ConversationMemory.compactions"
+    )
     assert {row.trigger for row in cast(Any, rows)} == {"size", "manual"}

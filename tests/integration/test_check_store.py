@@ -70,7 +70,7 @@ BROKEN: list[tuple[Callable[[Path], Any], str, str, str]] = [
     (by_log(SkippingLog), "stale", "SkippingLog", SEEN),
     (by_talk(WithoutKeys), "keys", "WithoutKeys", KEYS),
     (by_talk(GlobalKeys), "keys", "GlobalKeys", KEYS),
-    (by_talk(FirstKeyAlone), "keys", "FirstKeyAlone", "a key stands for one message"),
+    (by_talk(FirstKeyAlone), "keys", "FirstKeyAlone", "a key names one message"),
     (by_talk(WithoutVersions), "conflict", "WithoutVersions", VERSIONS),
     (by_log(RacingLog), "raises", "RacingLog", "one of several wins"),
     (by_log(RacingLog), "raises", "RacingLog", "writers lose nothing"),
