@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
@@ -19,10 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from refold.application.lab.playing import Played
 from refold.domain.messages import THINKING, Message, gist, text_of
 from refold.domain.text_cuts import beginning
-from refold.infrastructure.projection_store.projection_file import derived_path
+
+if TYPE_CHECKING:
+    from refold.application.lab.playing import Played
 
 Cell: TypeAlias = str | int | float | None
 
@@ -330,7 +331,7 @@ class Troubles:
         """Requests that could not be made: conversation, message, reason."""
         self._failed: Counter[tuple[str, str]] = Counter()
 
-    def note(self, thread_id: str, event: Played) -> None:
+    def note(self, thread_id: str, event: "Played") -> None:
         """Record the problems of an event."""
         if event.refused is not None:
             why = {"thread_id": thread_id, "message": event.index, "reason": event.refused}
@@ -368,7 +369,7 @@ class Bar:
         self._progress = progress
         self._task = progress.add_task(clean(name), total=total)
 
-    def advance(self, event: Played) -> None:
+    def advance(self, event: "Played") -> None:
         """Advance by the played message."""
         self._progress.update(self._task, completed=event.index + 1)
 
@@ -379,6 +380,8 @@ def indexing(db: Path, *, quiet: bool) -> Generator[None]:
     if quiet or not errors.is_terminal:
         yield
         return
+    from refold.infrastructure.projection_store.projection_file import derived_path
+
     there = Path(derived_path(db, "recall")).exists()
     first = "Building the search index. Later searches only add new messages …"
     with errors.status("Searching …" if there else first):
