@@ -16,7 +16,7 @@ from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_lines import LogLines, Naming, naming
 from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, notify
-from .telemetry import observe_calls
+from .observed_calls import observe_calls
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry

@@ -325,7 +325,7 @@ def test_the_demo_takes_the_place_of_an_earlier_demo_and_of_nothing_else(
         memory.conversation("mine").append({"role": "user", "content": "keep me"})
     refused = refold("demo", "--db", "mine.db")
     assert refused.code == 2
-    assert "holds something else" in refused.err
+    assert "is not the log of a demo" in refused.err
     (tmp_path / "text.db").write_text("a text of mine")
     assert refold("demo", "--db", "text.db").code == 2
     assert (tmp_path / "text.db").read_text() == "a text of mine"
@@ -465,10 +465,10 @@ def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path
     assert refold("import", "talk.json", "--db", "a.db").code == 0
     talk_file(tmp_path / "talk.json", 20)
     partly = refold("play", "talk.json", "--db", "a.db", "--window", 2000)
-    assert re.search(r"of these: there already\D+40", partly.out)
+    assert re.search(r"of these: stored before, not played\D+40", partly.out)
     again = refold("play", "talk.json", "--db", "a.db")
     assert again.code == 0
-    assert "all 80 messages were there already" in again.out
+    assert "all 80 messages were already stored" in again.out
     assert "budget of a request" not in again.out
     known = refold("play", "talk.json", "--db", "a.db", "--json").answer
     assert (known["messages"], known["messages_known"], known["requests"]) == (80, 80, 0)
