@@ -251,9 +251,9 @@ import refold
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import HeldEmbedder
 memory = refold.open({str(tmp_path / "agent.db")!r}, embedder=HeldEmbedder())
-chat = memory.conversation("t")
-chat.append({{"role": "user", "content": "hello there"}})
-chat.recall("hello")
+conversation = memory.conversation("t")
+conversation.append({{"role": "user", "content": "hello there"}})
+conversation.recall("hello")
 """
     ended = subprocess.run(
         [sys.executable, "-c", program], timeout=60, capture_output=True, check=False

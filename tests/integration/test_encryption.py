@@ -95,12 +95,12 @@ def gives_another(asked: str | None) -> bytes:
 @pytest.mark.parametrize(
     ("key", "says"),
     [
-        (None, f"encrypted with the key {FINGERPRINT}, and no key was given"),
+        (None, f"encrypted with the key {FINGERPRINT}, but no key was given"),
         (
             OTHER,
-            f"the key {FINGERPRINT}, and the one that was given is {key_of(OTHER).fingerprint}",
+            f"the key {FINGERPRINT}, but the given key is {key_of(OTHER).fingerprint}",
         ),
-        (gives_another, "the callback encryption_key gave"),
+        (gives_another, "the callback encryption_key returned"),
     ],
     ids=["none", "another", "callback"],
 )

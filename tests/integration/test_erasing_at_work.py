@@ -74,11 +74,11 @@ def test_what_a_dead_process_left_is_removed_when_the_log_is_opened(folder: Path
 import os, sys, refold
 from refold.infrastructure.event_store.erased_rows import StreamEraser
 memory = refold.open(sys.argv[1])
-chat = memory.conversation("t")
-chat.append([{"role": "user", "content": sys.argv[2]}, {"role": "user", "content": "more"}])
-chat.messages()
+conversation = memory.conversation("t")
+conversation.append([{"role": "user", "content": sys.argv[2]}, {"role": "user", "content": "more"}])
+conversation.messages()
 StreamEraser.finish = lambda *_: os._exit(9)
-chat.erase(0)
+conversation.erase(0)
 """
     place = str(folder / "a.db")
     died = subprocess.run([sys.executable, "-c", code, place, SECRET], check=False)
@@ -161,11 +161,11 @@ def test_processes_that_go_on_reading_and_writing_are_not_in_the_way(
     code = """
 import sys, refold
 with refold.open(sys.argv[1], window=3_000) as memory:
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     for n in range(10_000):
-        chat.append({"role": "user", "content": f"meanwhile {n}"})
-        chat.context()
-        chat.messages(-5)
+        conversation.append({"role": "user", "content": f"meanwhile {n}"})
+        conversation.context()
+        conversation.messages(-5)
         shown = "Geheimnis" in str(conversation.messages(0, 3))
         print(shown, flush=True)
 """

@@ -155,7 +155,7 @@ def test_it_is_said_which_file_it_is_and_what_to_do(
     fill(tmp_path / "team.db")
     read_all(tmp_path / "team.db")
     assert "team.recall.db is a log of refold" in caplog.text
-    assert "give one of the two another name" in caplog.text
+    assert "give one of the two files another name" in caplog.text
     with refold.open(tmp_path / "team.recall.db") as other:
         assert other.conversation("t").messages()[0].text == "precious"
 

@@ -82,7 +82,7 @@ def test_who_does_not_want_that_says_so_and_is_told_the_way_out() -> None:
         conversation = memory.conversation("t")
         talked(conversation)
         conversation.append({"role": "user", "content": pasted(3_000)})
-        with pytest.raises(refold.ContextWindowExceeded, match=r"chat\.erase\(8\)"):
+        with pytest.raises(refold.ContextWindowExceeded, match=r"conversation\.erase\(8\)"):
             conversation.context()
         conversation.erase(8)
         assert conversation.context().tokens < 2_000

@@ -13,10 +13,10 @@ import os, sys
 import refold
 
 memory = refold.open(sys.argv[1])
-chat = memory.conversation("t")
-chat.append({"role": "user", "content": "first"})
+conversation = memory.conversation("t")
+conversation.append({"role": "user", "content": "first"})
 os.write(1, b"before\\n")
-chat.append({"role": "user", "content": "second"})
+conversation.append({"role": "user", "content": "second"})
 os.write(1, b"after\\n")
 os._exit(0)
 """

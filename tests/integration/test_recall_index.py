@@ -11,12 +11,13 @@ import pytest
 
 import refold
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.tokens import stem_with, tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message, Role
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.recall import index_folds as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.recall.stemmer import SNOWBALL
 from tests.support.fake_recall import MemoryIndex
 from tests.support.hostile_texts import ALL, LIVE
 
@@ -200,6 +201,7 @@ def test_a_token_that_is_none_finds_nothing_and_raises_nothing(
 
 
 def _ask(folder: str, rebuild: bool, found: "multiprocessing.Queue[int]") -> None:
+    stem_with(SNOWBALL)  # As ``refold.open`` does in a process of its own.
     with (
         closing(SQLiteLog(Path(folder) / "agent.db")) as log,
         closing(SQLiteRecallIndex(Path(folder) / "agent.recall.db", log)) as index,

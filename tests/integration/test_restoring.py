@@ -69,7 +69,7 @@ def test_where_no_log_is(backup: Path, tmp_path: Path) -> None:
 
 def test_the_log_that_was_there_is_moved_aside_with_everything(log: Path, backup: Path) -> None:
     filled(log, "three")
-    with pytest.raises(TargetExists, match="moves it aside"):
+    with pytest.raises(TargetExists, match="moves it away"):
         restore_log(backup, log)
     restored = restore_log(backup, log, force=True)
     assert words_in(log) == ["one", "two"]
@@ -119,11 +119,11 @@ def test_another_process_that_had_it_open_is_told(log: Path, backup: Path) -> No
     program = f"""
 from refold.infrastructure.bootstrap import open_memory
 with open_memory({str(log)!r}) as memory:
-    chat = memory.conversation("t")
-    chat.append({{"role": "user", "content": "three"}})
+    conversation = memory.conversation("t")
+    conversation.append({{"role": "user", "content": "three"}})
     print("ready", flush=True)
     input()
-    chat.append({{"role": "user", "content": "into nowhere"}})
+    conversation.append({{"role": "user", "content": "into nowhere"}})
 """
     with subprocess.Popen(
         [sys.executable, "-c", program],

@@ -55,7 +55,7 @@ def test_until_it_is_known_appends_work_and_then_they_are_refused(log: Path) -> 
 def test_the_refusal_names_the_event_and_says_what_to_do(log: Path) -> None:
     flip(log, b"t-needle-003")
     scrubbed(log)
-    with quiet(log) as memory, pytest.raises(LogDamaged, match="restore from a backup") as refused:
+    with quiet(log) as memory, pytest.raises(LogDamaged, match="restore a backup") as refused:
         memory.conversation("t").append(MORE)
     assert (refused.value.thread_id, refused.value.version) == ("t", 7)
     assert "to a damaged conversation" in str(refused.value)

@@ -189,7 +189,7 @@ def test_who_wants_nothing_shortened_is_told_of_the_setting_and_of_erasing() -> 
         with pytest.raises(refold.ContextWindowExceeded) as caught:
             conversation.context()
         assert "`shorten_texts=True`" in str(caught.value)
-        assert "`chat.erase(2)`" in str(caught.value)
+        assert "`conversation.erase(2)`" in str(caught.value)
         conversation.erase(2)
         fits(conversation)
 
@@ -214,7 +214,9 @@ def test_the_error_names_as_many_messages_as_must_go() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
         conversation = memory.conversation("t")
         conversation.append([{"role": "user", "content": "word " * 2_500} for _ in range(4)])
-        with pytest.raises(refold.ContextWindowExceeded, match=r"`chat\.erase\(\[0, 1\]\)`"):
+        with pytest.raises(
+            refold.ContextWindowExceeded, match=r"`conversation\.erase\(\[0, 1\]\)`"
+        ):
             conversation.context()
         conversation.erase([0, 1])
         fits(conversation)

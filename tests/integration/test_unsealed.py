@@ -257,7 +257,7 @@ def test_a_process_that_writes_without_the_key_is_refused_once_there_is_one(tmp_
         conversation.append({"role": "user", "content": "before"})
         write(path, "u", SAID)
         before = rows(path)
-        with pytest.raises(LogLocked, match=f"key {Keys(KEY).fingerprint}, and no key was given"):
+        with pytest.raises(LogLocked, match=f"key {Keys(KEY).fingerprint}, but no key was given"):
             conversation.append({"role": "user", "content": "after"})
         with pytest.raises(LogLocked):
             conversation.fork(thread_id="copy")
@@ -289,7 +289,7 @@ def test_a_log_of_which_the_note_of_its_key_was_taken_out_is_refused(
     if table == "both":
         execute(path, "DROP TABLE plain_heads")
     append(path, "another")
-    with pytest.raises(LogDamaged, match="note of the key"):
+    with pytest.raises(LogDamaged, match="record of the key"):
         texts_of(path, "another")
     found = keyed("verify", "--db", path, "--json").answer["damage"]
     assert ("another", 1, "unsealed") in {(d["thread_id"], d["version"], d["kind"]) for d in found}
@@ -304,13 +304,13 @@ def test_a_log_without_the_note_of_its_key_is_not_verified_as_whole(
 ) -> None:
     execute(path, "DELETE FROM encryption_keys")
     ran = keyed("verify", "--db", path)
-    assert (ran.code, "note of the key" in " ".join(ran.err.split())) == (2, True)
+    assert (ran.code, "record of the key" in " ".join(ran.err.split())) == (2, True)
 
 
 def test_a_note_that_is_taken_out_while_the_log_is_open_is_not_made_anew(path: Path) -> None:
     with refold.open(path, encryption_key=KEY) as memory:
         execute(path, "DELETE FROM encryption_keys")
-        with pytest.raises(LogDamaged, match="note of the key"):
+        with pytest.raises(LogDamaged, match="record of the key"):
             memory.conversation("new").append({"role": "user", "content": SAID})
 
 
