@@ -186,10 +186,14 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         """
         conversation, extras = self._blocking, Extras(system, definitions_of(tools), model)
         if at is None and position is None:
-            ready = await run_to_end(conversation.context_without_model, extras)
+            without_model = conversation._context_without_model  # pyright: ignore[reportPrivateUsage]
+            ready = await run_to_end(without_model, extras)
         else:
             ready = await asyncio.to_thread(
-                conversation.context_without_model, extras, at, position
+                conversation._context_without_model,  # pyright: ignore[reportPrivateUsage]
+                extras,
+                at,
+                position,
             )
         if ready is None:
             return await self._background.make_context(self.thread_id, extras)

@@ -126,12 +126,12 @@ class ConversationMemory(ConversationHistory):
             LogError: the log cannot be read.
         """
         extras = Extras(system, definitions_of(tools), model)
-        ready = self.context_without_model(extras, at, position)
+        ready = self._context_without_model(extras, at, position)
         if ready is None:
             return self._runner.run(self._background.make_context(self.thread_id, extras))
         return ready
 
-    def context_without_model(
+    def _context_without_model(
         self, extras: Extras, at: At | None = None, position: int | None = None
     ) -> Context | None:
         """Return the context, or None if a compaction must run first."""

@@ -51,7 +51,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
     say(log, "two")
     act(path)
     for _ in range(2):
-        with pytest.raises(LogGone, match=r"open it at its new place|put it back"):
+        with pytest.raises(LogGone, match=r"open it at its new path|put the file back"):
             say(log, "three")
     log.close()
 

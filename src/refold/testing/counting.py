@@ -1,6 +1,6 @@
 """A token counter during a check. Its results are validated before they are compared."""
 
-from typing import cast
+from typing import Any
 
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
@@ -22,7 +22,7 @@ class Counting:
 
     def message(self, one: Message, name: str) -> TokenCount:
         """Return the tokens of a message."""
-        counted: object = self._counter.count_message(one)
+        counted: Any = self._counter.count_message(one)
         right = self._findings.require(
             isinstance(counted, TokenCount),
             "type",
@@ -32,10 +32,10 @@ class Counting:
         )
         if not right:
             return TokenCount(total=counted if type(counted) is int else 0)
-        counted = cast("TokenCount", counted)
         self.whole(counted.total, f"total of {name}")
         self.whole(counted.thinking, f"thinking of {name}")
-        return counted
+        whole: TokenCount = counted
+        return whole
 
     def whole(self, counted: object, name: str) -> int:
         """Return a count as an integer, even if the counter returned something else."""

@@ -148,7 +148,8 @@ class _Check:
 
     def _asked(self, text: str, name: str) -> list[float]:
         answer = run_within(lambda: self._embedder.embed_query(text), self._timeout)
-        return next(iter(self._sound([answer], 1, name)), [])
+        sound = self._sound([answer], 1, name)
+        return sound[0] if sound else []
 
     def _sound(self, answer: object, count: int, name: str) -> list[list[float]]:
         if not self._findings.require(

@@ -17,7 +17,6 @@ PAIRS: list[tuple[type, type]] = [
 ]
 INTERNAL = {
     "check_owner": "what the asyncio face asks before it awaits a compaction",
-    "context_without_model": "the part of context that the asyncio face asks a thread for",
     "toolbox": "tools for the asyncio face, which cannot read the log in the loop",
 }
 """Methods of the face that blocks which are no part of the interface, by reason."""
