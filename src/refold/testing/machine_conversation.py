@@ -96,7 +96,11 @@ class MachineConversation:
         elif result.outcome in COMPACTED:
             smaller = result.tokens_after < result.tokens_before
             holds(smaller or bool(focus), "a compaction makes the request smaller", result)
-            holds(before != after, "a compaction that is performed changes the request", result)
+            holds(
+                before != after or bool(focus),  # The same words may be written for another focus.
+                "a compaction that is performed changes the request",
+                result,
+            )
 
     def ask(self) -> None:
         """Build the next request twice. It must fit, and both must be equal."""
