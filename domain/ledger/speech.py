@@ -112,7 +112,7 @@ def is_line(text: str) -> bool:
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """Yield the sentences of a text without list marks."""
+    """Yield the sentences of a text, with list marks removed."""
     for number, line in enumerate(lines_under(text, lines(text))):
         start, stop = line.start, line.stop
         if marks := _BULLET.match(text, start, stop):

@@ -1,4 +1,4 @@
-"""The content of the file of the read models."""
+"""Read models in their file: tables, folds and the answers to queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
