@@ -1,7 +1,6 @@
 """``refold mcp``, ``index`` and ``settings``: serve the memory, update the index, list the settings."""
 
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -64,8 +63,6 @@ A `CompactionPolicy` that is created with an invalid value is refused in the sam
 Shares are fractions of the context window unless they say otherwise.
 """
 
-# Requirement numbers in docstrings are of no use to users of the settings.
-_SOURCES = re.compile(r" \((?:requirement|invariant)s? [^)]*\)")
 _HEAD = "| setting, variable | type, range | default | meaning |\n|---|---|---|---|\n"
 
 
@@ -95,7 +92,7 @@ def all_settings() -> Iterator[Setting]:
             type=kind_of(name, field),
             range=bounds_of(field),
             default=default_of(field),
-            meaning=_SOURCES.sub("", " ".join((field.description or "").split())),
+            meaning=" ".join((field.description or "").split()),
         )
 
 

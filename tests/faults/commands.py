@@ -83,8 +83,10 @@ def commands() -> Mapping[str, Command]:
 def program_commands() -> Iterator[tuple[str, frozenset[str]]]:
     """The commands that the program has, each with its options."""
     typer = import_module("typer")
-    program = import_module("refold.infrastructure.cli.app").app
-    for name, command in typer.main.get_command(program).commands.items():
+    group = typer.main.get_command(import_module("refold.infrastructure.cli.app").app)
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield name, frozenset(option for p in command.params for option in p.opts)
 
 
@@ -108,6 +110,7 @@ LINES: Mapping[str, Line] = {
     "index": lambda s: ["index"],
     "list": lambda s: ["list"],
     "mcp": lambda s: ["mcp"],
+    "label": lambda s: ["label", "three", "the harbour"],
     "notes": lambda s: ["notes"],
     "pin": lambda s: ["pin", "three", 3],
     "pins": lambda s: ["pins", "one"],
@@ -120,6 +123,7 @@ LINES: Mapping[str, Line] = {
     "revert": lambda s: ["revert", "one"],
     "salvage": lambda s: ["salvage", new_place(s.out, "salvaged")],
     "search": lambda s: ["search", "build of the harbour"],
+    "search-notes": lambda s: ["search-notes", "harbour"],
     "show": lambda s: ["show", "three"],
     "stats": lambda s: ["stats"],
     "summaries": lambda s: ["summaries", "one"],
