@@ -103,7 +103,7 @@ def as_log_error(path: Path, error: Exception) -> LogError:
         )
     if kind.startswith(_GONE):
         return LogGone(
-            f"{path} was moved or deleted while it was open; put it back, or open it at its new place"
+            f"{path} was moved or deleted while it was open; put the file back, or open it at its new path"
         )
     if kind.startswith(_NOT_WRITABLE):
         what = "written" if _is_readable(path) else "read"
