@@ -84,6 +84,9 @@ def write(data: Path, folder: Path, name: str) -> None:
     work = folder / "work" / name
     work.mkdir(parents=True)
     os.chdir(work)
+    # The same short path everywhere: the ids follow from the words of a command.
+    Path("data").symlink_to(data.resolve())
+    data = Path("data")
     writer = Writer(folder / "out")
     if name == "imported":
         _imported(writer, data)
