@@ -228,15 +228,15 @@ def unknown_marker(block: Block, address: str) -> str:
 
 def unknown_block(block: Block, marker: str) -> Block:
     """Return a block that no provider accepts as text: the marker, then its words, if any."""
-    words = block_words(block).strip()
-    return text_block(copied(f"{marker}\n{words}" if words else marker))
+    words = block_words(block)
+    return text_block(copied(f"{marker}\n{words}" if words.strip() else marker))
 
 
 def orphan_result(block: Block) -> Block:
     """Return a result without a call as text, which keeps its content and is valid."""
-    text = text_of(block).strip() or texts.EMPTY_RESULT
+    text = text_of(block)
     head = texts.ORPHAN.format(call_id=copied(str(block.get("tool_use_id"))))
-    return text_block(head + str(copied(text)))
+    return text_block(head + (str(copied(text)) if text.strip() else texts.EMPTY_RESULT))
 
 
 def missing_result(call_id: str) -> Block:

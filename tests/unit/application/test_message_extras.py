@@ -106,6 +106,12 @@ def test_an_unknown_block_is_shown_as_text_with_its_address() -> None:
     assert said == text("What is this?")
 
 
+def test_an_unknown_block_keeps_its_white_space() -> None:
+    message = quiet({"role": "user", "content": [{"type": "new_in_2030", "text": "  a:\n    1\n"}]})
+    [turn] = made(message)
+    assert turn["content"][0]["text"].endswith("refold://t/0]\n  a:\n    1\n")
+
+
 def test_a_part_of_a_result_as_well() -> None:
     call = {"type": "tool_use", "id": "a", "name": "n", "input": {}}
     answer = quiet({"role": "user", "content": [tool_result("a", [text("x"), ODD])]})

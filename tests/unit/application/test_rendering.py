@@ -105,6 +105,13 @@ def test_a_result_after_the_models_next_words_becomes_text() -> None:
     assert blocks_of(made[4][1]) == [text(texts.ORPHAN.format(call_id="a") + "ok")]
 
 
+def test_an_orphan_keeps_its_white_space() -> None:
+    [(_, content)] = turns(user(tool_result("gone", "    - indented:\n      yes\n")))
+    assert blocks_of(content) == [
+        text(texts.ORPHAN.format(call_id="gone") + "    - indented:\n      yes\n")
+    ]
+
+
 def test_an_orphan_without_content_still_says_something() -> None:
     [(_, content)] = turns(user(tool_result("gone", None), text("so?")))
     assert texts.EMPTY_RESULT in blocks_of(content)[0]["text"]
