@@ -24,8 +24,8 @@ from recall_sets import FITTED, TESTED, Asked, Talk
 
 import refold
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.question import ask
 from refold.application.recall.ranking import Features, Matches, all_passages, features_of
+from refold.application.recall.recall_query import ask
 
 CANDIDATES = 50
 PENALTY = 0.02

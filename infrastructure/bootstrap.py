@@ -176,7 +176,7 @@ def _stores(
     notify: "Callable[[Notice], None]",
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
-    from refold.infrastructure.projection_store.projection_file import kind_of, place_of
+    from refold.infrastructure.projection_store.projection import kind_of, place_of
     from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
     from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
     from refold.infrastructure.search_backends.named_backends import (

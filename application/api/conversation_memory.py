@@ -125,7 +125,7 @@ class ConversationMemory(ConversationHistory):
             UnknownMessage: there is no message at this position.
             LogError: the log cannot be read.
         """
-        extras = Extras(system, definitions_of(tools), model)
+        extras = _extras(system, tools, model)
         ready = self._context_without_model(extras, at, position)
         if ready is None:
             return self._runner.run(self._background.make_context(self.thread_id, extras))
@@ -136,9 +136,10 @@ class ConversationMemory(ConversationHistory):
     ) -> Context | None:
         """Return the context, or None if a compaction must run first."""
         core = self._core
-        moment = choose_moment(core, self.thread_id, at, position)
-        if moment is not None:
-            return context_at(core, self.thread_id, extras, moment)
+        if position is not None:
+            at = choose_moment(core, self.thread_id, at, position)
+        if at is not None:
+            return context_at(core, self.thread_id, extras, at)
         ready = self._background.ready_context(self.thread_id, extras)
         if ready is not None:
             self._begin_if_due()
@@ -176,7 +177,7 @@ class ConversationMemory(ConversationHistory):
             InvalidSetting: an option is invalid; names it.
         """
         demand = Demand(focus, force, target, keep_last, model, all)
-        extras = Extras(system, definitions_of(tools))
+        extras = _extras(system, tools)
         work = compact_on_demand(self._core, self.thread_id, demand, extras)
         return self._runner.run(work)
 
@@ -189,7 +190,7 @@ class ConversationMemory(ConversationHistory):
         is nothing to revert, the call succeeds. If the request no longer fits, the next ``context``
         shortens it.
         """
-        return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
+        return revert(self._core, self.thread_id, reason, _extras(system, tools))
 
     def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
         """Return a lock that gives one caller at a time the turn in this conversation.
@@ -283,5 +284,11 @@ class ConversationMemory(ConversationHistory):
         )
 
     def _begin_if_due(self, stored: Appended | None = None) -> None:
-        if not is_given_up() and self._background.falls_due(self.thread_id, stored):
+        if not self._opened.settings.background or is_given_up():
+            return
+        if self._background.falls_due(self.thread_id, stored):
             self._runner.begin(self._background.begin, self.thread_id)
+
+
+def _extras(system: System, tools: Tools, model: str | None = None) -> Extras:
+    return Extras(system, definitions_of(tools) if tools != () else (), model)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import LongEntries
 from refold.application.projections.window import Preview
 from refold.application.rendering.render import render
 from refold.application.runtime.core import Core
@@ -58,15 +57,9 @@ def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
     return measure_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
-def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether a conversation that is not in memory does not fit; it is then not rendered."""
-    is_long = isinstance(loaded.window.entries, LongEntries)
-    return is_long and loaded.state.tokens + budget.fixed > budget.limit
-
-
 def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
     """Measure the request of this version."""
-    if is_out_of_sight(loaded, budget):
+    if loaded.is_too_long_to_render(budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds content that is in no message, such as a note for each call without a result.
     rendered = render(

@@ -23,7 +23,6 @@ from refold.domain.events import Trigger
 
 from .attempt import load_without_abandoned
 from .fit_to_budget import FitToBudget, is_due
-from .ladder import is_out_of_sight
 from .overflow import too_many_bytes, window_exceeded
 
 logger = plain_logger(__name__)
@@ -67,7 +66,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core = core.for_model(extras.model)
     stored, budget = load_without_abandoned(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
-    if wants_first_choice(core, stored.state):
+    if stored.state.owner is not None and wants_first_choice(core, stored.state):
         choose_first_memories(core, thread_id, budget)
         # A simultaneous request may have recorded its choice first: this one shows the same.
         stored = core.log.load(thread_id).present()
@@ -192,7 +191,7 @@ def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     """Return the context, without messages if they are not in memory and do not fit."""
-    if not is_out_of_sight(loaded, budget):
+    if not loaded.is_too_long_to_render(budget):
         return _rendered(core, loaded, budget, extras)
     return Context(
         thread_id=loaded.thread_id,

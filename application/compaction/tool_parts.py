@@ -77,6 +77,8 @@ def tool_parts(
             name = _name_of(entry, index, block)
             if name is None or name.side not in sides or not allowed.allows(entry.position, *name):
                 continue
+            if _is_blank(block):
+                continue  # It is not shown, so that leaving it out would only add a marker.
             shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
             if _is_as_short(shown, preview):
                 continue
@@ -165,6 +167,10 @@ def _name_of(entry: Entry, index: int, block: Block) -> _Name | None:
             return _Name(str(index), "said")
         case _:
             return None
+
+
+def _is_blank(block: Block) -> bool:
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
 
 
 def _is_as_short(shown: Preview | None, preview: Preview) -> bool:

@@ -222,7 +222,7 @@ def store(
             refuse_conflict(core, loaded, expected)
         fresh = fresh if recorded else _mark_stale(core, loaded, fresh)
         appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
-        return (*end_abandoned(core, loaded), *appended)
+        return (*end_abandoned(core, loaded), *appended) if loaded.state.attempt else appended
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     stored = [e for e in events if isinstance(e, MessageAppended)]

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from refold.application.projections.entries import LongEntries
 from refold.application.projections.window import Window, project
+from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
 from refold.domain.events import Event
@@ -35,6 +37,11 @@ class LoadedConversation:
         if self.state.erased:
             raise ConversationGone(self.thread_id)
         return self
+
+    def is_too_long_to_render(self, budget: Budget) -> bool:
+        """Return whether the conversation does not fit and is so long that not all of it is in memory."""
+        is_long = isinstance(self.window.entries, LongEntries)
+        return is_long and self.state.tokens + budget.fixed > budget.limit
 
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
         """Return the conversation after these events, none of which may revert a compaction.

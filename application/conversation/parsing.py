@@ -138,7 +138,8 @@ def read_message(
     fields = _plain(given, place)
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
-    refuse_foreign(fields, place)
+    if fields.keys() != _REQUIRED:
+        refuse_foreign(fields, place)
     role, content = _pop_role_and_content(fields, place)
     is_user = role == "user"
     # The checks here have clearer messages than a schema.
@@ -154,7 +155,7 @@ def read_message(
         extra=None,
         unknown=(),
     )
-    if unknown := unknown_kinds(message):
+    if not isinstance(content, str) and (unknown := unknown_kinds(message)):
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
@@ -176,6 +177,7 @@ def _pop_role_and_content(fields: Block, place: str) -> tuple[Role, str | tuple[
     return role, _content(fields.pop("content"), f"{place}.content")
 
 
+_REQUIRED = {"role", "content"}
 _OF_THE_ANSWER = ("id", "model", "stop_reason")
 
 

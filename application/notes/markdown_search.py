@@ -10,8 +10,7 @@ from refold.application.agent_tools.answers import well_formed
 from refold.application.errors import EmbedderError
 from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, SkippedFile
 from refold.application.recall.hits import RecallMode
-from refold.application.recall.question import ask
-from refold.application.recall.recall_query import MOST_HITS, whole_number
+from refold.application.recall.recall_query import MOST_HITS, ask, whole_number
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting

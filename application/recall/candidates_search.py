@@ -14,9 +14,8 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from .hits import RecallMode
 from .missing_vectors import QuestionEmbedder
 from .passages import Passage
-from .question import Question
 from .ranking import Ranked, all_passages, rank
-from .recall_query import RecallQuery
+from .recall_query import Question, RecallQuery
 from .thread_recall import RecallParts
 
 logger = plain_logger(__name__)

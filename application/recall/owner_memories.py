@@ -30,8 +30,7 @@ from refold.domain.noting import LEDGER
 from refold.domain.value import replace
 
 from .hits import LEAST_TEXT, RecallHit, fit_hits
-from .question import ask
-from .recall_query import parse_query
+from .recall_query import ask, parse_query
 from .search import recall
 from .tokens import tokens_of
 

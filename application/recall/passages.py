@@ -17,8 +17,12 @@ from refold.domain.messages import Block, Message
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
-from .question import MONTHS
 from .tokens import pad, tokens_of
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
 
 VERSION = 4
 """Version of the passages; increase it when they change, so that indexes are rebuilt."""

@@ -15,7 +15,7 @@ from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 
 from .passages import Passage, digest_of
-from .question import Question
+from .recall_query import Question
 from .tokens import CJK, tokens_of
 
 WordPlace = tuple[str, int]

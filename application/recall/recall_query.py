@@ -1,8 +1,10 @@
-"""Parse a recall query; every error names the valid values."""
+"""A query of recall: its checked arguments, and the question in it with its words and days."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, TypedDict, cast, get_args
+from functools import cache
+from typing import Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 from refold.application.conversation.owner_scope import Scope, read_scope
 from refold.application.ports.recall_index import Filters
@@ -10,7 +12,8 @@ from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting
 
 from .hits import RecallMode
-from .passages import PassageKind
+from .passages import MONTHS, PassageKind
+from .tokens import tokens_of
 
 InContext = Literal["mark", "leave_out"]
 """Treatment of hits that the context already shows: mark them, or only count them."""
@@ -225,3 +228,168 @@ def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSettin
         setting=setting,
         value=given,
     )
+
+
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
+_DAY = r"(?P<{0}d>[0-3]?\d)(?:st|nd|rd|th)?"
+_YEAR = r"(?P<{0}y>(?:19|20)\d\d)"
+_FORMS = (
+    rf"\b(?P<am>{_MONTH})\.?\s+{_DAY.format('a')}\b(?:,?\s*{_YEAR.format('a')}\b)?",
+    rf"\b{_DAY.format('b')}\s+(?:of\s+)?(?P<bm>{_MONTH})\b\.?(?:,?\s*{_YEAR.format('b')}\b)?",
+    rf"\b(?P<cm>{_MONTH})\.?,?\s+{_YEAR.format('c')}\b",
+    r"(?<!\d)(?:(?P<ey>(?:19|20)\d\d)\s*年\s*)?(?P<em>[01]?\d)\s*月(?:\s*(?P<ed>[0-3]?\d)\s*[日号])?",
+    r"(?<!\d)(?P<fy>(?:19|20)\d\d)[-/.](?P<fm>[01]?\d)(?:[-/.](?P<fd>[0-3]?\d))?(?!\d)",
+)
+_NAMED = re.compile("|".join(_FORMS), re.IGNORECASE)
+_NUMBERS = {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)}
+
+
+class Day(NamedTuple):
+    """A day or a whole month; the year is optional."""
+
+    year: int | None
+    month: int
+    day: int | None
+
+    def fits(self, at: str) -> bool:
+        """Return whether a time in ISO 8601 is in this period."""
+        return (
+            (self.year is None or at[:4] == f"{self.year:04}")
+            and at[5:7] == f"{self.month:02}"
+            and (self.day is None or at[8:10] == f"{self.day:02}")
+        )
+
+    def tokens(self) -> list[str]:
+        """Return the tokens by which the index finds this day."""
+        return tokens_of(f"{self.year or ''} {MONTHS[self.month - 1]} {self.day or ''}")
+
+
+def days_in(text: str) -> Iterator[Day]:
+    """Yield the days and months that a text names; invalid dates are ignored."""
+    for found in _NAMED.finditer(text):
+        parts = {name[1]: value for name, value in found.groupdict().items() if value}
+        month = _NUMBERS.get(parts["m"][:3].lower()) or _number(parts["m"])
+        day = _number(parts["d"]) if "d" in parts else None
+        year = _number(parts["y"]) if "y" in parts else None
+        if 1 <= month <= 12 and (day is None or 1 <= day <= 31):
+            yield Day(year, month, day)
+
+
+def _number(digits: str) -> int:
+    return int(digits) if digits.isdecimal() else 0
+
+
+Sliced = TypeVar("Sliced", str, tuple[str, ...])
+
+MOST_CHARACTERS = 16_000
+"""Largest number of characters of a question."""
+MOST_ASKED = 200
+"""Largest number of tokens to search for; each needs one look into the index."""
+
+
+class Question(NamedTuple):
+    """A parsed question, ready for ranking."""
+
+    text: str
+    tokens: tuple[str, ...]
+    """Distinct tokens to search for, in order; without any, nothing is found."""
+    roles: frozenset[str] = frozenset()
+    """Roles whose words are meant ("you said" means the assistant), or empty for any."""
+    names: frozenset[str] = frozenset()
+    """Tokens of capitalised words, which may name the speaker at the head of a message."""
+    days: tuple[Day, ...] = ()
+    """Days that the question names."""
+
+
+# Function words, and words that frame questions to a memory. "may" is missing because it is a
+# month.
+_ENGLISH = """
+a about above after again against ago all also am an and any are as at be because been before being below
+between both but by can could did do does doing don down during each ever few for from further had has have
+having he her here hers herself him himself his how i if in into is it its itself just ll me might mine more
+most must my myself no nor not now of off on once only or other our ours ourselves out over own please re same
+shall she should so some such than that the their theirs them themselves then there these they this those
+through to too under until up us ve very was we were what when where whether which while who whom whose why
+will with would you your yours yourself yourselves
+doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
+know mention mentioned recall remember remind said say tell told
+"""
+_CHINESE = frozenset(
+    "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
+)
+_PAIRS = "什么怎么怎样哪些哪个哪里哪儿为什为何多少几个曾经记得之前以前上次请问告诉提到提过说过关于"
+_CHINESE_PAIRS = frozenset(_PAIRS[at : at + 2] for at in range(0, len(_PAIRS), 2))
+
+_SAYING = (
+    r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"
+    r"|recommend|repl|said|say|share|sharing|show|suggest|taught|teach|tell|told|warn|wr[io]te|writ)"
+)
+_ASSISTANT = re.compile(
+    rf"\byou(?:'ve|\s+have|\s+had|\s+ever|\s+once|\s+just|\s+also|\s+already|\s+previously|\s+earlier)*\s+{_SAYING}"
+    r"|\byour\s+(?:advice|answers?|explanations?|ideas?|recommendations?|reply|suggestions?|tips?)\b"
+    rf"|\bthe\s+(?:assistant|agent|model|ai)(?:\s+(?:ever|once|just|also|already|had|has))*\s+{_SAYING}"
+    r"|\bthe\s+(?:assistant|agent|model|ai)'s\s+(?:advice|answers?|ideas?|recommendations?|reply|suggestions?|words)\b"
+    r"|(?<![和跟给向对与])[你您][^我，。？！,.?!]{0,6}(?:[给跟对和向][了过]?我|推荐|建议|告诉|提到|提过|分享|介绍|讲|说)|[你您]的(?:建议|推荐|回答)|助手(?:说|讲|推荐|建议|告诉|提到|提过|回答|给)",
+    re.IGNORECASE,
+)
+_USER = re.compile(
+    r"\b(?:i|i'm|i've|i'd|me|my|mine)\b(?!\.\w)"
+    rf"|\bthe\s+user(?:\s+(?:ever|once|just|also|already|had|has))*\s+(?:{_SAYING}|want|prefer|like|need|decid)"
+    r"|\bthe\s+user's\s+(?:answers?|choice|ideas?|preferences?|questions?|requests?|wish(?:es)?|words)\b"
+    r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
+    re.IGNORECASE,
+)
+# Ways to ask that say nothing about the speaker.
+_ASKING = re.compile(
+    r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
+    r"|(?:^|[.!?;,:]|\bplease|\band)\s*(?:tell|show|give|remind|help|let|send|find|get|explain(?:\s+to)?)\s+(?:me|us)\b"
+    r"|\bhow\s+(?:do|can|could|should|would|might)\s+i\b|\b(?:can|could|should|may|must)\s+i\b"
+    r"|\b(?:i\s+(?:want|need|would\s+like)|i'd\s+like)\s+to\s+(?:know|see|find|hear|ask)\b"
+    r"|(?:请问?|麻烦)?[你您]?(?:能不能|能否|可不可以|可以|可否|能)(?:请)?[你您]?(?:再)?(?:告诉|提醒|帮|给)(?:一下)?我"
+    r"|(?:请|麻烦)[你您]?(?:再)?(?:告诉|提醒|帮|给|让)(?:一下)?我|(?:^|[，。？！,.?!\s])(?:告诉|提醒|帮|让)我|我想知道|我想问",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
+
+
+def ask(text: str) -> Question:
+    """Parse a question in any language.
+
+    Any string is valid; most of it is searched by words alone. Of a very long one, such as a pasted
+    log, only the beginning and the end count, because requests are usually there.
+    """
+    text = _ends(text, MOST_CHARACTERS)
+    days = tuple(days_in(text))
+    every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
+    stopped = stop_words()
+    kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
+    names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
+    return Question(text, _ends(kept or every, MOST_ASKED), _roles_in(text), names, days)
+
+
+def _ends(whole: Sliced, most: int) -> Sliced:
+    """Return the beginning and the end of a value that is longer than ``most``."""
+    return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Return the tokens to ignore in questions."""
+    return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
+
+
+def _is_particle(token: str) -> bool:
+    """Return whether the token is two Chinese function characters."""
+    return len(token) == 2 and token[0] in _CHINESE and token[1] in _CHINESE
+
+
+def _roles_in(text: str) -> frozenset[str]:
+    text = _ASKING.sub(" ", text)
+    if _ASSISTANT.search(text):
+        return frozenset({"assistant"})
+    return frozenset({"user"}) if _USER.search(text) else frozenset()
+
+
+def _tokens_of_days(days: tuple[Day, ...]) -> Iterator[str]:
+    for day in days:
+        yield from day.tokens()

@@ -20,9 +20,8 @@ from refold.domain.value import replace
 from .candidates_search import CandidateSearch
 from .hits import ContextVisibility, Neighbour, Recalled, RecallHit, fit_hits
 from .passages import PassageKind
-from .question import Question, ask
 from .ranking import Ranked, WordPlace, events_at, text_in
-from .recall_query import RecallOptions, RecallQuery, parse_query
+from .recall_query import Question, RecallOptions, RecallQuery, ask, parse_query
 from .topic_messages import TopicMessages
 
 NEIGHBOUR_CHARACTERS = 300

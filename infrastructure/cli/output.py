@@ -380,7 +380,7 @@ def indexing(db: Path, *, quiet: bool) -> Generator[None]:
     if quiet or not errors.is_terminal:
         yield
         return
-    from refold.infrastructure.projection_store.projection_file import derived_path
+    from refold.infrastructure.projection_store.projection import derived_path
 
     there = Path(derived_path(db, "recall")).exists()
     first = "Building the search index. Later searches only add new messages …"

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from refold.application.recall.hits import Neighbour, Recalled, RecallHit, excerpt, spans_of
-from refold.application.recall.question import ask
-from refold.application.recall.recall_query import RecallOptions
+from refold.application.recall.recall_query import RecallOptions, ask
 from refold.domain.text_cuts import beginning
 
 from .arguments import open_existing, require

@@ -14,7 +14,7 @@ from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, unquoted
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, ignore
-from refold.infrastructure.sqlite.sqlite_connection import transaction
+from refold.infrastructure.sqlite.sqlite_connection import declared_in, transaction
 
 from .checkpoint import (
     FoldOutdated,
@@ -26,10 +26,8 @@ from .checkpoint import (
     write_reading_from,
 )
 from .database_file import DatabaseFile
-from .ownership import declared_in
-from .projection import Content, wrap_connection
+from .projection import Content, kind_of, wrap_connection
 from .projection_check import check_file, check_place, fold_all
-from .projection_file import kind_of
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
 
 TRIES = 4

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.event_store.file_format import APPLICATION_ID
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
 
 MARKS: Mapping[str, int] = MappingProxyType(
     {"views": 0x5246_5657, "recall": 0x5246_5243, "vectors": 0x5246_5643}
@@ -37,12 +37,6 @@ class _Found(NamedTuple):
 def write_mark(db: sqlite3.Connection, mark: int) -> None:
     """Mark a new file as one of refold, in the open transaction."""
     db.execute(f"PRAGMA application_id={mark}")
-
-
-def declared_in(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the SQL of every object in the database, by name."""
-    rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return {str(name): str(sql) for name, sql in rows}
 
 
 def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
 
 from .checkpoint import (
@@ -25,9 +25,8 @@ from .checkpoint import (
     was_made_before,
 )
 from .database_file import DatabaseFile
-from .ownership import PlaceTaken, declared_in
-from .projection import Comparable, Content, wrap_connection
-from .projection_file import begin, expected_schema
+from .ownership import PlaceTaken
+from .projection import Comparable, Content, begin, expected_schema, wrap_connection
 from .row_checksums import BROKEN, blamed_on_file
 
 Row = Mapping[str, Any]

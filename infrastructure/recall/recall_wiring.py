@@ -14,7 +14,7 @@ from refold.application.recall.thread_recall import RecallParts
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.embedders.named_embedders import chosen_embedder, require_numpy
 from refold.infrastructure.observability.log_observer import Notice
-from refold.infrastructure.projection_store.projection_file import kind_of, place_of
+from refold.infrastructure.projection_store.projection import kind_of, place_of
 from refold.infrastructure.search_backends.named_backends import drop_handed_over
 from refold.infrastructure.settings.option_checks import refuse_unfit
 from refold.infrastructure.settings.settings_model import EmbedderName, RefoldSettings

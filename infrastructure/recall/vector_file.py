@@ -8,10 +8,9 @@ from pathlib import Path
 
 from refold.application.ports.conversation_log import Damage
 from refold.infrastructure.projection_store.database_file import DatabaseFile, FileKind
-from refold.infrastructure.projection_store.ownership import declared_in
 from refold.infrastructure.projection_store.projection_check import look_over
 from refold.infrastructure.projection_store.row_checksums import BROKEN, FoldDamaged, blamed_on_file
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, transaction
+from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite, transaction
 
 from .vector_rows import (
     damaged_in,

@@ -13,7 +13,7 @@ from refold.application.errors import BackendError, LogBusy
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.search_backend import BackendHit
 from refold.application.recall.hits import RecallMode
-from refold.application.recall.question import ask
+from refold.application.recall.recall_query import ask
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.lock import WriteLock

@@ -232,3 +232,9 @@ def transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def declared_in(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the SQL of every object in the database, by name."""
+    rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {str(name): str(sql) for name, sql in rows}

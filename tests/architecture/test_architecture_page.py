@@ -25,8 +25,10 @@ _CREATED = frozenset(
 )
 """What the how-to pages make."""
 _WALK = re.compile(r"^## Walk \d: (\w+)$(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
-ONLY_SOMETIMES = frozenset({"infrastructure/recall/vectors.py"})
-"""Entered by a walk with an embedder."""
+ONLY_SOMETIMES = frozenset(
+    {"application/compaction/background.py", "infrastructure/recall/vectors.py"}
+)
+"""Entered by a walk with compactions in the background, or with an embedder."""
 
 
 def paths_in(text: str) -> set[str]:

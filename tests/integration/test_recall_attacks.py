@@ -5,8 +5,8 @@ import pytest
 import refold
 from refold import UnknownSummary
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.recall.question import MOST_ASKED, MOST_CHARACTERS, ask
 from refold.application.recall.ranking import LONGEST, SHOWN
+from refold.application.recall.recall_query import MOST_ASKED, MOST_CHARACTERS, ask
 from tests.support.erasing_scenes import Quoting
 
 

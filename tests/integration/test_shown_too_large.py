@@ -1,6 +1,7 @@
 """Whatever a user says or shows, alone or together, a request comes out: by markers where nothing else helps."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,21 @@ def test_many_small_messages_that_nobody_answered_are_left_out_oldest_first(
         assert memory.conversation("t").context().messages == later.messages
         assert memory.conversation("t").read("refold://t/2").text.startswith("no. 0 ")
         assert memory.verify().ok
+
+
+def test_blank_texts_are_not_left_out_for_they_are_not_shown() -> None:
+    with refold.open(":memory:", window=2_000) as memory:
+        conversation = memory.conversation("blank")
+        for number in range(60):
+            blocks = [
+                {"type": "text", "text": " \n"},
+                {"type": "text", "text": f"{number} go on " * 12},
+            ]
+            conversation.append({"role": "user", "content": blocks})
+        shown = str(fits(conversation).messages)
+    assert "left out here" in shown
+    counts = [int(count) for count in re.findall(r"\[(\d+) texts? left out", shown)]
+    assert sum(counts) < 60
 
 
 def test_who_wants_nothing_shortened_is_told_of_the_setting_and_of_erasing() -> None:

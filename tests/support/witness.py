@@ -21,7 +21,7 @@ from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
 from refold.infrastructure.observability.log_observer import ignore
-from refold.infrastructure.projection_store.projection_file import derived_path
+from refold.infrastructure.projection_store.projection import derived_path
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_wiring import recall_parts
 from refold.infrastructure.summarisers.named_summarisers import retrying

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.recall.hits import excerpt, spans_of
-from refold.application.recall.question import ask
+from refold.application.recall.recall_query import ask
 
 
 def found(text: str, question: str) -> list[str]:

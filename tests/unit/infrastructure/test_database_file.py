@@ -9,7 +9,7 @@ import pytest
 
 from refold.infrastructure.projection_store.database_file import DatabaseFile, FileKind
 from refold.infrastructure.projection_store.ownership import PlaceTaken
-from refold.infrastructure.projection_store.projection_file import place_of
+from refold.infrastructure.projection_store.projection import place_of
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged
 
 SQL = "CREATE TABLE words (word TEXT)"
