@@ -175,6 +175,9 @@ class FitToBudget:
         done = done.plus(await run_to_end(make_fit, core, thread_id, budget))
         summarised = _is_performed(results)
         last = await run_to_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+        if last.decisions and (await self._measure()).size > budget.limit:
+            # A summary may fit now that the texts around it are shorter. No model is called again.
+            await self._summarise(before, done, results, notifier, core.fallback)
         return done.plus(last)
 
     async def _summarise(
@@ -183,9 +186,9 @@ class FitToBudget:
         done: Shortened,
         results: list[CompactionResult],
         notifier: CompactionNotifier,
+        summariser: Summariser | None = None,
     ) -> None:
         core, known = self._core, before.loaded.state.summary
-        summariser: Summariser | None = None
         for number in range(MOST_ROUNDS):
             now = await self._measure_after_others()
             summariser = summariser or first_stage(core, now.loaded, self._budget.window)
