@@ -203,6 +203,42 @@ def evolve(state: Conversation, event: Event) -> Conversation:
     match event:
         case MessageAppended():
             return _append(state, (event,))
+        case (
+            CompactionRequested()
+            | CompactionPerformed()
+            | CompactionFailed()
+            | CompactionReverted()
+        ):
+            return _compact(state, event, version)
+        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
+            return _shorten(state, event.parts, version)
+        case MessagePinned() | MessageUnpinned():
+            return _change_pins(state, event, version)
+        case NotesFlushed():
+            return _record_notes(state, event, version)
+        case MemoriesChosen():
+            return _quote_memories(state, event, version)
+        case (
+            SummarySuperseded()  # The state has no more than the version of these events.
+            | ConversationForked()
+        ):
+            return replace(state, version=version)
+        case RequestFrameChanged():
+            return _change_frame(state, event, version)
+        case MessageErased() | ConversationErased() | EventLost():
+            return _remove(state, event, version)
+        case ConversationLabelled():
+            return replace(state, version=version, label=event.label)
+        case _:
+            assert_never(event)
+
+
+def _compact(
+    state: Conversation,
+    event: CompactionRequested | CompactionPerformed | CompactionFailed | CompactionReverted,
+    version: int,
+) -> Conversation:
+    match event:
         case CompactionRequested():
             return _start_attempt(state, event, version)
         case CompactionPerformed(trigger="erasure"):
@@ -213,30 +249,6 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _fail_attempt(state, event, version)
         case CompactionReverted():
             return _revert_summary(state, event, version)
-        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
-            return _shorten(state, event.parts, version)
-        case MessagePinned():
-            return _pin(state, event, version)
-        case MessageUnpinned():
-            return _unpin(state, event.pin_id, version)
-        case NotesFlushed():
-            return _record_notes(state, event, version)
-        case MemoriesChosen():
-            return _quote_memories(state, event, version)
-        case SummarySuperseded() | ConversationForked():
-            return replace(state, version=version)
-        case RequestFrameChanged():
-            return _change_frame(state, event, version)
-        case MessageErased():
-            return _erase(state, event, version)
-        case ConversationErased():
-            return Conversation(version=version, erased=True)
-        case EventLost():
-            return replace(state, version=version, length=_length_after_loss(state, event))
-        case ConversationLabelled():
-            return replace(state, version=version, label=event.label)
-        case _:
-            assert_never(event)
 
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
@@ -314,6 +326,19 @@ def _live_message(event: MessageAppended, version: int) -> LiveMessage:
     )
 
 
+def _remove(
+    state: Conversation, event: MessageErased | ConversationErased | EventLost, version: int
+) -> Conversation:
+    match event:
+        case MessageErased():
+            return _erase(state, event, version)
+        case ConversationErased():
+            return Conversation(version=version, erased=True)
+        case EventLost():
+            length = state.length if event.position is None else event.position + 1
+            return replace(state, version=version, length=length)
+
+
 def _erase(state: Conversation, event: MessageErased, version: int) -> Conversation:
     live = [
         m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
@@ -363,18 +388,15 @@ def _record_notes(state: Conversation, event: NotesFlushed, version: int) -> Con
     )
 
 
-def _length_after_loss(state: Conversation, lost: EventLost) -> int:
-    return state.length if lost.position is None else lost.position + 1
-
-
-def _pin(state: Conversation, event: MessagePinned, version: int) -> Conversation:
-    pin = Pin(event.pin_id, version, event.position, event.tokens)
-    return _set_pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
-
-
-def _set_pins(
-    state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool
+def _change_pins(
+    state: Conversation, event: MessagePinned | MessageUnpinned, version: int
 ) -> Conversation:
+    if isinstance(event, MessagePinned):
+        pin = Pin(event.pin_id, version, event.position, event.tokens)
+        pins, shown = (*state.pins, pin), event.tokens > 0
+    else:
+        pins = tuple(pin for pin in state.pins if pin.pin_id != event.pin_id)
+        shown = any(pin.tokens for pin in state.pins if pin.pin_id == event.pin_id)
     if not shown:
         return replace(state, version=version, pins=pins)
     # Adding or removing a line of the ledger changes the prefix of every message.
@@ -385,12 +407,6 @@ def _quote_memories(state: Conversation, event: MemoriesChosen, version: int) ->
     quoted_at = version if event.tokens else 0
     state = replace(state, version=version, memories_tokens=event.tokens, memories_at=quoted_at)
     return change_prefix(state, state.live)
-
-
-def _unpin(state: Conversation, pin_id: str, version: int) -> Conversation:
-    left = tuple(pin for pin in state.pins if pin.pin_id != pin_id)
-    shown = any(pin.tokens for pin in state.pins if pin.pin_id == pin_id)
-    return _set_pins(state, left, version, shown=shown)
 
 
 def _shorten_message(message: LiveMessage, freed: int, version: int) -> LiveMessage:

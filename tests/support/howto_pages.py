@@ -18,7 +18,7 @@ PAGES = sorted((ROOT / "docs/howto").glob("*.md"))
 _FILE = re.compile(r"\b(In|Create)\s`([\w./-]+)`[^`]*:\Z", re.DOTALL)
 _HUNK = re.compile(r"^@@.*\n", re.MULTILINE)
 _LEFT_OUT = shutil.ignore_patterns(
-    ".*", "__pycache__", "results", "tools", "session.jsonl", "*.egg-info"
+    ".*", "__pycache__", "results", "session.jsonl", "*.egg-info"
 )
 
 
