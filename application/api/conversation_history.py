@@ -20,7 +20,12 @@ from refold.application.history.export import (
 )
 from refold.application.history.moments import At, version_at
 from refold.application.history.query import HistoryPage, HistoryQuery, query_history
-from refold.application.ports.read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
+from refold.application.ports.read_models import (
+    CompactionRow,
+    NoteRow,
+    SummaryRow,
+    TopicSeen,
+)
 from refold.application.recall.hits import Recalled
 from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import query_with_defaults, recall

@@ -17,7 +17,14 @@ from refold.application.ports.read_models import (
 )
 from refold.domain.value import replace
 
-Row = TypeVar("Row", MessageRow, SummaryRow, CompactionRow, TopicSeen, NoteRow)
+Row = TypeVar(
+    "Row",
+    MessageRow,
+    SummaryRow,
+    CompactionRow,
+    TopicSeen,
+    NoteRow,
+)
 
 
 class ThreadViews:

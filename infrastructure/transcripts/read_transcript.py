@@ -8,7 +8,12 @@ from refold.application.conversation.transcripts import RecordedConversation, Tr
 from refold.application.errors import TranscriptError
 from refold.domain.value import Value, replace
 
-from . import anthropic, claude_code, openai, pi
+from . import (
+    anthropic,
+    claude_code,
+    openai,
+    pi,
+)
 from .chats import ROLES, odd_role
 from .transcript_source import Names, Reading, Source, as_list, as_object, open_source
 

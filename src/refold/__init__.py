@@ -295,9 +295,13 @@ _PLACES = {
     ),
     "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
     "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
-    "refold.application.ports.read_models": (
-        "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen"
-    ),
+    "refold.application.ports.read_models": """
+        CompactionRow
+        ConversationRow
+        NoteRow
+        SummaryRow
+        TopicSeen
+    """,
     "refold.application.ports.sdk_tools": "ToolOutput",
     "refold.application.ports.summariser": (
         "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest "

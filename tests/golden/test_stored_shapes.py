@@ -65,6 +65,16 @@ def test_a_snapshot_is_stored_as_the_golden_bytes_and_read_back() -> None:
         assert decode_snapshot(stored["shape"], example["payload"].encode()) == state
 
 
+SPARSE_FIELDS = {
+    "lengths",
+    "notes_to",
+    "notes_at",
+    "notes_versions",
+    "memories_tokens",
+    "memories_at",
+    "erased",
+}
+"""Fields of snapshots that had their default in the full example before there was a test of it."""
 OLDER = [(name, shape) for name in EVENTS for shape in range(1, SHAPES[name])]
 
 
@@ -102,6 +112,13 @@ def test_every_name_and_shape_has_its_golden_file() -> None:
 def test_full_examples_leave_no_field_at_its_default() -> None:
     for full, _ in EVENTS.values():
         assert full.model_dump(exclude_defaults=True).keys() == type(full).model_fields.keys()
+
+
+def test_the_full_snapshot_leaves_no_field_at_its_default() -> None:
+    full, _ = SNAPSHOTS
+    given = full.model_dump(exclude_defaults=True).keys()
+    missing = Conversation.model_fields.keys() - given - SPARSE_FIELDS
+    assert not missing, f"put events into _HISTORY of tests/support/golden_events.py for {missing}"
 
 
 def renamed(fields: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +189,13 @@ def test_bytes_that_make_no_event_are_an_error_of_the_codec(name: str, payload: 
 
 @pytest.mark.parametrize(
     ("shape", "payload"),
-    [(6, b"{}"), (4, b"{}"), (5, b"not json"), (5, b'{"version":"x"}'), (5, b'{"mood":"good"}')],
+    [
+        (SHAPES[SNAPSHOT] + 1, b"{}"),
+        (SHAPES[SNAPSHOT] - 1, b"{}"),
+        (SHAPES[SNAPSHOT], b"not json"),
+        (SHAPES[SNAPSHOT], b'{"version":"x"}'),
+        (SHAPES[SNAPSHOT], b'{"no_such_field":"good"}'),
+    ],
 )
 def test_a_snapshot_that_cannot_be_read_is_not_used(shape: int, payload: bytes) -> None:
     assert decode_snapshot(shape, payload) is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from refold.infrastructure.bootstrap import configuration_of
 from refold.infrastructure.cli.serve_commands import all_settings, as_markdown, with_values
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
 from refold.infrastructure.settings.option_checks import Options
-from refold.infrastructure.settings.settings_model import RefoldSettings
+from refold.infrastructure.settings.settings_model import RefoldSettings, SummariserName
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from tests.architecture.rules import ROOT
 
@@ -90,9 +91,8 @@ def test_a_wrong_value_in_the_variable_of_models_is_named_with_its_path(
 
 
 def test_a_choice_names_what_can_be_chosen() -> None:
-    assert refused(summariser="gpt") == (
-        "argument summariser = 'gpt': must be one of extractive, anthropic, anthropic-server, off"
-    )
+    names = ", ".join(get_args(SummariserName))
+    assert refused(summariser="gpt") == f"argument summariser = 'gpt': must be one of {names}"
 
 
 def test_all_wrong_values_are_told_at_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,12 @@ def test_a_file_with_odd_values_gives_a_transcript_or_a_typed_error(
 
 def test_the_undamaged_seeds_are_read_as_what_they_are() -> None:
     found = [outcome(seed.encode()) for seed in SEEDS]
-    assert [t and t.format for t in found] == ["claude-code", "anthropic", "openai", "pi"]
+    assert [t and t.format for t in found] == [
+        "claude-code",
+        "anthropic",
+        "openai",
+        "pi",
+    ]
 
 
 def test_gzip_is_told_by_its_first_bytes_not_by_its_name(tmp_path: Path) -> None:
