@@ -66,7 +66,15 @@ async def append_and_compact(used: Used, conversation: Any) -> None:
 
 async def look_back(used: Used, conversation: Any) -> None:
     context = await used.ask(conversation, "context")
-    for name in ("messages", "summaries", "compactions", "topics", "notes", "owner", "version"):
+    for name in (
+        "messages",
+        "summaries",
+        "compactions",
+        "topics",
+        "notes",
+        "owner",
+        "version",
+    ):
         await used.ask(conversation, name)
     await used.ask(conversation, "context", at=5)
     await used.ask(conversation, "context", position=7)
