@@ -56,8 +56,9 @@ def shortenable(state: Conversation) -> Shortenable:
 def whole_start(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
     """Return the position from which messages stay whole.
 
-    These are the newest ten messages as far as they fit their tier. The model's last response and all
-    later messages always stay whole, because the model has not read those messages yet.
+    These are the newest messages, at most ``policy.whole_last`` of them, as far as they fit their tier. The
+    model's last response and all later messages always stay whole, because the model has not read those
+    messages yet.
     """
     room = int(budget.conversation * policy.whole_tier)
     start, first = state.length, thinking_start(state)

@@ -1,5 +1,6 @@
 """Explain how the model sees each message now, since when, and why."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -227,11 +228,18 @@ class _Judge:
 
 
 def _describe_shortening(previews: Mapping[PreviewKey, Preview]) -> str:
-    ways = dict.fromkeys(
-        f"{'what the user said' if side == SAID else 'tool content'} {_describe_preview(preview)}"
-        for (_, _, side), preview in previews.items()
+    ways = Counter((side, _describe_preview(preview)) for (_, _, side), preview in previews.items())
+    return "; ".join(
+        dict.fromkeys(f"{_describe_side(side, count)} {way}" for (side, way), count in ways.items())
     )
-    return "; ".join(ways)
+
+
+def _describe_side(side: str, count: int) -> str:
+    if side == SAID:
+        return "what the user said"
+    if count == 1:
+        return "tool content"
+    return "each tool result" if side == "result" else "the input of each tool call"
 
 
 def _describe_preview(preview: Preview) -> str:

@@ -24,7 +24,7 @@ from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 NAMED = 5
 """Number of conversations that an error lists."""
 
-_RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
+_RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|(–))\s*(-?\d{0,15})\s*")
 _POSITION = re.compile(r"\s*-?\d{1,15}\s*")
 _WITH_POSITION = re.compile(r"(.+)/([^/]*\d[^/]*)", re.DOTALL)
 
@@ -49,12 +49,12 @@ class Where(NamedTuple):
 
 
 def format_span(first: int, last: int) -> str:
-    """Format positions ``first`` to ``last`` as users can type them."""
-    return f"{first}" if first == last else f"{first}..{last + 1}"
+    """Format positions from ``first`` to ``last``, both included. Users can type the result."""
+    return f"{first}" if first == last else f"{first}–{last}"
 
 
 def read_span(text: str) -> Span:
-    """Parse a position or a range of positions.
+    """Parse a position or a range of positions. ``10–40`` includes 40, ``10..40`` does not.
 
     Raises:
         BadParameter: the text is neither, or the range is empty.
@@ -63,7 +63,9 @@ def read_span(text: str) -> Span:
         position = int(text)
         return Span(position, position + 1 or None)
     if (found := _RANGE.fullmatch(text)) is not None and "-" not in found.groups():
-        first, last = (int(part) if part else None for part in found.groups())
+        first, last = (int(part) if part else None for part in found.group(1, 3))
+        if found[2] and last is not None:
+            return _not_backwards(Span(first, last + 1 or None))
         return _not_backwards(Span(first, last))
     raise typer.BadParameter(
         f"invalid range {text!r}: use 10..40, 10.. or -5.., or a single position"

@@ -106,7 +106,7 @@ def context(
         if not sizes:
             say()
             _show_request(made)
-        _print_size(made)
+            _print_size(made)
 
 
 def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:

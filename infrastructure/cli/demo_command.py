@@ -150,7 +150,7 @@ def _print_next(story: Story, db: Path) -> None:
         say(f"  {clean(next_command(*words, db=db))}")
     say("To play your own transcript (Claude Code, Anthropic, OpenAI or pi format):")
     say("  refold play FILE --window 200000 --requests requests.jsonl")
-    say("To use refold in an agent, see the ten lines in the README.")
+    say("To use refold in an agent, see the example in the README.")
 
 
 def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from refold.application.maintenance.maintenance_results import ConversationSize, Sizes
 from refold.application.ports.read_models import SummaryRow
 
-from .arguments import next_command, open_existing, require
+from .arguments import format_span, next_command, open_existing, require
 from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, format_time, read_time
 from .output import Cell, clean, console, one_line, print_json, say, show_table
 
@@ -204,7 +204,7 @@ def _summary_row(row: SummaryRow) -> tuple[Cell, ...]:
     return (
         clean(row.summary_id[:SHORT_ID]),
         _state(row),
-        f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
+        f"{row.covered_count:,} in {format_span(row.covered_from, row.first_kept_index - 1)}{split}",
         row.tokens,
         row.message_count,
         format_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),

@@ -166,7 +166,7 @@ def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
     if where.spans and not active.covers(begin):
         raise InvalidSetting(
             f"message {begin} of {where.thread!r} is in the context: the active summary covers "
-            f"{active.covered_from}..{active.first_kept_index}"
+            f"{format_span(active.covered_from, active.first_kept_index - 1)}"
         )
     return active.summary_id, begin
 
@@ -189,7 +189,7 @@ def _show_summary(found: ExpandedSummary) -> None:
         f"{clean(found.thread_id)}, {format_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
     )
     say(
-        f"It covers {found.count:,} messages, {found.start}..{found.stop}{kept}; "
+        f"It covers {found.count:,} messages, {format_span(found.start, found.stop - 1)}{kept}; "
         f"{len(found.leaves):,} leaf summaries."
     )
     say(f"\n{clean(found.text)}\n")

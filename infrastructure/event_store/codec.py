@@ -19,9 +19,9 @@ Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
 """A function that converts the fields of an event from shape n to shape n + 1."""
 
-# Values for a compaction of shape 1, which lacks some fields of shape 2. They are written out
-# because today's defaults may change, and the meaning of old events must not.
-POLICY_2: Mapping[str, Any] = MappingProxyType(
+# Policy fields that shape 2 added to compactions, with the values that events of shape 1 were made with.
+# They are written out because today's defaults may change, and the meaning of old events must not.
+POLICY_DEFAULTS_OF_SHAPE_1: Mapping[str, Any] = MappingProxyType(
     {
         "keep_tokens": 0,
         "keep_turns": 0,
@@ -60,7 +60,7 @@ POLICY_2: Mapping[str, Any] = MappingProxyType(
 
 def _with_policy(fields: Json) -> Json:
     policy = {k: v for k, v in fields["policy"].items() if k != "summary_share"}
-    return {**fields, "policy": {**POLICY_2, **policy}}
+    return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_1, **policy}}
 
 
 def _requested(fields: Json) -> Json:
@@ -88,28 +88,28 @@ def _failed(fields: Json) -> Json:
     return {**fields, "model_calls": 0}
 
 
-# The same for shape 3.
-POLICY_3: Mapping[str, Any] = MappingProxyType(
+# The same for fields that shape 3 added.
+POLICY_DEFAULTS_OF_SHAPE_2: Mapping[str, Any] = MappingProxyType(
     {"archive_over": None, "archive_buffer": 20, "topics_kept": 0, "topics_shown": 0}
 )
 
 
 def _with_policy_3(fields: Json) -> Json:
-    return {**fields, "policy": {**POLICY_3, **fields["policy"]}}
+    return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_2, **fields["policy"]}}
 
 
 def _performed_3(fields: Json) -> Json:
     return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
-# The same for shape 4.
-POLICY_4: Mapping[str, Any] = MappingProxyType(
+# The same for fields that shape 4 added.
+POLICY_DEFAULTS_OF_SHAPE_3: Mapping[str, Any] = MappingProxyType(
     {"rebuild_over_share": 1.5, "first_summary_after": None}
 )
 
 
 def _with_policy_4(fields: Json) -> Json:
-    return {**fields, "policy": {**POLICY_4, **fields["policy"]}}
+    return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_3, **fields["policy"]}}
 
 
 def _performed_4(fields: Json) -> Json:

@@ -408,7 +408,7 @@ def written(log: Path) -> list[Any]:
 def test_compact_show_context_and_summaries_agree(refold: Refold) -> None:
     summary = refold("summaries", "talk")
     assert "active" in summary.out
-    assert "72 in 0..72" in summary.out
+    assert "72 in 0–71" in summary.out
     assert "covers 72 messages up to position 71" in refold("summaries", "talk", "--full").out
     shown = refold("show", "talk", "--stop", 3)
     assert "Question 0" in shown.out

@@ -16,9 +16,9 @@ def test_explain_shows_runs_of_messages_and_json_shows_each(refold: Refold) -> N
     summary = next(s for s in refold("summaries", "talk", "--json").answer["summaries"])
     told = refold("explain", "talk").out
     last = summary["compact_up_to_index"]
-    assert f"0..{last + 1}" in told
+    assert f"0–{last}" in told
     assert f"summary {summary['summary_id'][:8]} covers it" in told
-    assert f"{last + 1}..80" in told
+    assert f"{last + 1}–79" in told
     assert "newer than the active summary" in told
     every = refold("explain", "talk", "--json").answer["messages"]
     assert [m["position"] for m in every] == list(range(80))

@@ -79,8 +79,9 @@ def test_ranges_are_written_in_one_way_and_the_old_options_still_work(refold: Re
     last = refold("read", f"{NAME}/-1", "--json").answer
     assert last["position"] == 79
     told = refold("explain", NAME).out
-    assert "0..72" in told
-    fates = refold("explain", NAME, "0..72", "--json").answer["messages"]
+    assert "0–71" in told
+    fates = refold("explain", NAME, "0–71", "--json").answer["messages"]
+    assert refold("explain", NAME, "0..72", "--json").answer["messages"] == fates
     assert {m["fate"] for m in fates} == {"summarised"}
     page = refold("expand", NAME, "--range", "10..13", "--json").answer["page"]
     assert [r["position"] for r in page["records"]] == [10, 11, 12]

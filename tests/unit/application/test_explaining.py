@@ -132,7 +132,10 @@ def test_shortened_messages_say_how_and_since_when() -> None:
     found = conversation.explain()
     assert fates(found) == ["full", "full", "condensed", "full", "offloaded"]
     assert [f.shown_tokens for f in found] == [100, 100, 50, 100, 40]
-    assert (found[2].since_version, found[2].why) == (7, "tool content cut to 200 characters")
+    assert (found[2].since_version, found[2].why) == (
+        7,
+        "each tool result cut to 200 characters",
+    )
     assert (found[4].since_version, found[4].why) == (
         6,
         "tool content shown by 1,200 + 400 characters",
