@@ -1,13 +1,10 @@
 """Renumber generated histories, so that several of them form one conversation."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from refold.domain.value import is_list, is_object
-from refold.testing.history_layout import Message, Step
+from refold.testing.history_layout import _MARKER, Message, Step, marker
 
-_MARKER = re.compile(r"⟦m(\d+)⟧")
 _IDS = frozenset({"id", "tool_use_id"})
 _SEALS = frozenset({"signature", "data"})
 
@@ -32,10 +29,11 @@ def _changed(value: Any, name: str, first: int, part: int) -> Any:
         case str() if value and name in _SEALS and value.startswith("c2ln"):
             return f"{value}{part}"
         case str():
-            return _MARKER.sub(lambda found: f"⟦m{int(found[1]) + first}⟧", value)
-        case _ if is_object(value):
-            return {k: _changed(v, k, first, part) for k, v in value.items()}
-        case _ if is_list(value):
-            return [_changed(v, "", first, part) for v in value]
+            return _MARKER.sub(lambda found: marker(int(found[1]) + first), value)
+        case dict():
+            items = cast(Message, value).items()
+            return {k: _changed(v, k, first, part) for k, v in items}
+        case list() | tuple():
+            return [_changed(v, "", first, part) for v in cast("Sequence[Any]", value)]
         case _:
             return value
