@@ -18,9 +18,8 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports.summariser import Summariser
-from refold.testing.history_layout import Step
+from refold.testing.history_layout import Step, numbered_through
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
 from tests.support import deeds, erasing_deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
     BOUNDED,

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import refold
 from refold.domain.value import is_object
-from refold.testing.history_layout import Message, Step, marker
+from refold.testing.history_layout import Message, Step, marker, numbered_through
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
 from tests.support import deeds
 from tests.support.effort import one_in
 from tests.support.invariants.rendered import the_request_fits

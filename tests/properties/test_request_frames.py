@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.sequences import preserved_thinking_violations
+from refold.testing.request_judge import preserved_thinking_violations, violations
 from tests.support.effort import one_in
 from tests.support.witness import SHM
 

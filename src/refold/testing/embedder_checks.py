@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,7 +10,6 @@ from typing import cast
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Embedder, Vector
 from refold.application.runtime.foreign_code import Contained
-from refold.testing.counted_samples import ODD
 from refold.testing.findings import (
     Findings,
     NeverEnded,
@@ -20,6 +18,8 @@ from refold.testing.findings import (
     name_of,
     show_value,
 )
+from refold.testing.sample_texts import ODD
+from refold.testing.watched_calls import run_within
 
 SAME = 0.99
 """Minimum cosine of two vectors of the same text. Small quantised models vary a little."""
@@ -360,28 +360,3 @@ def cosine(one: Vector, other: Vector) -> float:
     if not lengths or len(one) != len(other):
         return 0.0
     return sum(x * y for x, y in zip(one, other, strict=True)) / lengths
-
-
-def run_within(work: Callable[[], object], seconds: float) -> object:
-    """Run a function in a separate thread, which blocks nothing if it never returns.
-
-    Raises:
-        NeverEnded: the function takes longer than ``seconds``.
-    """
-    outcome: list[object] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise NeverEnded(seconds, blocks=False)
-    if errors:
-        raise errors[0]
-    return outcome[0]

@@ -11,12 +11,13 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from refold.testing.history_kinds import EVERY_KIND, Kinds
 from refold.testing.history_layout import Layout, Message, Step, marked, marker
 from refold.testing.history_moves import (
+    EVERY_KIND,
     Blank,
     Foreign,
     Interjection,
+    Kinds,
     Move,
     Part,
     Pictured,

@@ -27,17 +27,17 @@ from refold.testing.findings import (
     name_of,
     show_value,
 )
-from refold.testing.summary_answers import AnswerJudge
-from refold.testing.summary_requests import (
+from refold.testing.summary_probes import (
     ANOTHER,
     ORDINARY,
     REPEATED,
+    AnswerJudge,
     Asked,
     another,
     asked_in_order,
     ordinary,
 )
-from refold.testing.watched_loop import Watched, WatchedLoop, cancel, watch
+from refold.testing.watched_calls import Watched, WatchedLoop, cancel, watch
 
 LONGEST_BLOCK = 0.15
 """Maximum seconds for which a summariser may block the event loop."""

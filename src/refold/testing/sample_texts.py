@@ -1,4 +1,4 @@
-"""Texts, messages and tools for the checks of token counters."""
+"""Texts, images, messages and tools for the checks of token counters, embedders and stores."""
 
 import base64
 import struct
