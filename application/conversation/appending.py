@@ -15,7 +15,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, has_thinking
-from refold.domain.turns import is_after_answer, is_bound
+from refold.domain.turns import has_one_question, is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
@@ -258,8 +258,12 @@ def _mark_stale(
     if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
         return fresh
     state = loaded.state
+    if not is_bound(state):
+        return fresh
     answers = core.asked.is_answer(loaded.thread_id, state.length)
-    if not is_bound(state) or (answers and not is_after_answer(state)):
+    # Another process may have made the request, before the newest message was appended.
+    is_known = core.asked.is_waiting(loaded.thread_id) or has_one_question(state)
+    if answers and is_known and not is_after_answer(state):
         return fresh
     return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
 

@@ -276,6 +276,11 @@ class NewestRequests:
         known = self._known.get(thread_id)
         return known is None or known.is_answer(position)
 
+    def is_waiting(self, thread_id: str) -> bool:
+        """Return whether a request of this process has no answer yet."""
+        known = self._known.get(thread_id)
+        return known is not None and known.open > 0
+
     def answered(self, thread_id: str, end: int) -> None:
         """Note that an answer and its continuation were stored, up to the position ``end``."""
         with self._lock:
