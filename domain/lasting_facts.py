@@ -10,7 +10,7 @@ from refold.domain.ledger.speech import sentences
 from .ledger import cues
 
 LONGEST = 200
-"""Number of characters. Lasting statements are usually one short sentence."""
+"""Maximum number of characters of a lasting statement, which is usually one short sentence."""
 
 _ORDER = re.compile(
     r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
@@ -79,7 +79,7 @@ def is_path(text: str) -> bool:
 
 
 LONGEST_STATEMENT = 200
-"""Number of characters. Statements are usually one short sentence."""
+"""Maximum number of characters of a statement, which is usually one short sentence."""
 
 MOST_CLAUSES = 6
 """Maximum number of clauses of a sentence that are checked. Later clauses are rarely statements."""

@@ -22,7 +22,7 @@ from .quoted_text import remove_headings
 from .value import replace
 
 LONGEST = 4_000
-"""Number of characters. Far more than a note has, but a model may write text of any length."""
+"""Maximum number of characters to clean. Notes are far shorter, but a model may write text of any length."""
 
 _CODE = re.compile(r"`[^`]*`")
 # Does not match path patterns (`src/**`), Python's `**kwargs`, or a power.
@@ -86,7 +86,7 @@ def _lone_marks(text: str, marks: list[re.Match[str]]) -> list[re.Match[str]]:
 LEDGER = "ledger"
 """Value of ``taken_by`` if code took the notes."""
 LONGEST_NOTE = 400
-"""Number of characters. The middle of a longer note is cut out."""
+"""Maximum number of characters of a note. The middle of a longer one is cut out."""
 MOST_NOTES = 24
 """Maximum number of notes in one flush."""
 MOST_MESSAGES = 2_000

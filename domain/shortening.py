@@ -56,8 +56,8 @@ def shortenable(state: Conversation) -> Shortenable:
 def whole_start(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
     """Return the position from which messages stay whole.
 
-    These are the newest ten messages as far as they fit their tier. The model's last response and all
-    later messages always stay whole, because the model has not read those messages yet.
+    These are the newest ``whole_last`` messages as far as they fit their tier. The model's last response
+    and all later messages always stay whole, because the model has not read those messages yet.
     """
     room = int(budget.conversation * policy.whole_tier)
     start, first = state.length, thinking_start(state)
@@ -198,7 +198,7 @@ def _position(part: ToolPart) -> int:
 
 
 LEAST_SAVED = 20
-"""Number of tokens. A result that would free less stays, because its marker has nearly the same size."""
+"""Minimum number of tokens that a marker must free. A smaller result has nearly the size of the marker."""
 
 
 def select_worth_marking(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:

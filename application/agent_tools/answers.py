@@ -40,7 +40,7 @@ def quote_name(text: str, most: int = 200) -> str:
 
 
 def one_line(text: str, most: int = 400) -> str:
-    """Return a text of refold that may include a name from the record, on one line."""
+    """Put a text on one line. The text is by refold, but may include a name from the record."""
     shown = beginning(text, most)
     return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escaped(found), shown)
 
@@ -83,7 +83,7 @@ def describe_form(fate: Fate, *, seen: bool) -> str:
 
 
 def advise_paging(record: HistoryRecord) -> str:
-    """Return advice for a first record that does not fit."""
+    """Return advice for a page whose first record does not fit."""
     return (
         f"Message {record.position} does not fit into this answer. Next: {READ_OFFLOADED} with "
         f"{record.address} reads it piece by piece."

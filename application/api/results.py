@@ -120,7 +120,7 @@ class CompactionResult(Value, frozen=True):
     offloads_released: int = 0
     """Number of previews that were dropped because the summary covers their messages."""
     released: tuple[str, ...] = ()
-    """Addresses of the messages of these previews; ``read`` returns each word for word."""
+    """Addresses of the messages whose previews were dropped; ``read`` returns each word for word."""
     thread_id: str = ""
     attempt_id: str | None = None
     trigger: Trigger | None = None

@@ -80,8 +80,10 @@ class FitToBudget:
         self._turn = CompactionQueue(core, thread_id)
         self.results: list[CompactionResult] = []
         """Results of the compactions, for the caller of the request."""
-        self.version = self.length = 0
-        """Last version that was read, and number of messages at the last decision."""
+        self.version = 0
+        """Last version that was read."""
+        self.length = 0
+        """Number of messages at the last decision."""
 
     async def run(self) -> None:
         """Fit the conversation to its budget if necessary.

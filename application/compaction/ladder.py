@@ -59,7 +59,10 @@ def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
 
 
 def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether a conversation that is not in memory does not fit; it is then not rendered."""
+    """Return whether a conversation exceeds its budget and is too long to be kept in memory.
+
+    Such a conversation is measured without rendering it.
+    """
     is_long = isinstance(loaded.window.entries, LongEntries)
     return is_long and loaded.state.tokens + budget.fixed > budget.limit
 
@@ -162,7 +165,7 @@ def _exclude_covered(
 
 
 def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Shorten as much as necessary, as far as necessary, if the request would not fit otherwise."""
+    """Shorten tool content step by step until the request fits. Each step uses smaller previews."""
     done, policy = Shortened(), core.settings.policy
     for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
         if measure(core, thread_id, budget).size <= budget.limit:

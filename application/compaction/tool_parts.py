@@ -91,7 +91,10 @@ def tool_parts(
 def decide_parts(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
 ) -> tuple[Decided, ...]:
-    """Return the parts with the tokens that the preview saves; their sums equal the rendered difference."""
+    """Return the parts, each with the tokens that the preview frees.
+
+    For each message, they add up to the exact difference in size.
+    """
     freed: dict[int, dict[_Name, int]] = {}
     for part in parts:
         of_message = freed.setdefault(part.position, {})

@@ -183,7 +183,7 @@ def hint_at_block_format(block: Mapping[str, Any]) -> str:
 
 
 def _is_shown(key: str, fields: Mapping[str, Any]) -> bool:
-    """Return whether the field has images made by a model; no API accepts those with an answer."""
+    """Return whether the field contains the images of an answer, which no API accepts as input."""
     return key == "images" and fields.get("role") == "assistant"
 
 

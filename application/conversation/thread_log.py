@@ -75,7 +75,10 @@ class ThreadLog:
             return self._last_stream(thread_id)
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """Load a conversation; with ``at``, events before a damaged one can be read."""
+        """Load a conversation at version ``at``, or at the newest version.
+
+        With ``at``, the events before a damaged one can be read.
+        """
         with self._reporting_damage():
             if at is None:
                 return _named(self._newest(thread_id, self._log.load)[1], thread_id)
@@ -139,7 +142,10 @@ class ThreadLog:
         return stored
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """Remove remains of erasures from the files of the log."""
+        """Remove remains of erasures from the files of the log. Return whether none are left.
+
+        ``drop`` deletes the data folded from the log, and returns whether that was possible.
+        """
         return self._log.finish_erasures(drop)
 
     def newest(self) -> int:
@@ -149,7 +155,7 @@ class ThreadLog:
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
-        """Copy the newest stream of ``source`` into a stream of ``into`` that has no events."""
+        """Copy ``source`` up to ``version`` into a new stream of ``into``, and append the decided events."""
         stream, (target, there) = self.stream_of(source), self._newest(into, self._log.load)
         target = successor_of(target) if there.state.erased else target
         events: Sequence[Event] = ()

@@ -133,7 +133,7 @@ class _Loss(NamedTuple):
     event: Event
     left: Event
     position: int
-    """Position of the message for which it loses content."""
+    """Position of the erased message whose text the event contains."""
 
 
 @dataclass(frozen=True)
@@ -384,7 +384,10 @@ class Quotations:
 
 
 def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
-    """Remove these choices from a conversation that loses nothing else, and record that."""
+    """Remove these memory choices from a conversation in which nothing else is erased.
+
+    Return the erasure for the log, and the erased content for the report.
+    """
     remains = {version: strip_event(event, "") for version, event in choices.items()}
 
     def happened(rewritten: Sequence[Rewritten]) -> Sequence[Event]:

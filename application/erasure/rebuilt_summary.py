@@ -44,9 +44,12 @@ FIRST = 64
 NEWEST = 512
 """Number of newest messages to read."""
 _BESIDE = 1
-"""Neighbours to read of a message with a ledger line: the call of a result, the answer to a request."""
+"""Number of messages on each side that are read with the source of a ledger line.
+
+These are the call of a result, or the answer to a request.
+"""
 _APART = 8
-"""Number of unwanted positions to read over between wanted ones."""
+"""Maximum number of unwanted positions between two wanted ones that are read in the same query."""
 
 
 class Stretch(NamedTuple):

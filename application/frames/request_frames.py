@@ -28,7 +28,8 @@ System = str | Sequence[Block] | None
 SHORTEST_PIECE = 1_000
 """Minimum characters of a piece.
 
-Long texts are recorded in pieces, so that a new date does not record the whole text again.
+Long texts are recorded in pieces, so that a small change, such as a new date, does not record the whole
+text again.
 """
 DIGITS = 32
 """Hexadecimal digits of a digest: 128 bits."""
@@ -163,7 +164,7 @@ class _ThreadRequests:
 
     recorded: RecordedFrame
     version: int | None = None
-    """Version that the first request since the newest change showed, or None before a request."""
+    """Version that the first request since the newest frame change showed, or None without such a request."""
     newest: int = 0
     """Version that the newest request showed."""
     length: int = 0
@@ -173,7 +174,7 @@ class _ThreadRequests:
     answered: bool = False
     """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """True if the user spoke after that answer; requests that had no answer by then were abandoned."""
+    """True if the user spoke after that answer. Requests without an answer at that time were abandoned."""
     unclear: bool = False
     """True if the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1

@@ -123,7 +123,7 @@ def _find_later_erasures(core: Core, then: LoadedConversation) -> _LaterErasures
 def _assign_rewrites(
     core: Core, then: LoadedConversation, later: _LaterErasures
 ) -> Sequence[MessageErased]:
-    """Return the erasures, each with the copied events that it explains."""
+    """Return the erasures, each with the rewritten events in the copy that it caused."""
     owners = dict(later.messages)
     by_position: dict[int, list[Rewritten]] = {position: [] for position in owners}
     for _, (one, position) in sorted(later.rewritten.items()):

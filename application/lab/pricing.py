@@ -73,10 +73,10 @@ class Bill:
 
 
 class CostMeter:
-    """Adds up the cost of requests that each mark their end for the cache.
+    """A meter for the cost of requests with a prompt cache.
 
-    The cache serves the bytes that repeat the beginning of the request before, if they are long
-    enough and have not expired.
+    Each request marks its end for the cache. The cache serves the bytes that repeat the beginning of the
+    previous request, if they are long enough and have not expired.
     """
 
     def __init__(self, prices: Prices, counter: TokenCounter) -> None:

@@ -31,7 +31,7 @@ class Section(NamedTuple):
     heading: str
     """Headings above the section, highest first, joined by `` > ``; may be empty."""
     line: int
-    """Number of its first line, from 1."""
+    """Number of the section's first line, from 1."""
     text: str
 
 
@@ -94,7 +94,7 @@ class NotesHit(Value, frozen=True):
     path: str
     """Path relative to the folder."""
     line: int
-    """Number of its first line, from 1."""
+    """Number of the part's first line, from 1."""
     heading: str
     """Headings above the part."""
     text: str
@@ -186,7 +186,7 @@ def _check(limit: int, min_score: float, mode: RecallMode | None) -> None:
 
 
 def notes_status(core: Core, owner: str | None) -> NotesStatus:
-    """Return the files that are searched for an owner."""
+    """Return which files are searched for an owner, and which are skipped."""
     if core.markdown is None:
         return NotesStatus(folder=None)
     found: PagesRead = core.markdown.read(owner)

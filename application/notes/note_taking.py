@@ -85,7 +85,7 @@ logger = plain_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE = 5
-"""Divisor of a compaction's lease for the time a model has for notes while a summary is written."""
+"""Divisor of the lease of a compaction. The result is the time for notes while a summary is written."""
 
 
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
@@ -216,7 +216,10 @@ class NoteTaking:
         return _Taken(draft, draft.attempts)
 
     async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
-        """Wait until the call ends or is late; extra time is free while the turn waits for a summary."""
+        """Wait until the call ends or its time is over.
+
+        The call gets more time while a summary is being written, because the turn waits for that anyway.
+        """
         settings = self._core.settings
         await asyncio.wait({call}, timeout=settings.notes.timeout)
         if not call.done() and self._work is not None:

@@ -168,7 +168,10 @@ def _each(text: str, token: str) -> Iterator[Span]:
 
 
 def _best_stretch(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
-    """Return the densest stretch of this length, with a third of the free space before the matches."""
+    """Return the stretch of this length with the best matches.
+
+    A third of the space around the matches is before them.
+    """
     first, last = _densest(spans, length)
     if first is None or last is None:
         return 0, length
@@ -178,9 +181,10 @@ def _best_stretch(text: str, spans: Sequence[Span], length: int) -> tuple[int, i
 
 
 def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | None]:
-    """Return the first and last match of the stretch with the longest distinct tokens.
+    """Return the first and last match of the best stretch.
 
-    Ties go to the stretch with more matches.
+    The best stretch is the one whose distinct tokens have most characters. Ties go to the stretch with more
+    matches.
     """
     best: tuple[tuple[int, int], Span | None, Span | None] = ((0, 0), None, None)
     inside, first = Counter[str](), 0

@@ -408,7 +408,7 @@ class _Choice:
         )
 
     def _has_lost_sources(self) -> bool:
-        """Return whether a source of a quoted memory was erased since; the log is locked meanwhile."""
+        """Return whether a source of a quoted memory was erased since. Call this while the log is locked."""
         for thread_id, version in self._found.sources if self._found else ():
             logged = self._core.log.read_at(thread_id, [version])
             if not logged or logged[0].erased or self._core.log.load(thread_id).state.erased:

@@ -171,7 +171,7 @@ def _neighbour(said: FoundMessage) -> Neighbour:
 
 
 SAME_WORDS = 2
-"""Number of hits with the same words, while there are others."""
+"""Maximum number of hits with the same words. Further ones come after all other hits."""
 MOST_TOOLS = 20
 """Number of tools to name if the requested one was never used."""
 NO_WORDS = "the question has no words to look for"
@@ -232,7 +232,11 @@ class _RecallRun:
         self._builder = HitBuilder(core, query.neighbours, query.filters.visible)
 
     def answer(self, visibility: ContextVisibility | None) -> Recalled:
-        """Return the answer, leaving out what ``visibility`` says is shown in the only conversation."""
+        """Return the answer.
+
+        ``visibility`` is that of the searched conversation, or None if several are searched. Hits that the
+        context shows are left out if the query says so.
+        """
         query = self._query
         if not self._question.tokens:
             return _empty_answer(query, NO_WORDS)
@@ -294,7 +298,7 @@ class _RecallRun:
 
 
 def _move_repetitions_last(found: Sequence[Ranked]) -> list[Ranked]:
-    """Move passages whose words were seen often enough to the end, such as those of forks."""
+    """Move passages to the end if ``SAME_WORDS`` better ones have the same words, as in forks."""
     seen = Counter[str]()
     first: list[Ranked] = []
     again: list[Ranked] = []

@@ -39,7 +39,7 @@ class LeftOut:
 
 Turn = dict[str, Any]
 FRAME_TOKENS = 40
-"""Tokens of a block or turn of ours in addition to its text; at least any frame of the counters."""
+"""Tokens of a block or turn that refold adds, in addition to its text. No counter has a larger frame."""
 
 
 class TurnBuilder:

@@ -61,9 +61,10 @@ def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator
 
 
 class CompactionNotifier:
-    """A notifier of consecutive compactions; observers get the same results as the caller.
+    """A notifier for the compactions of one request, one after the other.
 
-    The final figures of the last one are known at the end; it counts as running until then.
+    Observers get the same results as the caller. The last compaction counts as running until its final
+    figures are known.
     """
 
     def __init__(self, core: Core, thread_id: str, trigger: Trigger) -> None:

@@ -45,7 +45,10 @@ _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, Rai
 _QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 
 _asked: dict[int, ShownThreadIds] = {}
-"""Setting of each open memory. Log messages come from code that serves several memories."""
+"""Setting of each open memory, by its id.
+
+All of them apply to log messages, because these come from code that serves several memories.
+"""
 
 
 def show_thread_ids(shown: ShownThreadIds, owner: object) -> None:

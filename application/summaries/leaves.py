@@ -208,7 +208,7 @@ _RANGE = "Extracted by code from messages {first} to {last}:"
 _BY_MODEL = "Written by "
 _WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
-"""Divisor of the length of older texts."""
+"""Divisor of the length of older texts, which are shortened to the quotient."""
 
 
 async def leaf_of(

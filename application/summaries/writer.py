@@ -322,7 +322,7 @@ class Writer:
             self._capacity = self._capacity._replace(window=self._capacity.window // 2)
 
     def _by_guess(self, messages: Chunk) -> tuple[Chunk, ...]:
-        """Return one chunk for an unknown window, or several after that was too large."""
+        """Return the messages as one chunk, or as several if one chunk was too large for the unknown window."""
         if not self._has_shrunk:
             return (messages,) if messages else ()
         room = int(self._size(messages) * self._core.settings.policy.chunk_share)

@@ -22,9 +22,9 @@ class Candidate(NamedTuple):
     messages: int
     """Number of messages that this cut would newly cover."""
     newest: int
-    """Tokens, after the cut, of the messages from the cut on."""
+    """Tokens of the messages from the cut on, as they would be after the compaction."""
     kept: int
-    """Tokens, after the cut, of all content that stays.
+    """Tokens of all content that stays, as they would be after the compaction.
 
     This is ``newest``, the messages kept before the cut, and pinned and quoted texts.
     """

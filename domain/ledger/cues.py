@@ -133,7 +133,7 @@ OTHERS = (
     *(("采用", 1.0), ("同意", 1.0), ("结论", 1.0), ("约定", 1.0), ("以后", 1.0), ("稍后", 1.0)),
     *(("回头", 1.0), ("别忘", 1.0), ("待办", 1.0), ("我的", 1.0), ("don’t", 2.0), ("mustn’t", 2.0)),
 )
-"""The same for words with characters outside ASCII."""
+"""Weights as in ``PROMISES``, for words with characters outside ASCII."""
 
 
 # "I don't see it" reports and does not count; "don't touch it" forbids and counts.

@@ -241,7 +241,7 @@ class Gathered(NamedTuple):
     echoes: tuple[LedgerLine, ...] = ()
     """Values in the bulk of tool results. They are kept only if they are also known from elsewhere."""
     succeeded: Mapping[str, int] = {}
-    """Position of the last successful call, by the title that failures use."""
+    """Position of the last successful call, by the call's title. A failure of the same call has this title."""
 
 
 def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathered:

@@ -161,7 +161,7 @@ def _log_of(ctx: Any) -> Path:
 
 
 def _stored_names(log: Path, begin: str) -> Iterator[str]:
-    """Yield stream names from ``begin`` on.
+    """Yield stream names in their order, from the first one that is not before ``begin``.
 
     If the log is unreadable, yield nothing: completion cannot report errors.
     """

@@ -296,7 +296,7 @@ def _is_encrypted() -> bool:
 
 
 def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgress | None:
-    """Compute all vectors, with a progress bar on a terminal."""
+    """Compute all vectors, with a progress bar on a terminal. Return None if no embedder is configured."""
     now = memory.embed(STEP)
     if now is None:
         return None

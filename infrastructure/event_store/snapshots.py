@@ -83,7 +83,7 @@ class SnapshotStore:
         encoder: Encoder = PLAIN,
         notify: Callable[[Notice], None] = ignore,
     ) -> None:
-        """Create a store. ``notify`` is notified of each snapshot that is replaced."""
+        """Create a store. ``notify`` is called for each snapshot that is replaced."""
         self._recorder = recorder
         self._notify = notify
         self._encoder = encoder

@@ -31,7 +31,7 @@ from .envelope import (
 from .recorder import Head, LogRecorder, Row
 
 CONFLICTS = 20
-"""Attempts to decide again after another writer without the lock was faster."""
+"""Attempts to decide again after another program stored events without taking the lock."""
 
 
 def overtaken_error(path: Path) -> LogError:
@@ -45,7 +45,9 @@ def read_complete(
     read: Callable[[], Sequence[RecordedEvent]],
     head: Callable[[], int],
 ) -> Sequence[LoggedEvent]:
-    """Return the events with these versions up to the ``head`` of the stream, as ``read`` gives them.
+    """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
+
+    Versions after ``head()``, the newest version of the stream, may be missing.
 
     Raises:
         LogDamaged: an event is missing.
@@ -111,7 +113,7 @@ def scan_events(
     """Yield the events after a log position, and put the newest version of each stream into ``seen``.
 
     The digest proves that an event belongs to its place. Only ``check`` verifies the chain of links.
-    ``forget`` is passed to ``looked_twice``.
+    ``forget`` drops cached reads before a read that seems damaged is repeated.
 
     Raises:
         LogDamaged: an event is missing or changed.

@@ -64,7 +64,7 @@ def old_versions(
 
 
 def _in_use(state: Conversation) -> frozenset[int]:
-    """Return the versions before the live part that are read together with it."""
+    """Return the versions before ``live_from`` that are still read: messages, pins, the summary and a link."""
     live = {version for m in state.live for version in (m.version, *m.offloads)}
     pins = {pin.version for pin in state.pins}
     summary = {state.summary.version} if state.summary else set[int]()

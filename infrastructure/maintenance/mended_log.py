@@ -86,7 +86,7 @@ def shelf_of(connection: sqlite3.Connection) -> SQLiteShelf:
 
 
 def known_outside(path: Path) -> list[Held]:
-    """Return what the anchor next to a log records."""
+    """Return the events that the anchor next to a log records."""
     lines, _ = Anchor(anchor_path(path)).lines()
     return [Held(lines, f"the anchor {anchor_path(path)}")] if lines else []
 
@@ -228,7 +228,10 @@ def _open_truncated(log: Path, extent: Extent, scratch: Path) -> Generator[sqlit
 
 
 def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
-    """Write the pages that exist; what a header says behind them is a hole, which takes no space."""
+    """Write the newest image of each page into the file ``made``, or else the page of the main file.
+
+    Pages that only a header counts become a hole at the end, which takes no space.
+    """
     known = max(main.pages, images.pages if images else 0)
     with open_private(made, "xb") as file:
         for number in range(1, min(pages, known) + 1):
@@ -240,7 +243,10 @@ def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: 
 
 
 def _open_pages(made: Path) -> sqlite3.Connection:
-    """Return a connection to the pages, or to an empty database if the page with the schema is lost."""
+    """Return a connection to the file of pages.
+
+    If the page with the schema is lost, the connection is to an empty database.
+    """
     uri = f"{made.absolute().as_uri()}?mode=ro&immutable=1"
     connection = open_sqlite(uri, uri=True, isolation_level=None)
     try:

@@ -63,7 +63,9 @@ class ScrubFile:
     """The file of one log. If it is lost or damaged, the next scrub starts from the beginning."""
 
     def __init__(self, path: Path | None, *, of: Path, writable: bool) -> None:
-        """Create the file object. ``path`` is None for a log in memory. ``writable`` is about the folder."""
+        """Create the file object. ``path`` is None for a log in memory. ``writable``: the folder can be
+        written.
+        """
         self._path = path
         self._of = of
         self._writable = writable and path is not None

@@ -50,12 +50,11 @@ def query_with_repairs(
     is_replaced: Callable[[], bool],
     repair: Callable[[Exception, int], None],
 ) -> Answer:
-    """Call ``ask``, and retry if it fails: with a replaced file as it is, with the same file after a
-    repair.
+    """Call ``ask``, and retry if it fails: at once if the file was replaced, or else after a repair.
 
-    ``repair`` gets the number of repairs before it. A file that an erasure outdated is not damaged, so
-    its rebuild does not count as a repair. If memory is short, the same file is queried once more
-    before a repair.
+    ``repair`` gets the number of repairs before it. A file that an erasure outdated is not damaged, so its
+    rebuild does not count as a repair. If memory is short, the same file is queried once more before a
+    repair.
 
     Raises:
         NoAnswer: every attempt failed.
@@ -91,7 +90,7 @@ BULK = 200_000
 """Number of events that a new file is filled with before others may open it: some seconds of work."""
 
 SOON = 1_000
-"""Number of events that an erasure folds in at any distance from the end of the log."""
+"""Number of new events that an erasure always folds in, even if they are most of the log."""
 
 logger = plain_logger(__name__)
 
@@ -114,7 +113,7 @@ class FollowedLog:
     ) -> None:
         """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         rebuild because of damage.
         """
         self._content = content

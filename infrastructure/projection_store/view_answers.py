@@ -62,7 +62,7 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
 
 
 def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
-    """Return the positions of the messages with this owner of their own, by conversation."""
+    """Return the positions of the messages that name this owner, by conversation."""
     count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
         raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
@@ -76,14 +76,14 @@ def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
 
 
 def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
-    """Return the owners of the messages that have an owner of their own."""
+    """Return the owners of the messages that name one, by position."""
     rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
     found = (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows))
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
 def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
-    """Return the same for all conversations of an owner that have such messages."""
+    """Return the other owners of messages in an owner's conversations, by conversation and position."""
     found: dict[str, dict[int, str]] = {}
     rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
     for row in (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)):

@@ -31,11 +31,14 @@ from .index_tables import (
 )
 
 COMMON = 2_000
-"""Maximum number of passages of a token that finds passages by itself if others find enough."""
+"""Number of passages from which on a token is common.
+
+If other tokens found enough passages, a common token finds no further ones.
+"""
 ENOUGH = 8
-"""Factor of the wanted passages that counts as enough."""
+"""Factor of the wanted number of passages. That many found passages are enough."""
 _RARE = 12
-"""Ratio of posting size to wanted places from which on they are looked up one by one."""
+"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 
 Weights = dict[int, float]
 """Weights by place in a segment."""

@@ -89,7 +89,7 @@ class Growth:
         return Total(self._rows, self._checksums)
 
     def by_term(self) -> dict[int, list[int]]:
-        """Map the hash of each token, in ascending order, to the places of the passages with it."""
+        """Map the hash of each token, in ascending order, to the places of the passages that have the token."""
         found: dict[int, list[int]] = {}
         for token, places in self._locals.items():
             term = term_of(token)

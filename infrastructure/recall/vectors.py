@@ -57,7 +57,7 @@ class SQLiteVectorStore:
     ) -> None:
         """Create the store. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         damage.
         """
         self._index = index

@@ -125,14 +125,13 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     embedder_url: str | None = None
     """The base URL of the ``openai`` endpoint, without ``/embeddings``.
 
-    By default that of the models, as in the variable ``OPENAI_BASE_URL``.
+    By default the URL in the variable ``OPENAI_BASE_URL``, or else that of OpenAI.
     """
     embedder_key: SecretStr | None = None
     """The API key of that endpoint.
 
-    By default the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names another place.
-    Opening a memory warns if the OpenAI API needs a key that is not set. It cannot be set in a policy
-    file.
+    By default the key in the variable ``OPENAI_API_KEY``, unless ``embedder_url`` is set. Opening a memory
+    warns if the OpenAI API needs a key that is not set. It cannot be set in a policy file.
     """
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Timeout of one embedder call, in seconds."""

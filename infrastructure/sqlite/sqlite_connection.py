@@ -110,9 +110,9 @@ class ProcessCursor(sqlite3.Cursor):
 
 
 class ProcessConnection(sqlite3.Connection):
-    """A connection of one process.
+    """A connection that only the process that opened it may use.
 
-    In a forked process it refuses to run and is never closed: closing would write to files of the parent,
+    A forked process can run nothing on it and never closes it: closing would write to files of the parent
     and delete some.
     """
 

@@ -264,9 +264,9 @@ def error_for_stop(reason: str | None) -> SummariserError:
 
 
 def output_room(limit_tokens: int, window: int | None = None) -> int:
-    """Return ``max_tokens``: half again the limit plus room for thinking, or less in a small window.
+    """Return ``max_tokens``: 1.5 times the limit plus room for thinking, or less in a small window.
 
-    Half again, because the limit is a local estimate, and models count the same text up to a third
+    The factor is needed because the limit is a local estimate, and models count the same text up to a third
     higher.
     """
     thinking = _THINKING_ROOM if window is None else min(_THINKING_ROOM, window // 4)

@@ -95,7 +95,7 @@ class Retries:
         return await self._tried(lambda: behind.summarise(request))
 
     async def for_notes(self, behind: TakeNotes, request: NotesRequest) -> NotesDraft:
-        """Request notes in the same way."""
+        """Request notes, and retry after temporary errors."""
         return await self._tried(lambda: behind(request))
 
     async def _tried(self, ask: Callable[[], Awaitable[Draft]]) -> Draft:

@@ -53,8 +53,9 @@ class Weights(NamedTuple):
     astral: float
     """U+10000 and above: emoji, rare ideographs."""
     lone_space: float
-    """Added for each space without a partner. Spaces between words cost tokens, runs of an indent hardly
-    do.
+    """Added for each space that is not part of a pair.
+
+    Spaces between words cost tokens, but runs of spaces cost hardly any.
     """
     digit_then_upper: float
     """Added for each digit before a capital, ignoring all other characters. Such pairs indicate base64 and
@@ -102,8 +103,9 @@ MESSAGE_FRAME = 4
 
 TOOL_USE_FRAME = 45
 TOOL_RESULT_FRAME = 30
-"""Tokens of a call and its result in addition to their texts: 75 in total, and 74 in the recorded
-sessions.
+"""Tokens of a tool result in addition to its text.
+
+With ``TOOL_USE_FRAME`` these are 75 tokens for a call and its result; recorded sessions need 74.
 """
 
 TOOLS_PREAMBLE = 350

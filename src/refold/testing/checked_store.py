@@ -154,5 +154,5 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 
 _PLAIN = frozenset({"content", "durable", "lost"})
-"""Rules whose differences can be of another kind that has a rule of its own."""
+"""Rules whose differences are reported under ``duplicates`` or ``order`` if one of these fits better."""
 _RAISING = "Let every valid operation succeed; raise LogError if the store fails."

@@ -16,7 +16,7 @@ from refold.testing.sample_talks import message
 LEAST_SHARE, MOST_SHARE = 0.4, 3.0
 """Allowed ratio to the built-in estimate, which itself is up to a third too high."""
 MERGED = 2
-"""Number of tokens that one more character may save. Vocabularies merge it with those before it."""
+"""Number of tokens by which one more character may lower a count, because vocabularies merge characters."""
 QUICK = 0.003
 """Maximum seconds for a text of a thousand characters."""
 QUICK_FOR_LARGE = 0.5
@@ -185,7 +185,7 @@ class TextChecks(Counting):
 
 
 def _quickest(work: Callable[[], object], times: int) -> float:
-    """Return the shortest of several times, because a busy machine makes others longer."""
+    """Return the shortest duration of several runs in seconds. A busy machine makes runs longer."""
     took: list[float] = []
     for _ in range(times):
         begun = time.perf_counter()

@@ -43,7 +43,10 @@ def marked(text: str) -> set[int]:
 
 
 class Layout:
-    """A converter of moves. The markers make every text of a history unique."""
+    """A converter of moves to messages.
+
+    It adds a marker to each text, so that every text of a history is unique.
+    """
 
     def __init__(self, *, huge: int) -> None:
         self._huge = huge

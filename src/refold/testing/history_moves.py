@@ -57,7 +57,7 @@ class Speaks:
     role: Literal["user", "assistant", "system"]
     parts: tuple[Part, ...]
     as_text: bool = False
-    """True if the content is a string if it is a single text."""
+    """True to give a single text as a string instead of a block."""
 
 
 Outcome = Literal[
