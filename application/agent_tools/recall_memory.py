@@ -31,7 +31,7 @@ around a position."""
 
 _MODES = {"keyword": "by words", "vector": "by meaning", "hybrid": "by words and meaning"}
 FRAME = 120
-"""Typical maximum of tokens around one passage."""
+"""Tokens that the text around one passage usually needs at most."""
 
 
 def recall_memory(reach: Reach, arguments: RecallArguments) -> str:

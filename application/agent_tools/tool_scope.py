@@ -33,7 +33,7 @@ class Reach:
     scope: OwnerScope
     """Scope of the tools."""
     sees: bool = True
-    """True if the calling model sees the context of that conversation, as its own agent does."""
+    """True if the calling model sees the context of ``home``, as the agent of that conversation does."""
 
     @property
     def everywhere(self) -> bool:

@@ -21,7 +21,7 @@ class Context:
 
     thread_id: str
     version: int
-    """Version of the conversation that it shows; ``conversation.context(at=version)`` returns it again."""
+    """Version of the conversation; ``conversation.context(at=version)`` returns this context again."""
     model: str | None
     system: str | list[Block]
     """System prompt; an empty string if none exists."""

@@ -130,7 +130,7 @@ class CompactionResult(Value, frozen=True):
     rebuilt: bool = False
     """True if the summary was rebuilt from leaf summaries."""
     omitted: tuple[OmittedMessage, ...] = ()
-    """Messages that this compaction omitted as too large: named in the text, recallable."""
+    """Messages that this compaction omitted as too large. The summary names them, and recall finds them."""
     model_calls: int = 0
     """Number of model calls, including retries; 0 if code alone wrote the summary."""
     retries: int = 0

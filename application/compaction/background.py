@@ -141,7 +141,9 @@ class Background:
             return await make_context(self._core, thread_id, extras)
 
     def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
-        """Return whether a compaction should begin in the background now; True only once.
+        """Return whether a compaction should begin in the background now.
+
+        Once this is True, it is False until the conversation has grown.
 
         Cheap, because it runs after every append: nothing is rendered, and nothing is read until the known
         size of the last request and of later messages reaches the trigger.

@@ -46,7 +46,7 @@ class Measured(NamedTuple):
     size: int
     """Tokens of the whole request, including system text and tools."""
     budget: Budget
-    """Budget for decisions, which know only the size of the conversation."""
+    """Budget that decisions use. Its fixed part includes the tokens that rendering adds."""
     plain: Budget
     """Budget as given by the caller."""
     bytes: int = 0
@@ -54,7 +54,7 @@ class Measured(NamedTuple):
 
 
 def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
-    """Measure the newest version, with the frame of the newest request."""
+    """Measure the newest version of a conversation, with the frame of its newest request."""
     return measure_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
@@ -109,8 +109,8 @@ class Shortened(NamedTuple):
 def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False) -> Shortened:
     """Take one rung after the other until the request needs no summary, if that is possible.
 
-    If it is not, only content that a summary would keep is shortened: the rest would be released at once.
-    ``all_of_it``: no summary will follow.
+    If it is not, only content that a summary would keep is shortened: the summary would replace the rest at
+    once. ``all_of_it``: no summary will follow.
     """
     return record(core, thread_id, partial(_climb, core, budget, all_of_it=all_of_it))
 
@@ -262,10 +262,10 @@ def is_heavy(now: Measured) -> bool:
 
 
 def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Reduce the bytes of a request that has too many to half the limit, so that it does not recur soon.
+    """Reduce the bytes of a request that has too many, to half the limit.
 
-    Oldest content goes first. Content that the model has not answered yet stays, unless the request cannot
-    be sent with it.
+    So the next messages do not exceed the limit again. Oldest content goes first. Content that the model
+    has not answered yet stays, unless the request cannot be sent with it.
     """
     return record(core, thread_id, partial(_lighten, core, budget))
 

@@ -58,7 +58,7 @@ class _Candidates(NamedTuple):
     """Positions of the messages to consider."""
 
     def parts(self, preview: Preview, *, least: int = 0, worth: int = WORTH_IT) -> list[ToolPart]:
-        """Return the user's texts, images and documents for which such a preview saves something."""
+        """Return the user's texts, images and documents for which this preview saves something."""
         found = tool_parts(self.core, self.loaded, preview, least=least, sides=SAID)
         return [p for p in found if p.position in self.positions and p.freed >= worth]
 
@@ -100,7 +100,10 @@ def _steps_for(talk: _Candidates, found: Sequence[ToolPart], excess: int) -> Ite
 
 
 def _marker_steps(talk: _Candidates, excess: int) -> Iterator[Step]:
-    """Yield steps that leave only markers, the oldest first: of images and documents, then of anything."""
+    """Yield steps that replace content by markers, the oldest first.
+
+    The first steps replace images and documents, later ones any content.
+    """
     if parts := talk.parts(LEFT_OUT, worth=1):
         blind = [part for part in parts if part.blind]
         for some in (blind, parts):

@@ -61,10 +61,10 @@ def tool_parts(
     sides: frozenset[Side] = TOOLS,
     size: Callable[[Block], int] | None = None,
 ) -> list[ToolPart]:
-    """Return the parts that such a preview would shorten, oldest first.
+    """Return the parts that this preview would shorten, oldest first.
 
     ``least``: messages of at most this number of tokens are skipped, because measuring is expensive.
-    ``sides``: kinds of parts. ``size``: function for another unit than tokens.
+    ``sides``: kinds of parts. ``size``: function that measures a block in another unit than tokens.
     """
     size = size or (lambda block: _size(core, [block]))
     allowed = shortenable(loaded.state)
@@ -125,7 +125,7 @@ class _Shown(NamedTuple):
     previews: dict[_Name, Preview]
 
     def size(self, core: Core) -> int:
-        """Return its tokens without thinking."""
+        """Return the tokens of the message without thinking."""
         blocks = enumerate(self.entry.message.blocks())
         shown = [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
         left = [block for block in shown if block is not None]

@@ -104,7 +104,10 @@ def _agree(one: object, other: object) -> bool:
 
 
 def _name(message: Message) -> object:
-    """Return the name of the speaker. Other fields (usage, metadata) may differ in a repeated delivery."""
+    """Return the name of the speaker.
+
+    A repeated delivery must have the same name. Other fields (usage, metadata) may differ.
+    """
     return None if message.extra is None else message.extra.get("name")
 
 

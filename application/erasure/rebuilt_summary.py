@@ -64,8 +64,8 @@ def reread_positions(
 ) -> Sequence[int]:
     """Return the covered positions to read again, oldest first.
 
-    ``touched`` are the parts that lose an extract. For a long history, these are the beginning and
-    end of the whole and of each such part, and the sources of ledger lines.
+    ``touched`` are the parts that lose an extract. If there are more than ``MOST`` positions, the result
+    has only the beginning and the end of the coverage and of each part, and the sources of ledger lines.
     """
     coverage = old.coverage
     whole = Stretch(coverage.start, coverage.stop)

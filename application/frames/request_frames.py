@@ -273,7 +273,7 @@ class NewestRequests:
                 known.made(version, length)
 
     def is_answer(self, thread_id: str, position: int) -> bool:
-        """Return whether an answer at this position, as far as known, is to the messages before it."""
+        """Return whether an answer at this position answers the messages before it, as far as known."""
         known = self._known.get(thread_id)
         return known is None or known.is_answer(position)
 

@@ -94,7 +94,7 @@ def _summary(
 def _notes(
     core: Core, then: LoadedConversation, later: _LaterErasures, gone: frozenset[int]
 ) -> tuple[Event, ...]:
-    """Rebuild the notes that lost content since."""
+    """Rebuild the notes that lost content after the copied version."""
     withdrawn = {
         version: logged.event
         for version in sorted(later.rewritten)

@@ -69,7 +69,7 @@ def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
 
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
-    """Return whether a message was erased since, so that notes may quote it."""
+    """Return whether a message was erased between two states, so that notes may quote erased content."""
     if then.state.first_message_id not in ("", now.state.first_message_id):
         return True  # The conversation was erased and a new one started.
     events = _read(core, then.thread_id, then.state.version + 1, now.state.version)
@@ -91,8 +91,8 @@ PATIENCE = 5
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
     """Return the request size that triggers notes before any compaction, or None.
 
-    It is None if notes were already taken in this cycle, or if the size is not above the target of
-    a compaction.
+    It is None if notes were already taken since the last compaction, or if the size is not above the target
+    of a compaction.
     """
     settings = core.settings.notes
     least = budget.window - settings.reserve_tokens - settings.soft_tokens
@@ -159,7 +159,7 @@ class NoteTaking:
         return done
 
     async def take(self, loaded: LoadedConversation, stop: int) -> None:
-        """Take notes of the messages before ``stop``, unless they were taken in this cycle."""
+        """Take notes of the messages before ``stop``, unless notes were taken since the last compaction."""
         if self._core.settings.notes.by == "off" or is_noted(loaded.state):
             return
         start = notes_start(loaded.state, stop)

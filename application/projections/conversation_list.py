@@ -34,7 +34,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """Return one change for the whole run."""
+    """Return one change for a whole run of events of one conversation."""
     to: dict[str, Cell] = {"version": run[-1].version}
     more = Counter[str]()
     for logged in run:

@@ -38,7 +38,7 @@ from .tokens import tokens_of
 LASTING = frozenset({"preference", "constraint", "decision"})
 """Kinds of notes that matter for every question."""
 LASTING_SCORE = 0.4
-"""Score of such a note without any word of the question; the best match has 1."""
+"""Score of a lasting note that has no word of the question. The best match has 1."""
 
 
 class Offer(NamedTuple):

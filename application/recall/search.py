@@ -268,7 +268,7 @@ class _RecallRun:
         return found if self._topic is None else self._topic.narrow(found, filters)
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
-        """Return the best hits that are wanted."""
+        """Return the best hits that the query accepts."""
         query = self._query
         order = _move_repetitions_last(found)
         chosen: list[RecallHit] = []

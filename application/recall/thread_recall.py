@@ -34,7 +34,7 @@ class RecallParts:
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
     """Return adapters that are addressed by thread id.
 
-    ``hands_over`` is true if the backend received the messages by stream.
+    ``hands_over`` is true if the backend knows messages by their stream instead of their thread.
     """
     backend, vectors = parts.backend, parts.vectors
     return replace(
@@ -162,7 +162,7 @@ class ThreadVectors:
 
 
 class ThreadBackend:
-    """A search backend addressed by thread id that received messages by stream."""
+    """A search backend addressed by thread id. The wrapped backend knows messages by their stream."""
 
     def __init__(self, backend: SearchBackend, log: ThreadLog) -> None:
         self._backend = backend

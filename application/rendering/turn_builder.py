@@ -74,7 +74,7 @@ class TurnBuilder:
         """True if the model's last response has nothing that can be shown."""
 
     def open(self, memory: Sequence[Block]) -> None:
-        """Begin with the memory as data in the user's turn, never as words of the assistant."""
+        """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
         self.opening = len(memory)
         self._user_blocks.extend(memory)
 

@@ -190,7 +190,7 @@ class NotesSettings(Value, frozen=True):
     folder: Path | None = None
     """Folder for ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``, or None to write no files."""
     searched: Path | None = None
-    """Folder in which such files are searched, or None for ``folder``."""
+    """Folder in which Markdown notes are searched, or None for ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request exceeds the window less ``reserve_tokens`` and ``soft_tokens``."""

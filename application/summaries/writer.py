@@ -99,9 +99,10 @@ def divide(
 
 
 def share_of(size: int, other: int, room: int) -> int:
-    """Return the share of ``room`` for a part of ``size`` with another part.
+    """Return how much of ``room`` a part of ``size`` gets next to another part of size ``other``.
 
-    It is proportional, and at least the shortest summary or half the room.
+    The share is proportional to the sizes. Each part gets at least the length of the shortest summary, or
+    half the room if that is less.
     """
     least = min(SHORTEST_SUMMARY, room // 2)
     wanted = room * size // max(1, size + other)

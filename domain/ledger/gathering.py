@@ -145,9 +145,10 @@ class _Gathering:
                 pass
 
     def _command(self, command: str, position: int, *, failed: bool) -> None:
-        """Add the steps of a command's first line, and count the characters that are not shown.
+        """Add the steps of the first line of a command, and count the characters that are not shown.
 
-        If the command failed or branches, it is unknown which steps ran. It then stays one line.
+        If the command failed or has branches, it is unknown which steps ran. The line is then added as a
+        whole.
         """
         begin, end = first_real_line(
             [at for at in lines(command) if command[at[0]] != "#"], command

@@ -311,7 +311,7 @@ class StreamCopier:
         return found
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
-        """Return the newest version that was logged at or before ``moment``, from the frames alone."""
+        """Return the newest version that was logged at or before ``moment``. Only frames of events are read."""
         # Stored times are text in one format, so they sort correctly. Newest first, because the
         # clock may have gone backwards.
         with self._recorder.datastore.transaction(commit=False) as c:

@@ -37,7 +37,7 @@ from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore
 
 PLACES = 64
-"""Number of places in one queue, including that of the owner. Later arrivals are not ordered."""
+"""Number of ordered places in one queue, including that of the turn. Further callers wait in no order."""
 
 
 class FileTurns:

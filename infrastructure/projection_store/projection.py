@@ -85,7 +85,7 @@ class Content(Protocol):
 
     @property
     def counts(self) -> str:
-        """Name of the items that ``count`` counts: ``events``."""
+        """Name of the items that ``count`` counts, such as ``events``."""
         ...
 
     def count(self, db: Database) -> int:

@@ -36,7 +36,7 @@ COMMON = 2_000
 If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
-"""Factor of the wanted number of passages. That many found passages are enough."""
+"""Multiple of the wanted number of passages at which enough passages are found."""
 _RARE = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 

@@ -119,7 +119,7 @@ WAIT = 30.0
 MOST_UNFINISHED = 3
 """Number of timeouts while indexing after which QMD counts as hanging."""
 OF_ALL = 500
-"""Number of hits to request if those of one conversation are selected from the answer."""
+"""Number of hits to request from all conversations if only those of one conversation are used."""
 
 logger = plain_logger(__name__)
 

@@ -73,7 +73,7 @@ class Options(TypedDict, total=False):
     embedder_url: str | None
     """Base URL of the ``openai`` endpoint, without ``/embeddings``."""
     embedder_key: str | None
-    """API key of that endpoint."""
+    """API key of the ``openai`` endpoint."""
     embedder_timeout: float | None
     """Timeout of one embedder call, in seconds."""
     search_backend: "SearchBackendName | SearchBackend | None"
@@ -124,9 +124,9 @@ class Options(TypedDict, total=False):
     instruction_files: Sequence[str | Path] | None
     """Files such as AGENTS.md that are added after the system text, in this order. They are read once."""
     instruction_characters: int | None
-    """Maximum number of characters of one such file."""
+    """Maximum number of characters of one instruction file."""
     instruction_total: int | None
-    """Maximum number of characters of all such files together."""
+    """Maximum number of characters of all instruction files together."""
     encryption_key: "KeySource | None"
     """Key that encrypts stored data.
 

@@ -128,7 +128,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     By default the URL in the variable ``OPENAI_BASE_URL``, or else that of OpenAI.
     """
     embedder_key: SecretStr | None = None
-    """The API key of that endpoint.
+    """The API key of the ``openai`` endpoint.
 
     By default the key in the variable ``OPENAI_API_KEY``, unless ``embedder_url`` is set. Opening a memory
     warns if the OpenAI API needs a key that is not set. It cannot be set in a policy file.
@@ -200,13 +200,13 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     separator of ``PATH`` is between the files. A missing or unreadable file is skipped with a warning.
     """
     instruction_characters: int = Field(default=20_000, ge=200)
-    """Maximum number of characters of one such file.
+    """Maximum number of characters of one instruction file.
 
     A longer file is cut with a warning: 70 % of the limit is from its beginning and 20 % from its end. A
     marker between them says how much is missing and where to read it.
     """
     instruction_total: int = Field(default=24_000, ge=200)
-    """Maximum number of characters of all such files together, including a heading for each.
+    """Maximum number of characters of all instruction files together, including a heading for each.
 
     A file is skipped with a warning if fewer than 64 characters are left for it.
     """

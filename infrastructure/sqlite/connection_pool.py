@@ -38,7 +38,7 @@ class Files(NamedTuple):
     ahead: Identity | None
     """Write-ahead log, which holds the latest commits."""
     shared: Identity | None
-    """Shared memory. Without a common one, two processes overwrite each other's commits."""
+    """Shared memory. Two processes with different ones overwrite each other's commits."""
 
 
 class OpenedFiles:

@@ -105,7 +105,7 @@ class PageImages:
         return corrections(data, seed, frames[index].stored, big=header.big)
 
     def _commits(self) -> list[int]:
-        """Return the last frame of its commit for each frame."""
+        """Return for each frame the index of the last frame of its commit."""
         commits, last = [0] * self.frames, self.frames - 1
         for index in range(self.frames - 1, -1, -1):
             if self._chain.frames[index].size:
