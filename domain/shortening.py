@@ -146,14 +146,14 @@ def choose_offloads(
     giants = _giants(candidates, state, giant)
     thinking = thinking_tokens(state)
     for count in range(1, len(giants) + 1):
-        if is_enough(size, size - thinking - _freed(giants[:count]), budget, policy):
+        if is_enough(size, size - thinking - _total_freed(giants[:count]), budget, policy):
             return giants[:count]
     stop = whole_start(state, budget, policy)
     older = tuple(
         p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
     )
     chosen = (*giants, *older)
-    if giants or is_worth_it(_freed(chosen) + thinking, budget, policy):
+    if giants or is_worth_it(_total_freed(chosen) + thinking, budget, policy):
         return chosen
     return ()
 
@@ -189,7 +189,7 @@ def offload_parts(
     return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
 
 
-def _freed(parts: Sequence[ToolPart]) -> int:
+def _total_freed(parts: Sequence[ToolPart]) -> int:
     return sum(part.freed for part in parts)
 
 

@@ -55,12 +55,12 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
         LogError: the log cannot be read.
     """
     return first_with_items(
-        _answer(reach, arguments, _expanded(reach, arguments, room))
+        _answer(reach, arguments, _expand(reach, arguments, room))
         for room in rooms(reach.room, EXPANDED_FRAME)
     )
 
 
-def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
+def _expand(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
     wanted = arguments.thread if isinstance(arguments, ExpandAnywhere) else None
     summary_id, start = arguments.summary_id, arguments.start
     if summary_id is not None and wanted is None and (reach.home is None or reach.everywhere):

@@ -205,7 +205,7 @@ class Background:
                 await run_to_end(self._give_up, run.thread_id)
 
     def _falls_due(self, thread_id: str) -> bool:
-        loaded, known = self._core.log.load(thread_id), self._known(thread_id)
+        loaded, known = self._core.log.load(thread_id), self._known_request(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
         known.size, known.messages = state.tokens + known.overhead, live_messages(state)
@@ -222,7 +222,7 @@ class Background:
 
     async def _compact(self, thread_id: str) -> None:
         try:
-            extras = (await asyncio.to_thread(self._known, thread_id)).extras
+            extras = (await asyncio.to_thread(self._known_request, thread_id)).extras
             await make_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request raises this error to a caller that can act on it.
@@ -262,7 +262,7 @@ class Background:
         with self._lock:
             return list(self._runs.values())
 
-    def _known(self, thread_id: str) -> _Request:
+    def _known_request(self, thread_id: str) -> _Request:
         known = self._requests.get(thread_id)
         if known is not None:
             return known

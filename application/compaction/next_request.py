@@ -186,14 +186,14 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     """Return the context of a loaded conversation as it was sent; it may be too large."""
     loaded, extras = load_sent(core, then, extras)
-    context = _rendered(core, loaded, core.budget(extras), extras)
+    context = _render(core, loaded, core.budget(extras), extras)
     return context.with_version(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     """Return the context, without messages if they are not in memory and do not fit."""
     if not is_out_of_sight(loaded, budget):
-        return _rendered(core, loaded, budget, extras)
+        return _render(core, loaded, budget, extras)
     return Context(
         thread_id=loaded.thread_id,
         version=loaded.state.version,
@@ -207,7 +207,7 @@ def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ext
     )
 
 
-def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     layout = core.layout(extras)
     rendered = render(
         loaded.thread_id,

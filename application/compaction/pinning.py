@@ -47,7 +47,7 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         nonlocal pinned
-        known = _known(core, loaded.present(), what)
+        known = _find_known(core, loaded.present(), what)
         if known is not None:
             pinned = known
             return ()
@@ -89,7 +89,7 @@ def list_pins(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
     return tuple(items)
 
 
-def _known(core: Core, loaded: LoadedConversation, what: int | str) -> str | None:
+def _find_known(core: Core, loaded: LoadedConversation, what: int | str) -> str | None:
     for known in loaded.state.pins:
         if known.position is not None and known.position == what:
             return known.pin_id

@@ -232,7 +232,7 @@ class _Erasing:
             known = self.trace_messages(loaded, positions)
             self._prepared[thread_id] = self._rebuild_summary(loaded, known)
             self._noted[thread_id] = known.erased, self._rebuild_notes(known)
-        self._quotations.of(self._core.log.load, self._gone(self._core.log.load, found))
+        self._quotations.of(self._core.log.load, self._erased_positions(self._core.log.load, found))
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -258,7 +258,7 @@ class _Erasing:
         self._done.clear()
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
-        quoting = dict(self._quotations.of(load, self._gone(load, reached)))
+        quoting = dict(self._quotations.of(load, self._erased_positions(load, reached)))
         for thread_id, positions in reached.items():
             now = load(thread_id)
             if now.state.erased:
@@ -275,7 +275,7 @@ class _Erasing:
             erasures[thread_id], self._done[thread_id] = withdraw_choices(load(thread_id), choices)
         return erasures
 
-    def _gone(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
+    def _erased_positions(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
         """Return all positions that are erased, by thread id."""
         if self._whole is None:
             return reached
@@ -329,11 +329,11 @@ def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAga
         threads.setdefault(recorded.thread_id, []).append(recorded)
     done: list[ErasedAgain] = []
     for thread_id, erasures in threads.items():
-        done.extend(_in_conversation(core, thread_id, erasures))
+        done.extend(_erase_in_conversation(core, thread_id, erasures))
     return tuple(done)
 
 
-def _in_conversation(
+def _erase_in_conversation(
     core: Core, thread_id: str, erasures: Iterable[RecordedErasure]
 ) -> Iterable[ErasedAgain]:
     state = core.log.load(thread_id).state

@@ -69,7 +69,7 @@ def rebuild_notes(
     replaces = frozenset(flush.flush_id for flush in withdrawn.values())
     if core.settings.notes.by == "off" or not withdrawn:
         return NotesRebuild(replaces)
-    left = _left(core, thread_id, list(withdrawn.values()), gone, version)
+    left = _remaining_messages(core, thread_id, list(withdrawn.values()), gone, version)
     logged_at = {one.version: one.at for one in core.log.read_at(thread_id, withdrawn)}
     noted, events = list(known), list[NotesFlushed]()
     for at, flush in withdrawn.items():
@@ -95,7 +95,7 @@ def _new_flush(
     )
 
 
-def _left(
+def _remaining_messages(
     core: Core,
     thread_id: str,
     withdrawn: Sequence[NotesFlushed],
@@ -241,11 +241,11 @@ def erased_message(
 ) -> ErasedMessage:
     """Return the erased message, of which ``tokens`` remain, with the tokens freed in the context."""
     entry = entry_at(now.window.entries, position)
-    freed = _shown(now, entry) - tokens if entry else 0
+    freed = _shown_tokens(now, entry) - tokens if entry else 0
     return ErasedMessage(position, message_id, tokens, freed)
 
 
-def _shown(now: LoadedConversation, entry: Entry) -> int:
+def _shown_tokens(now: LoadedConversation, entry: Entry) -> int:
     live = (m.tokens for m in now.state.live if m.position == entry.position)
     shortened = (p for key, p in now.window.previews.items() if key[0] == entry.position)
     less = entry.thinking if entry.position < now.window.thinking_from else 0

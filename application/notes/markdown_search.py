@@ -203,7 +203,7 @@ def _scores(
 ) -> tuple[RecallMode, str | None, list[float]]:
     embedder = core.recall.embedder
     wanted = mode or ("keyword" if embedder is None else "hybrid")
-    words = _by_words(query, sections)
+    words = _score_by_words(query, sections)
     if wanted == "keyword":
         return "keyword", None, words
     if embedder is None:
@@ -226,7 +226,7 @@ def _full(section: Section) -> str:
     return f"{section.heading}\n{section.text}" if section.heading else section.text
 
 
-def _by_words(query: str, sections: Sequence[Section]) -> list[float]:
+def _score_by_words(query: str, sections: Sequence[Section]) -> list[float]:
     """Score sections by the words of the question in them; rare words weigh more."""
     asked = ask(query).tokens
     counted = [Counter(tokens_of(_full(section))) for section in sections]

@@ -110,7 +110,7 @@ def project(
     if all(isinstance(e, MessageAppended) for e in events):
         # Appending changes only the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
-        return replace(window, entries=_with(window.entries, added))
+        return replace(window, entries=_append_entries(window.entries, added))
     folding = _WindowBuilder(window, undone.union(reverted_summaries(events)))
     for event in events:
         folding.take(event)
@@ -122,7 +122,7 @@ def reverted_summaries(events: Sequence[Event]) -> list[str]:
     return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
 
 
-def _with(entries: Entries, added: tuple[Entry, ...]) -> Entries:
+def _append_entries(entries: Entries, added: tuple[Entry, ...]) -> Entries:
     if isinstance(entries, LongEntries):
         return LongEntries(entries.kept, entries.stored, entries.newest + added)
     return entries + added

@@ -80,7 +80,7 @@ class Embedding(QuestionEmbedder):
             embedder,
             words=words,
             stopped=lambda: self._closing,
-            counted=self._counted,
+            counted=self._finish_counting,
         )
         self._changed = threading.Condition()
         self._process = OpeningProcess()
@@ -177,7 +177,7 @@ class Embedding(QuestionEmbedder):
         """True if missing vectors were counted since the last request."""
         return self._missing.coverage.counted and self._counted_request >= self._requests
 
-    def _counted(self) -> None:
+    def _finish_counting(self) -> None:
         with self._changed:
             if (
                 threading.current_thread() is self._thread

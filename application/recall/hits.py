@@ -287,7 +287,7 @@ class ContextVisibility:
         if entry is None:
             return False
         previews = self._previews.get(position)
-        return not previews or text in readable(self._shortened(entry, previews))
+        return not previews or text in readable(self._shorten(entry, previews))
 
     def full_positions(self) -> frozenset[int]:
         """Return the positions of all messages that are shown in full."""
@@ -298,7 +298,7 @@ class ContextVisibility:
     def _entry(self, position: int) -> Entry | None:
         return entry_at(self._window.entries, position)
 
-    def _shortened(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
+    def _shorten(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)
 
         def shown(index: int, block: Block) -> Block:

@@ -241,12 +241,12 @@ class _RecallRun:
         if not self._question.tokens:
             return _empty_answer(query, NO_WORDS)
         candidates = CandidateSearch(self._core, query, self._question)
-        selected = self._select(self._ranked(candidates, query.filters))
+        selected = self._select(self._rank(candidates, query.filters))
         left_out = selected.left_out
         if left_out and visibility is not None:
             # Messages that the context shows take no place among the candidates now.
             hidden = query.filters._replace(leave_out=visibility.full_positions())
-            selected = self._select(self._ranked(candidates, hidden))
+            selected = self._select(self._rank(candidates, hidden))
         notices = [*candidates.notices(), *self._unknown_tools(selected)]
         if self._topic and (unlisted := self._topic.notice(query.filters.thread_id)):
             notices.append(unlisted)
@@ -263,7 +263,7 @@ class _RecallRun:
             topic=query.topic or None,
         )
 
-    def _ranked(self, candidates: CandidateSearch, filters: Filters) -> Sequence[Ranked]:
+    def _rank(self, candidates: CandidateSearch, filters: Filters) -> Sequence[Ranked]:
         found = candidates.ranked(filters)
         return found if self._topic is None else self._topic.narrow(found, filters)
 

@@ -65,7 +65,9 @@ class ThreadIndex:
         also: Sequence[int] = (),
     ) -> Found:
         """Find the passages that have these tokens, and their neighbours."""
-        found = self._index.find(tokens, _by_stream(self._log, filters), limit=limit, also=also)
+        found = self._index.find(
+            tokens, _address_by_stream(self._log, filters), limit=limit, also=also
+        )
         neighbours = {
             (thread_of(stream), position): _with_thread_ids(passages)
             for (stream, position), passages in found.neighbours.items()
@@ -77,7 +79,7 @@ class ThreadIndex:
     ) -> Sequence[Passage]:
         """Return the passages after a number, in order."""
         return _with_thread_ids(
-            self._index.passages(after, limit, filters=_by_stream(self._log, filters))
+            self._index.passages(after, limit, filters=_address_by_stream(self._log, filters))
         )
 
     def digests(self) -> Collection[str]:
@@ -124,7 +126,7 @@ class ThreadVectors:
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
         """Return the passages nearest to a vector, nearest first."""
-        return self._vectors.nearest(model, query, _by_stream(self._log, filters), limit)
+        return self._vectors.nearest(model, query, _address_by_stream(self._log, filters), limit)
 
     def cosines(
         self, model: str, query: Vector, passages: Sequence[Passage]
@@ -190,7 +192,7 @@ class ThreadBackend:
         self._backend.close()
 
 
-def _by_stream(log: ThreadLog, filters: Filters) -> Filters:
+def _address_by_stream(log: ThreadLog, filters: Filters) -> Filters:
     if filters.thread_id is None:
         return filters
     return filters._replace(thread_id=log.stream_of(filters.thread_id))

@@ -150,17 +150,17 @@ class _Copier(Protocol):
     def __call__(self, value: T, /) -> T: ...
 
 
-def _copied(value: Any) -> Any:
+def _copy_data(value: Any) -> Any:
     if type(value) is str:
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if is_object(value):
-        return {_copied(k): _copied(v) for k, v in value.items()}
+        return {_copy_data(k): _copy_data(v) for k, v in value.items()}
     if is_list(value):
-        return [_copied(v) for v in value]
+        return [_copy_data(v) for v in value]
     return value
 
 
-copied = cast(_Copier, _copied)
+copied = cast(_Copier, _copy_data)
 """Copy JSON data deeply and replace lone surrogates, so that callers may change the result."""
 
 

@@ -44,7 +44,7 @@ _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, Rai
 """Errors whose text comes from user code or external services and may quote its input."""
 _QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 
-_asked: dict[int, ShownThreadIds] = {}
+_settings: dict[int, ShownThreadIds] = {}
 """Setting of each open memory, by its id.
 
 All of them apply to log messages, because these come from code that serves several memories.
@@ -53,8 +53,8 @@ All of them apply to log messages, because these come from code that serves seve
 
 def show_thread_ids(shown: ShownThreadIds, owner: object) -> None:
     """Limit how thread ids appear in all log messages while ``owner`` exists."""
-    _asked[id(owner)] = shown
-    weakref.finalize(owner, _asked.pop, id(owner), None).atexit = False
+    _settings[id(owner)] = shown
+    weakref.finalize(owner, _settings.pop, id(owner), None).atexit = False
 
 
 def shown_id(thread_id: str, shown: ShownThreadIds) -> str:
@@ -81,7 +81,7 @@ def hashed(thread_id: str) -> str:
 def conversation(thread_id: str) -> str:
     """Return the name of a conversation, or of a stream of it, for log messages."""
     thread_id = thread_of(thread_id)
-    asked = _asked.copy().values()
+    asked = _settings.copy().values()
     if "omitted" in asked:
         return "a conversation"
     return f"conversation {hashed(thread_id) if 'hashed' in asked else repr(thread_id)}"

@@ -91,11 +91,9 @@ class NoteSummariser:
         positions += [one.position for one in request.omitted]
         if not positions:
             return ""
-        return self._filled(_NOTE, _SHORT, min(positions), max(positions), request)
+        return self._fill(_NOTE, _SHORT, min(positions), max(positions), request)
 
-    def _filled(
-        self, whole: str, short: str, first: int, last: int, request: SummaryRequest
-    ) -> str:
+    def _fill(self, whole: str, short: str, first: int, last: int, request: SummaryRequest) -> str:
         values = {
             "first": first,
             "last": last,
@@ -147,7 +145,7 @@ class DropNotes(NoteSummariser):
         positions += [int(found[1])] if found else []
         if not positions:
             return before
-        note = self._filled(_DROPPED, _SHORT, min(positions), max(positions), request)
+        note = self._fill(_DROPPED, _SHORT, min(positions), max(positions), request)
         kept = before[: found.start()].rstrip() if found else before
         room = request.limit_tokens - self._count(f"\n\n{note}") - 1
         return "\n\n".join(

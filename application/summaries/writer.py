@@ -277,7 +277,7 @@ class Writer:
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
         if self._capacity is None:
-            return await asyncio.to_thread(self._by_guess, messages), ()
+            return await asyncio.to_thread(self._guess_chunks, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
@@ -322,7 +322,7 @@ class Writer:
         if self._capacity is not None:
             self._capacity = self._capacity._replace(window=self._capacity.window // 2)
 
-    def _by_guess(self, messages: Chunk) -> tuple[Chunk, ...]:
+    def _guess_chunks(self, messages: Chunk) -> tuple[Chunk, ...]:
         """Return the messages as one chunk, or as several if one chunk was too large for the unknown window."""
         if not self._has_shrunk:
             return (messages,) if messages else ()

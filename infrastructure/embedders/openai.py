@@ -169,7 +169,7 @@ class OpenAIEmbedder:
 
         if model is None and url is not None:
             raise InvalidSetting(
-                f"embedder_model: name a model of {_shown(url)}",
+                f"embedder_model: name a model of {_show_url(url)}",
                 setting="embedder_model",
             )
         self._url = _endpoint(URL if url is None else url)
@@ -287,14 +287,14 @@ def _endpoint(url: str) -> str:
         parsed = httpx2.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidSetting(
-            f"embedder_url: {_shown(url)!r} is not a URL such as {URL}", setting="embedder_url"
+            f"embedder_url: {_show_url(url)!r} is not a URL such as {URL}", setting="embedder_url"
         )
     path, mark, query = parsed.raw_path.partition(b"?")
     whole = path.rstrip(b"/") + b"/embeddings" + mark + query
     return str(parsed.copy_with(raw_path=whole, fragment=None))
 
 
-def _shown(url: str) -> str:
+def _show_url(url: str) -> str:
     """Return a URL without the parts that may be secret."""
     return url.partition("?")[0].rpartition("@")[2]
 

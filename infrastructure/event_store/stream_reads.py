@@ -199,7 +199,7 @@ class StreamCopier:
 
         def store() -> Copied:
             # A commit may have succeeded although an error was reported.
-            if known and self._stands(into, known[-1].head):
+            if known and self._is_at_head(into, known[-1].head):
                 return known[-1]
             with self._recorder.datastore.transaction(commit=True) as c:
                 known.append(self._copy_rows(c, source, version, into, events, stamp))
@@ -211,7 +211,7 @@ class StreamCopier:
             # A writer without the lock was faster.
             raise _exists(into) from error
 
-    def _stands(self, stream: str, head: Head) -> bool:
+    def _is_at_head(self, stream: str, head: Head) -> bool:
         rows = self._recorder.select_versions(stream, [head.version])
         return any(link_of(row) == head.link for row in rows)
 

@@ -176,7 +176,7 @@ class WriteLock:
                 _begin(withdrawal)
                 yield
                 return
-            file = self._acquired(self._path)
+            file = self._lock_file(self._path)
             try:
                 _begin(withdrawal)
                 yield
@@ -211,7 +211,7 @@ class WriteLock:
             self._file.close()
             self._file = None
 
-    def _acquired(self, path: Path) -> IO[bytes]:
+    def _lock_file(self, path: Path) -> IO[bytes]:
         """Lock the lock file and return it.
 
         The returned file is the one that other processes find at the path.

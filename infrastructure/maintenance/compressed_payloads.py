@@ -59,11 +59,11 @@ def old_versions(
         except LogDamaged:
             continue
         if not state.older_live:
-            found[stream] = Old(min(state.live_from, version + 1 - keep), _in_use(state))
+            found[stream] = Old(min(state.live_from, version + 1 - keep), _versions_in_use(state))
     return found
 
 
-def _in_use(state: Conversation) -> frozenset[int]:
+def _versions_in_use(state: Conversation) -> frozenset[int]:
     """Return the versions before ``live_from`` that are still read: messages, pins, the summary and a link."""
     live = {version for m in state.live for version in (m.version, *m.offloads)}
     pins = {pin.version for pin in state.pins}

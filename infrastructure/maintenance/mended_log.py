@@ -100,7 +100,7 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
     found = add_write_ahead_damage(path, Checked(0, 0, ()))
     if found.damage:
         return found  # SQLite would read only a part of it, and the rest would be reported as lost.
-    return _checked(path, *held, key=key)._replace(notices=found.notices)
+    return _check(path, *held, key=key)._replace(notices=found.notices)
 
 
 def add_write_ahead_damage(path: Path, checked: Checked) -> Checked:
@@ -110,7 +110,7 @@ def add_write_ahead_damage(path: Path, checked: Checked) -> Checked:
     return checked._replace(damage=damage, notices=notices_of_copies(path))
 
 
-def _checked(path: Path, *held: Held, key: KeySource | None) -> Checked:
+def _check(path: Path, *held: Held, key: KeySource | None) -> Checked:
     if not path.exists():
         return _nothing("missing", f"there is no file {path}", *held)
     if not path.stat().st_size:
@@ -292,14 +292,14 @@ def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
     try:
         with open_mended(path, path.parent) as log:
             mapper = mapper.reading(shelf_of(log.connection))
-            for row in _recorded(log, mapper):
+            for row in _erasure_rows(log, mapper):
                 found.extend(_read(log.connection, row, mapper))
             return KnownErasures(tuple(found), complete=log.is_whole)
     except (sqlite3.Error, OSError, EnvelopeError, CodecError):
         return KnownErasures(tuple(found), complete=False)
 
 
-def _recorded(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
+def _erasure_rows(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
     if not log.found:
         return log.connection.execute(_ERASURES)
     rows = log.rows_with(mapper)(log.connection).rows()
@@ -315,12 +315,12 @@ def _read(
         case MessageErased(position=position, message_id=message_id):
             yield RecordedErasure(stream, position, message_id, event.reason)
         case ConversationErased():
-            yield RecordedErasure(stream, None, _begun_at(connection, stream), event.reason)
+            yield RecordedErasure(stream, None, _time_of_first(connection, stream), event.reason)
         case _:
             pass
 
 
-def _begun_at(connection: sqlite3.Connection, stream: str) -> str:
+def _time_of_first(connection: sqlite3.Connection, stream: str) -> str:
     """Return the time of the first event. Its frame remains even if its content was erased."""
     row = connection.execute(_FIRST, (LONGEST_FRAME, stream)).fetchone()
     return "" if row is None else parse_frame(row[0]).at

@@ -99,7 +99,7 @@ class ScrubFile:
             return
         try:
             with self._lock.held():
-                self._replace(self._path, _joined(record, self.read(), lifted))
+                self._replace(self._path, _merge(record, self.read(), lifted))
             self._fails = False
         except (OSError, LogBusy) as error:
             if not self._fails:
@@ -118,7 +118,7 @@ class ScrubFile:
         place.replace(path)
 
 
-def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) -> ScrubRecord:
+def _merge(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) -> ScrubRecord:
     others = found.findings if found.log == record.log else ()
     kept = {one.number: one for one in others if lifted.get(one.number) != one.problem}
     kept |= {one.number: one for one in record.findings}

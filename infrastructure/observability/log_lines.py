@@ -80,7 +80,7 @@ class LogLines:
         figures: dict[str, Figure] = {**notice.figures}
         if shown := self._naming(notice.thread_id):
             figures = {"thread_id": shown, **figures}
-        pairs = "".join(f" {key}={_in_line(value)}" for key, value in figures.items())
+        pairs = "".join(f" {key}={_format_value(value)}" for key, value in figures.items())
         logger.log(level, "%s%s", notice.name, pairs, extra={"event": notice.name, **figures})
 
     def compaction_ended(self, result: CompactionResult) -> None:
@@ -97,7 +97,7 @@ class LogLines:
         self.notify(Notice("request.made", thread_id, figures))
 
 
-def _in_line(value: Figure) -> str:
+def _format_value(value: Figure) -> str:
     match value:
         case bool():
             return str(value).lower()

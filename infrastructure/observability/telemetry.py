@@ -150,7 +150,7 @@ class _Call:
         self._instruments.call_duration.record(seconds, {**self._attributes, "error.type": kind})
 
 
-def _of_damage(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
+def _damage_counters(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
     said = "Reads and writes refused because of log damage."
     return (
         meter.create_counter("refold.repairs", "{repair}", "Automatic repairs, by name."),
@@ -194,7 +194,7 @@ class _Instruments:
         self.open_breakers = meter.create_up_down_counter(
             "refold.breakers_open", "{conversation}", "Open circuit breakers in this process."
         )
-        self.repairs, self.damage = _of_damage(meter)
+        self.repairs, self.damage = _damage_counters(meter)
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(
             "refold.request.tokens_repeated",

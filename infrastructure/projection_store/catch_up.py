@@ -121,7 +121,7 @@ class FollowedLog:
         self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
-        self._file = self._at(self._path)
+        self._file = self._file_at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
         """True if a rebuild because of damage has begun."""
@@ -154,7 +154,7 @@ class FollowedLog:
         with self._alone():
             found = tuple(check_file(self._file, self._content, self._log))
             if self._file.path != self._path:
-                found = (*check_place(self._at(self._path)), *found)
+                found = (*check_place(self._file_at(self._path)), *found)
             return iter(found)
 
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
@@ -198,7 +198,7 @@ class FollowedLog:
                     self._file.drop(any_file=True)
                     if self._file.path != self._path:
                         # The fold was moved into memory, but the content of the file still exists.
-                        with closing(self._at(self._path)) as elsewhere:
+                        with closing(self._file_at(self._path)) as elsewhere:
                             elsewhere.drop(any_file=True)
             except BROKEN as error:
                 logger.warning(
@@ -317,7 +317,7 @@ class FollowedLog:
             unquoted(error),
         )
         self._file.close()
-        self._file = self._at(None)
+        self._file = self._file_at(None)
 
-    def _at(self, path: Path | None) -> DatabaseFile:
+    def _file_at(self, path: Path | None) -> DatabaseFile:
         return DatabaseFile(path, kind_of(self._content), self._fill, of=self._of)

@@ -130,7 +130,7 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
     found = [*postings_at(db, places)]
     if sums is None or len(found) != len(places):
         raise FoldDamaged(f"segment {segment} lacks postings of its passages")
-    left = [(posting, _without(posting, lost[posting.term])) for posting in found]
+    left = [(posting, _remove_lost(posting, lost[posting.term])) for posting in found]
     emptied = [posting.place for posting, rest in left if not rest]
     rows = [pack_posting(posting.place, rest) for posting, rest in left if rest]
     db.conn.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
@@ -209,7 +209,7 @@ def _record(db: Database, segment: int, sums: Sums) -> None:
     db.conn.execute(f"INSERT OR REPLACE INTO {SEGMENTS} VALUES (?,?,?,?,?,?)", row)
 
 
-def _without(posting: Posting, lost: set[int]) -> list[int]:
+def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
     left = [local for local in posting.locals if local not in lost]
     if len(left) + len(lost) != len(posting.locals):
         raise FoldDamaged(f"posting {posting.place} lacks passages that have its token")

@@ -45,7 +45,7 @@ def _begin(connection: sqlite3.Connection) -> None:
 
 
 @cache
-def _declared() -> Mapping[str, str]:
+def _expected_schema() -> Mapping[str, str]:
     with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
         _begin(connection)
         return declared_in(connection)
@@ -63,7 +63,7 @@ VECTORS = FileKind(
     # Vectors may have been paid for, so a power loss must not cost all of them.
     ("PRAGMA synchronous=NORMAL",),
     begin=_begin,
-    declared=_declared,
+    declared=_expected_schema,
     check=_check_format,
 )
 
@@ -123,7 +123,7 @@ class VectorsFile(DatabaseFile):
             new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
             new.executemany(
                 "INSERT INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
-                _kept(old, keep),
+                _select_kept(old, keep),
             )
 
 
@@ -131,7 +131,9 @@ def _digests(connection: sqlite3.Connection) -> list[str]:
     return [one for (one,) in connection.execute("SELECT DISTINCT digest FROM vectors")]
 
 
-def _kept(old: sqlite3.Connection, keep: frozenset[str]) -> Iterable[tuple[int, str, bytes, int]]:
+def _select_kept(
+    old: sqlite3.Connection, keep: frozenset[str]
+) -> Iterable[tuple[int, str, bytes, int]]:
     rows = old.execute("SELECT model, digest, vector, checksum FROM vectors ORDER BY id")
     return (row for row in rows if row[1] in keep)
 

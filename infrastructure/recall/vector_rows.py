@@ -125,11 +125,11 @@ def damaged_in(db: sqlite3.Connection) -> Iterator[int]:
         "v.vector, v.checksum FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
     ):
         # As bytes, because a damaged text may not be decodable.
-        if not _is_stored(dimension, _decoded(digest), vector, check):
+        if not _is_stored(dimension, _decode(digest), vector, check):
             yield number
 
 
-def _decoded(raw: object) -> str | None:
+def _decode(raw: object) -> str | None:
     return raw.decode(errors="replace") if isinstance(raw, bytes) else None
 
 

@@ -65,14 +65,14 @@ def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
         return ""
     scope = "" if thread_id is None else f'"{folder_of(thread_id)}" '
     # The first line counts twice.
-    together = [words, *_twos(words), *([word] for word in words)] if len(words) > 1 else [words]
+    together = [words, *_pairs(words), *([word] for word in words)] if len(words) > 1 else [words]
     lines = [f"lex: {scope}" + " ".join(f'"{word}"' for word in line) for line in together]
     if meaning and (text := plain(query)):
         lines.append(f"vec: {text}")
     return "\n".join(lines)
 
 
-def _twos(words: Sequence[str]) -> Iterator[Sequence[str]]:
+def _pairs(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield each pair of words that may occur in one message. Pairs cut from Chinese occur together
     anyway.
     """
@@ -238,14 +238,14 @@ class Qmd:
         with self._lock.held():
             self._files.make("config", "index")
             try:
-                return self._taken_in(deadline, meaning=meaning)
+                return self._take_in(deadline, meaning=meaning)
             except Outdated as error:
                 logger.info("qmd gets all messages again: %s", error)
                 delete(self._folder)
                 self._files.make("config", "index")
-                return self._taken_in(deadline, meaning=meaning)
+                return self._take_in(deadline, meaning=meaning)
 
-    def _taken_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+    def _take_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
         state = self._files.state()
         before = sizes_in(self._folder / "index")
         more = True

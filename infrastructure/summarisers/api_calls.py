@@ -64,7 +64,7 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
 
     match error:
         case anthropic.APIStatusError():
-            return _of_status(error, client)
+            return _translate_status(error, client)
         case anthropic.APITimeoutError() | TimeoutError():
             return error_for("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
@@ -80,7 +80,7 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
             return error_for("bad_request", without_secrets(describe_error(error), client))
 
 
-def _of_status(
+def _translate_status(
     error: "anthropic.APIStatusError", client: "anthropic.AsyncAnthropic"
 ) -> SummariserError:
     kind, said = _error_message(error.body)

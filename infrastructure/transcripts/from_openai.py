@@ -89,13 +89,13 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
     given = _plain(messages)
     converter = MessageConverter([], by_name=True)
     if is_object(given):
-        return [_converted(converter, 0, given, "message")]
+        return [_convert(converter, 0, given, "message")]
     if not is_list(given):
         raise InvalidMessage(
             "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
         )
     return [
-        _converted(converter, index, item, f"messages[{index}]")
+        _convert(converter, index, item, f"messages[{index}]")
         for index, item in enumerate(given)
         if not (is_object(item) and item.get("type") == "reasoning" and "role" not in item)
     ]
@@ -154,9 +154,7 @@ def _no_function(kind: object) -> str:
     return f"{kind!r} runs on the servers of OpenAI: only functions of your own can be converted"
 
 
-def _converted(
-    converter: MessageConverter, index: int, given: object, place: str
-) -> dict[str, Any]:
+def _convert(converter: MessageConverter, index: int, given: object, place: str) -> dict[str, Any]:
     if not is_object(given):
         kind = type(given).__name__
         raise InvalidMessage(place, f"must be a message, not a value of type {kind}")

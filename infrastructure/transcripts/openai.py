@@ -287,7 +287,7 @@ class MessageConverter:
         if isinstance(one := item.get("tool_call_id"), str) and one:
             ids = [one]
         if not ids:
-            ids = [self._answered(index, item)]
+            ids = [self._oldest_open_id(index, item)]
         self._open = {i: name for i, name in self._open.items() if i not in ids}
         if isinstance(content, tuple):
             said: Any = list(content)
@@ -295,7 +295,7 @@ class MessageConverter:
             said = content or ""
         return tuple({"type": "tool_result", "tool_use_id": i, "content": said} for i in ids)
 
-    def _answered(self, index: int, item: dict[str, Any]) -> str:
+    def _oldest_open_id(self, index: int, item: dict[str, Any]) -> str:
         """Return the id of the oldest open call, of the named tool if the result names one."""
         name = tool_named(item) if self._by_name else None
         if name is None:

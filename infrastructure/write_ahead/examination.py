@@ -334,10 +334,10 @@ class MendedRows(RowReader):
             for row in filter(self._is_proved, rows):
                 streams[row.stream].append(row)
         for stream, rows in streams.items():
-            for row in self._chained(stream, rows):
+            for row in self._follow_links(stream, rows):
                 yield row.number, [row]
 
-    def _chained(self, stream: str, rows: Iterable[RawRow]) -> Iterator[RawRow]:
+    def _follow_links(self, stream: str, rows: Iterable[RawRow]) -> Iterator[RawRow]:
         links = dict(self._links(stream))
         for row in sorted(rows, key=lambda row: row.version):
             envelope = parse_frame(row.state)

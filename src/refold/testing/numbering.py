@@ -18,14 +18,14 @@ def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]
     Markers contain the index in the whole conversation. Call ids and signatures of different parts
     differ. Blank ids and signatures stay blank.
     """
-    return [[_renumbered(message, first, part) for message in step] for step in steps]
+    return [[_renumber(message, first, part) for message in step] for step in steps]
 
 
-def _renumbered(message: Message, first: int, part: int) -> Message:
-    return cast(Message, _changed(message, "", first, part))
+def _renumber(message: Message, first: int, part: int) -> Message:
+    return cast(Message, _renumber_value(message, "", first, part))
 
 
-def _changed(value: Any, name: str, first: int, part: int) -> Any:
+def _renumber_value(value: Any, name: str, first: int, part: int) -> Any:
     match value:
         case str() if value and name in _IDS:
             return f"{value}_{part}"
@@ -34,8 +34,8 @@ def _changed(value: Any, name: str, first: int, part: int) -> Any:
         case str():
             return _MARKER.sub(lambda found: f"⟦m{int(found[1]) + first}⟧", value)
         case _ if is_object(value):
-            return {k: _changed(v, k, first, part) for k, v in value.items()}
+            return {k: _renumber_value(v, k, first, part) for k, v in value.items()}
         case _ if is_list(value):
-            return [_changed(v, "", first, part) for v in value]
+            return [_renumber_value(v, "", first, part) for v in value]
         case _:
             return value
