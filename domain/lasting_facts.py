@@ -147,7 +147,7 @@ _HAN_DECISION = re.compile(
 _ASKS = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
 
 
-def stated(said: str) -> Literal["rule", "decision"] | None:
+def classify_statement(said: str) -> Literal["rule", "decision"] | None:
     """Return the kind of a user's statement: a rule or habit, a decision, or None."""
     if len(said) > LONGEST_STATEMENT or _ASKS.search(said):
         return None

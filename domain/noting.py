@@ -6,7 +6,7 @@ from typing import Literal
 
 from refold.domain.ledger.cues import clean, redact, squeeze
 from refold.domain.ledger.gathering import Source, gather
-from refold.domain.ledger.headings import sense_of, shown
+from refold.domain.ledger.headings import choose_headings, sense_of
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Ranking
 from refold.domain.ledger.quotations import own_words, quotes_in
@@ -14,7 +14,7 @@ from refold.domain.ledger.speech import sentences, user_words
 
 from . import lasting_facts as lasting
 from .conversation import Conversation
-from .lasting_facts import stated
+from .lasting_facts import classify_statement
 from .ledger import cues
 from .messages import Message, said
 from .notes import Note, NotesFlushed
@@ -202,7 +202,7 @@ def _lasting_statements(own: Mapping[int, str]) -> Iterator[LedgerLine]:
     """
     for position, text in own.items():
         for span in sentences(text):
-            found, under = text[span.start : span.stop], shown(text, span.under)
+            found, under = text[span.start : span.stop], choose_headings(text, span.under)
             kind = _kind(found)
             if kind and (sense_of(under) != "forbids" or lasting.is_order(found)):
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
@@ -232,7 +232,7 @@ def _is_typed(message: Message) -> bool:
 def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
     if lasting.is_order(found) or lasting.is_liking(found):
         return "rule"
-    return "value" if lasting.is_about_self(found) else stated(found)
+    return "value" if lasting.is_about_self(found) else classify_statement(found)
 
 
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:

@@ -37,10 +37,10 @@ def check(name: str, value: object) -> None:
     """
     known = _CHECKS.get(name)
     if known is not None and not known[0](value):
-        raise refused(name, value, known[1])
+        raise invalid_argument(name, value, known[1])
 
 
-def refused(name: str, value: object, wanted: str) -> InvalidSetting:
+def invalid_argument(name: str, value: object, wanted: str) -> InvalidSetting:
     """Return the error for an invalid argument."""
     shown = repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
     kind = "" if isinstance(value, str | int | float) else "a value of type "

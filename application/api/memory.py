@@ -351,7 +351,7 @@ class Memory(MemoryLists):
 
         ``wait``: maximum number of seconds, or None to wait as long as necessary.
         """
-        return not self._runner.started or self._runner.run(self._background.drained(wait))
+        return not self._runner.started or self._runner.run(self._background.drain(wait))
 
     def close(self, wait: float | None = None) -> None:
         """Release files and threads; closing twice is safe.

@@ -27,7 +27,7 @@ from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
 
 from .fit_to_budget import is_due
-from .next_request import current_context, make_context, request_made
+from .next_request import current_context, make_context, record_request
 
 logger = plain_logger(__name__)
 
@@ -118,7 +118,7 @@ class Background:
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        if self._core.unwritten.of(thread_id):
+        if self._core.unwritten.find(thread_id):
             return None  # The waiting summary is written first.
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.overhead)
@@ -128,7 +128,7 @@ class Background:
         if now.is_due and not (now.fits and others_do):
             return None
         context = now.fitting()
-        request_made(self._core, now.loaded, context, extras)
+        record_request(self._core, now.loaded, context, extras)
         return context
 
     async def make_context(self, thread_id: str, extras: Extras) -> Context:
@@ -174,7 +174,7 @@ class Background:
         run.task = asyncio.get_running_loop().create_task(self._compact(thread_id))
         run.task.add_done_callback(lambda _: self._leave(run))
 
-    async def drained(self, wait: float | None = None) -> bool:
+    async def drain(self, wait: float | None = None) -> bool:
         """Wait up to ``wait`` seconds until nothing runs. Return whether nothing runs."""
         deadline = None if wait is None else time.monotonic() + wait
         while runs := self._running():
@@ -190,7 +190,7 @@ class Background:
         ``wait``: maximum number of seconds, or None to use the setting.
         """
         self._closing = True
-        if not await self.drained(self._core.settings.close_wait if wait is None else wait):
+        if not await self.drain(self._core.settings.close_wait if wait is None else wait):
             await self._give_up_all()
         if wait != 0:
             await finish_observers(self._core)
@@ -200,7 +200,7 @@ class Background:
             if task is not None:
                 with suppress(RuntimeError):  # Its loop was closed.
                     task.get_loop().call_soon_threadsafe(task.cancel)
-        if not await self.drained(GRACE):
+        if not await self.drain(GRACE):
             for run in self._running():
                 await run_to_end(self._give_up, run.thread_id)
 

@@ -122,7 +122,7 @@ class FitToBudget:
 
     async def _fit(self, now: Measured) -> None:
         core = self._core
-        if core.unwritten.of(self._thread_id):
+        if core.unwritten.find(self._thread_id):
             self.results += await run_to_end(
                 write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
             )
@@ -256,7 +256,7 @@ class FitToBudget:
             conversation(self._thread_id),
             error,
         )
-        waiting = [one.waiting for one in core.unwritten.of(self._thread_id) if one.waiting]
+        waiting = [one.waiting for one in core.unwritten.find(self._thread_id) if one.waiting]
         if not waiting:
             left = outcome_of(
                 core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)

@@ -104,11 +104,13 @@ async def make_context(
             raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
     context = context.with_compactions(tuple(results), exact, budget)
     if trigger == "size":
-        await asyncio.to_thread(request_made, core, loaded, context, extras)
+        await asyncio.to_thread(record_request, core, loaded, context, extras)
     return context
 
 
-def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
+def record_request(
+    core: Core, loaded: LoadedConversation, context: Context, extras: Extras
+) -> None:
     """Record that the caller gets this request and may send it, and notify the observers."""
     core.asked.made(context.thread_id, context.version, loaded.state.length)
     notify_request(core, loaded, context, extras)

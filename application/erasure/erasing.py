@@ -232,7 +232,9 @@ class _Erasing:
             known = self.trace_messages(loaded, positions)
             self._prepared[thread_id] = self._rebuild_summary(loaded, known)
             self._noted[thread_id] = known.erased, self._rebuild_notes(known)
-        self._quotations.of(self._core.log.load, self._erased_positions(self._core.log.load, found))
+        self._quotations.find(
+            self._core.log.load, self._erased_positions(self._core.log.load, found)
+        )
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -258,7 +260,7 @@ class _Erasing:
         self._done.clear()
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
-        quoting = dict(self._quotations.of(load, self._erased_positions(load, reached)))
+        quoting = dict(self._quotations.find(load, self._erased_positions(load, reached)))
         for thread_id, positions in reached.items():
             now = load(thread_id)
             if now.state.erased:

@@ -348,7 +348,7 @@ class Quotations:
         self._core = core
         self._known: dict[str, _Read] = {}
 
-    def of(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
+    def find(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
         """Return the choices that quote these messages from another conversation, by thread id."""
         owners = {load(thread_id).state.owner for thread_id in gone} - {None}
         if not owners:

@@ -212,7 +212,7 @@ class _WindowBuilder:
         excluded = (p for p in coverage.exclusions if run.start <= p < run.stop)
         left = [entry for p in excluded for entry in run.read(p, p + 1)]
         self._kept += before + left
-        self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
+        self._stored = run.drop_before(coverage.stop) if coverage.stop < run.stop else None
 
     def _shorten(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)

@@ -127,7 +127,7 @@ class CandidateSearch:
             return None
         try:
             # Embed even if there is nothing to compare with, so that a failing embedder is noticed.
-            vector = asked.of_question(self._question.text)
+            vector = asked.embed_question(self._question.text)
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
                 # Checked before the search, because missing vectors may be made before it ends.

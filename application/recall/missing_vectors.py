@@ -264,7 +264,7 @@ class QuestionEmbedder:
             self._has_any = self._vectors.count(self._embedder.model) > 0
         return self._has_any
 
-    def of_question(self, text: str) -> Vector:
+    def embed_question(self, text: str) -> Vector:
         """Return the vector of a question.
 
         Raises:

@@ -122,9 +122,9 @@ class SummariesOff:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Return a note that there is no summary, for an unnamed conversation."""
-        return await self.of("").summarise(request)
+        return await self.for_thread("").summarise(request)
 
-    def of(self, thread_id: str) -> "DropNotes":
+    def for_thread(self, thread_id: str) -> "DropNotes":
         """Return the writer of notes for one conversation."""
         return DropNotes(thread_id, self._count)
 
@@ -156,7 +156,7 @@ class DropNotes(NoteSummariser):
 def chosen_stage(core: Core, thread_id: str) -> Summariser:
     """Return the configured summariser for one conversation."""
     chosen = core.summariser
-    return chosen.of(thread_id) if isinstance(chosen, SummariesOff) else chosen
+    return chosen.for_thread(thread_id) if isinstance(chosen, SummariesOff) else chosen
 
 
 def first_stage(core: Core, loaded: LoadedConversation, window: int) -> Summariser:

@@ -105,7 +105,7 @@ class _Gathering:
         command = action.subjects[0] if action.kind is ActionKind.COMMAND else None
         outcome = outcome_of(block, command)
         if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
-            self._take_failure(position, action, outcome.telling())
+            self._take_failure(position, action, outcome.error_excerpt())
         # Calls that the user refused, or that were cancelled with another call, never ran.
         if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._take_success(call, failed=outcome.failed)

@@ -303,7 +303,7 @@ def _indent(gap: str) -> int:
     return sum(_TAB if blank == "\t" else 1 for blank in blanks)
 
 
-def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
+def choose_headings(text: str, under: Sequence[Place]) -> tuple[str, ...]:
     """Return the headings worth repeating: the nearest one, and the one that decides the meaning.
 
     Only the end of a long heading is returned, after an ellipsis.

@@ -63,7 +63,7 @@ def error_for(reason: str, detail: str) -> EndpointFailed:
     return EndpointFailed(reason, f"no vectors: {detail}. {_NEXT[reason]}")
 
 
-def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
+def transport_error(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
     """Return the error for a call without a complete answer."""
     import httpx2
 
@@ -77,7 +77,7 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
     return error_for("connection", said)
 
 
-def of_status(
+def status_error(
     status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> EndpointFailed:
     """Return the error for an error response."""
@@ -233,9 +233,9 @@ class OpenAIEmbedder:
             with self._client.stream("POST", self._url, json=wanted, timeout=left) as response:
                 body = _body(response, deadline)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise of_transport(error, self._secrets) from None
+            raise transport_error(error, self._secrets) from None
         if response.status_code != 200:
-            raise of_status(response.status_code, response.headers, body, self._secrets)
+            raise status_error(response.status_code, response.headers, body, self._secrets)
         return _vectors(body, len(texts))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from refold.application.api.results import CompactionResult
 from refold.application.runtime.plain_lines import ShownThreadIds, shown_id
 
-from .log_observer import Figure, Notice, of_result
+from .log_observer import Figure, Notice, describe_result
 
 Naming = Callable[[str], str]
 """A function that returns the shown form of a thread id, or an empty string."""
@@ -85,7 +85,7 @@ class LogLines:
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Write the result of a compaction."""
-        self.notify(of_result(result))
+        self.notify(describe_result(result))
 
     def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
         """Write the progress of a summary that takes several calls."""

@@ -40,7 +40,7 @@ def ignore(notice: Notice) -> None:
     """Ignore the event."""
 
 
-def of_result(result: CompactionResult) -> Notice:
+def describe_result(result: CompactionResult) -> Notice:
     """Describe the result of a compaction.
 
     The detail is omitted, because it may quote the summariser.
@@ -72,7 +72,7 @@ def of_result(result: CompactionResult) -> Notice:
     return Notice(f"compaction.{result.outcome}", result.thread_id, said)
 
 
-def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
+def describe_fallback(result: CompactionResult, configured: str) -> Notice | None:
     """Describe a fallback to another summariser, or return None if the configured one was used."""
     if result.attempt_id is None or result.summariser in (None, configured):
         return None
@@ -80,7 +80,7 @@ def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
     return Notice("compaction.fallback", result.thread_id, figures)
 
 
-def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
+def describe_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
     """Describe damage of the log."""
     match error:
         case LogBehindAnchor():
@@ -90,7 +90,7 @@ def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
     return Notice("log.damaged", error.thread_id, {"error": type(error).__name__, **figures})
 
 
-def of_decisions(
+def describe_decisions(
     thread_id: str,
     before: Conversation,
     after: Conversation,
@@ -189,7 +189,7 @@ class FallbackObserver:
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Report a fallback, if there was one."""
-        notice = of_fallback(result, self._configured)
+        notice = describe_fallback(result, self._configured)
         if notice is not None:
             for watcher in self._watchers:
                 watcher(notice)
@@ -209,11 +209,11 @@ class StoredDecisions:
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
     ) -> None:
         """Notify watchers of the decisions in these events."""
-        for notice in of_decisions(
+        for notice in describe_decisions(
             thread_id, before, after, events, breaker_after=self._breaker_after
         ):
             notify(self._watchers, notice)
 
     def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
         """Notify watchers that the log is damaged."""
-        notify(self._watchers, of_damage(error))
+        notify(self._watchers, describe_damage(error))

@@ -17,7 +17,7 @@ from refold.application.ports.summariser import Summariser
 from refold.domain.events import Trigger
 
 from .log_lines import Naming
-from .log_observer import Notice, of_result
+from .log_observer import Notice, describe_result
 from .observed_calls import ObservedDraft
 
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
@@ -70,7 +70,7 @@ class Telemetry:
         span = _span.get()
         if span is not None:
             span.set_attribute("refold.outcome", result.outcome)
-            for name, figure in of_result(result).figures.items():
+            for name, figure in describe_result(result).figures.items():
                 span.set_attribute(f"refold.{name}", figure)
             if result.outcome == "failed":
                 span.set_attribute("error.type", result.reason)

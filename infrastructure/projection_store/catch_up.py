@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage
-from refold.application.runtime.plain_lines import plain_logger, unquoted
+from refold.application.runtime.plain_lines import plain_logger, strip_quotations
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import transaction
@@ -297,7 +297,7 @@ class FollowedLog:
             return
         else:
             place = self._file.path or "in memory"
-            why = unquoted(error)
+            why = strip_quotations(error)
             logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, why)
             self._damaged = True
         self._drop()
@@ -314,7 +314,7 @@ class FollowedLog:
             "%s %s cannot be used (%s): kept in memory instead",
             self._content.title,
             self._file.path or "in memory",
-            unquoted(error),
+            strip_quotations(error),
         )
         self._file.close()
         self._file = self._file_at(None)

@@ -88,7 +88,7 @@ class Growth:
         """Number of passages and sum of their checksums."""
         return Total(self._rows, self._checksums)
 
-    def by_term(self) -> dict[int, list[int]]:
+    def places_by_term(self) -> dict[int, list[int]]:
         """Map the hash of each token, in ascending order, to the places of the passages that have the token."""
         found: dict[int, list[int]] = {}
         for token, places in self._locals.items():
@@ -99,7 +99,7 @@ class Growth:
 
     def write(self, db: Database) -> Mapping[int, int]:
         """Write all postings in the open transaction. Return the number of passages by token hash."""
-        found = self.by_term()
+        found = self.places_by_term()
         _grow(db, self.segment, self.total, found)
         return {term: len(places) for term, places in found.items()}
 
@@ -228,7 +228,9 @@ def _problem(db: Database, segment: int) -> str:
             raise PassageDamaged(str(error)) from error
         growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
     base = segment << TERM_BITS
-    expected = [pack_posting(base | term, places) for term, places in growth.by_term().items()]
+    expected = [
+        pack_posting(base | term, places) for term, places in growth.places_by_term().items()
+    ]
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
     found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
     if found != expected:

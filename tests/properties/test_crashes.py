@@ -21,7 +21,7 @@ from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSu
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
+from refold.testing.numbering import number_through
 from tests.support import deeds, lasting_deeds
 from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, WINDOWS
 from tests.support.dying import traced
@@ -81,7 +81,7 @@ class Crashing(RuleBasedStateMachine):
 
     def numbered(self, steps: Sequence[Step]) -> list[Step]:
         self.parts += 1
-        return numbered_through(steps, len(self.witness.spoken), self.parts)
+        return number_through(steps, len(self.witness.spoken), self.parts)
 
     def die_in(
         self, deed: Callable[[Witness], object], ends: Ends, share: float, *, same: bool = False

@@ -18,7 +18,7 @@ from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns
 from refold.testing.machine_conversation import Broken, MachineConversation
-from refold.testing.numbering import numbered_through
+from refold.testing.numbering import number_through
 from refold.testing.places import Place, opening_of
 from refold.testing.watched_summariser import Watch
 
@@ -105,7 +105,7 @@ class ConversationMachine(RuleBasedStateMachine):
     def talk(self, steps: list[Step]) -> None:
         """Append a few messages, in the groups in which an agent appends them."""
         self._parts += 1
-        for step in numbered_through(steps, len(self._talk.said), self._parts):
+        for step in number_through(steps, len(self._talk.said), self._parts):
             self._talk.append(step)
 
     @rule(steps=_LONG)

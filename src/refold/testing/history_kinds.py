@@ -20,7 +20,7 @@ from refold.testing.history_moves import (
 
 @dataclass(frozen=True)
 class Kinds:
-    """The allowed kinds. ``of`` removes all others from a move."""
+    """The allowed kinds. ``filter`` removes all others from a move."""
 
     multilingual: bool = True
     """Texts in several scripts with emoji, or ASCII only."""
@@ -28,7 +28,7 @@ class Kinds:
     thinking: bool = True
     images: bool = True
 
-    def of(self, move: Move) -> Move:
+    def filter(self, move: Move) -> Move:
         """Return the move with allowed kinds only, or the move itself if nothing is removed."""
         if self == EVERY_KIND:
             return move

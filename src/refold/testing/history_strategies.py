@@ -190,7 +190,7 @@ def turns(
     else:
         later = st.lists(live, min_size=min_messages - 1, max_size=max_messages - 1)
         moves = st.builds(_prepend, _user_speaks(texts), later)
-    return moves.map(lambda chosen: _steps([*map(kinds.of, chosen)], max_messages, huge))
+    return moves.map(lambda chosen: _steps([*map(kinds.filter, chosen)], max_messages, huge))
 
 
 def _prepend(first: Move, rest: list[Move]) -> list[Move]:

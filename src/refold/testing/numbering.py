@@ -12,7 +12,7 @@ _IDS = frozenset({"id", "tool_use_id"})
 _SEALS = frozenset({"signature", "data"})
 
 
-def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
+def number_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
     """Return the steps as part ``part`` of a conversation whose next message has index ``first``.
 
     Markers contain the index in the whole conversation. Call ids and signatures of different parts
