@@ -225,7 +225,7 @@ def _is_persons(message: Message) -> bool:
 
 
 def _is_typed(message: Message) -> bool:
-    """Return whether a person typed the message. Longer messages count as pasted."""
+    """Return whether a person typed the message. A longer message than ``_TYPED`` counts as pasted."""
     return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
 
 

@@ -46,7 +46,9 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     position: int
     message_id: str
     version: int
-    """Version after its append; ``conversation.context(at=version)`` ends with this message."""
+    """Version of the conversation after the append; ``conversation.context(at=version)`` ends with this
+    message.
+    """
     message: Message
     at: str
     """Time when it was written, or else logged: ISO 8601, UTC."""

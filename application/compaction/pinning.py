@@ -65,7 +65,7 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
 
 
 def remove_pin(core: Core, thread_id: str, pin_id: str) -> bool:
-    """Unpin; return False if there is no such pin."""
+    """Remove a pin. Return False if there is no such pin."""
     _, events = core.log.transact(
         thread_id, lambda loaded: unpin(loaded.present().state, pin_id), at=core.clock()
     )

@@ -208,7 +208,7 @@ def _tail_of(text: str, most: int) -> str:
 
 
 def _character_boundary(text: str, place: int) -> int:
-    """Return the last place up to this one that does not split a visible character."""
+    """Return the last place, at most ``place``, that does not split a visible character."""
     while place > 0 and not _is_boundary(text, place):
         place -= 1
     return place

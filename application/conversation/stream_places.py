@@ -20,7 +20,7 @@ ReadEvents = Callable[[int, int], Sequence[LoggedEvent]]
 AT_ONCE = 2_000
 """Maximum number of events to read at once."""
 NEAR = 64
-"""Below this number of events, all are read one by one: a search would read as many."""
+"""Number of events below which all are read one by one: a search would read as many."""
 _BESIDE = 4
 """Maximum number of decisions among messages that are read at once."""
 _DENSE = 32

@@ -65,7 +65,7 @@ class ThreadLog:
         self._companions = companions
         self._observer = observer
         self._streams: dict[str, str] = {}
-        """Newest known stream of each thread that began again; there may be a newer one."""
+        """Newest known stream of each thread that was erased and began again; there may be a newer one."""
 
     def stream_of(self, thread_id: str) -> str:
         """Return the newest stream of a thread, even if its events are damaged."""

@@ -170,7 +170,7 @@ def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
 def _positions_in_copies(
     core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
 ) -> Positions:
-    """Return the messages in every conversation that has them, this one first."""
+    """Return the positions of the messages in every conversation that has them, first in ``loaded``."""
     known = erasing.trace_messages(loaded, positions)
     versions = {p: logged.version for p, (logged, _) in known.messages.items()}
     others = copies(core, loaded.thread_id, versions)

@@ -232,7 +232,7 @@ class NewestRequests:
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
-        """Note that a request with this frame is about to be made."""
+        """Record that a request with this frame is about to be made."""
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
@@ -256,7 +256,7 @@ class NewestRequests:
         return None if known is None else known.recorded.frame
 
     def chose(self, thread_id: str) -> None:
-        """Note that memories were chosen for the first request: its frame is recorded even if it is bare."""
+        """Record that memories were chosen for the first request: its frame is recorded even if it is bare."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.chose = True
@@ -267,7 +267,7 @@ class NewestRequests:
         return known is not None and known.chose
 
     def made(self, thread_id: str, version: int, length: int) -> None:
-        """Note that a request was made that shows this version with ``length`` messages."""
+        """Record that a request shows this version with ``length`` messages."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.made(version, length)
@@ -278,14 +278,14 @@ class NewestRequests:
         return known is None or known.is_answer(position)
 
     def answered(self, thread_id: str, end: int) -> None:
-        """Note that an answer and its continuation were stored, up to the position ``end``."""
+        """Record that an answer and its continuation were stored, up to the position ``end``."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.open, known.end = max(0, known.open - 1), end
                 known.answered, known.spoken = True, False
 
     def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
-        """Note that messages other than answers were stored, from ``position`` up to ``end``.
+        """Record that messages other than answers were stored, from ``position`` up to ``end``.
 
         ``speaks``: whether the user says something; otherwise they are results that continue an answer.
         """
@@ -332,7 +332,7 @@ class NewestRequests:
         return loaded if change is None else loaded.after((change,))
 
     def mark_recorded(self, thread_id: str) -> None:
-        """Note that the change was recorded."""
+        """Mark the frame change as recorded."""
         known = self._known.get(thread_id)
         if known is not None:
             known.changed = False
@@ -391,7 +391,7 @@ class _WithChange:
         return (change, *events) if change is not None and events else events
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Note that the change was recorded."""
+        """Mark the frame change as recorded, and return the events of the decision."""
         if self._is_noted:
             self._asked.mark_recorded(self._thread_id)
         return events

@@ -29,9 +29,9 @@ class _LaterErasures(NamedTuple):
     """Content that was erased from a conversation after a given version."""
 
     messages: Mapping[int, MessageErased] = {}
-    """Erasures of messages that the conversation had at that version, by position."""
+    """Erasures of messages that the copied version has, by position."""
     rewritten: Mapping[int, tuple[Rewritten, int]] = {}
-    """Rewritten events up to that version, each with the position of the message it was erased for."""
+    """Rewritten events in the copied version, each with the position of the message it was erased for."""
 
 
 def later_erasures(

@@ -41,7 +41,7 @@ class ConversationRow(Value, frozen=True):
     owner: str | None = None
     """Owner of the conversation, or None if it has none."""
     erased_messages: int = 0
-    """Number of erasures of its messages."""
+    """Number of messages of the conversation whose content was erased."""
 
     @property
     def title(self) -> str:

@@ -86,8 +86,14 @@ class Embedding(QuestionEmbedder):
         self._process = OpeningProcess()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._requests = self._current_request = self._counted_request = self._completed = 0
-        """Request counters: requests made, requests in progress, requests counted, requests completed."""
+        self._requests = 0
+        """Number of the newest request."""
+        self._current_request = 0
+        """Number of the request in progress."""
+        self._counted_request = 0
+        """Number of the last request for which missing vectors were counted."""
+        self._completed = 0
+        """Number of the last completed request."""
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None

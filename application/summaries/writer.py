@@ -110,7 +110,7 @@ def share_of(size: int, other: int, room: int) -> int:
 
 
 _NAMING_SHARE = 3
-"""Divisor of the limit for the note about omitted messages."""
+"""Divisor of the limit of a summary. The note about omitted messages may use the quotient."""
 _LEAVES_ROOM = 8
 """Factor of the limit for stored texts; less in a small window."""
 

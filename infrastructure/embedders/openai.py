@@ -106,7 +106,7 @@ def _is_too_large(said: str) -> bool:
 
 
 def _error_message(body: bytes, secrets: Sequence[str]) -> str:
-    """The words of an error body, cut short."""
+    """Return the words of an error body, shortened."""
     return " ".join(redact(_words(body), secrets).split())[:300]
 
 

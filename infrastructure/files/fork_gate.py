@@ -279,7 +279,7 @@ class FileTurn:
                 self._taken = was
 
     def let_go(self) -> None:
-        """Close the file, unless a thread is using it, even the current one."""
+        """Close the file, unless a thread is using it, even if it is the current one."""
         if self._threads.acquire(blocking=False):
             try:
                 let_go = self._let_go()

@@ -48,7 +48,7 @@ def old_versions(
 ) -> dict[str, Old]:
     """Return the rarely read events of each conversation, without its last ``keep`` events.
 
-    Damaged conversations are left out, and those whose events are all read.
+    Damaged conversations are left out, and so are conversations without rarely read events.
     """
     newest = _newest(recorder)
     found: dict[str, Old] = {}

@@ -178,11 +178,11 @@ class KnownDamage:
         for finding in list(self._findings.values()):
             row = self.prover.at(finding.number)
             if row.problem:
-                self._tell(row)
+                self._report(row)
             else:
                 self._lift(finding)
 
-    def note(self, row: ProvedRow, *, tell: bool = True) -> bool:
+    def note(self, row: ProvedRow, *, report: bool = True) -> bool:
         """Record a damaged row and report it unless it is known. Return whether it is new."""
         name = fingerprint(row.thread_id).decode()
         with self._threads:
@@ -193,8 +193,8 @@ class KnownDamage:
             self._findings[row.number] = Finding(
                 number=row.number, fingerprint=name, version=row.version, problem=row.problem
             )
-        if tell:
-            self._tell(row)
+        if report:
+            self._report(row)
         return True
 
     @contextmanager
@@ -215,7 +215,7 @@ class KnownDamage:
         except STORE_ERRORS:
             return  # Nothing is known about the row.
         # The reader reports it.
-        new = [self.note(row, tell=False) for row in rows if row.problem]
+        new = [self.note(row, report=False) for row in rows if row.problem]
         if any(new):
             self.keep(self.record)
 
@@ -255,7 +255,7 @@ class KnownDamage:
             self._findings.pop(finding.number, None)
             self._lifted[finding.number] = finding.problem
 
-    def _tell(self, row: ProvedRow) -> None:
+    def _report(self, row: ProvedRow) -> None:
         figures: dict[str, Figure] = {
             "error": "LogDamaged",
             "version": row.version,

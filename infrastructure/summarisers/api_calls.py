@@ -129,7 +129,7 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
-    """The text without the client's credentials, should a server have echoed them."""
+    """Return the text without the client's credentials, which a server may have echoed."""
     return redact(text, (client.api_key, client.auth_token))
 
 
