@@ -44,7 +44,7 @@ class _Request:
     overhead: int = 0
     """Tokens of the request in addition to the conversation itself."""
     size: int = 0
-    """Tokens of the request, as far as known, with messages appended here since."""
+    """Tokens of the request, as far as known, including messages that this process appended since."""
     looked_at: int | None = None
     """Size when a compaction was last begun, or the smallest size since."""
     most: int | None = None
@@ -89,7 +89,8 @@ class _Run:
     thread_id: str
     ended: Future[None] = field(default_factory=Future[None])
     task: asyncio.Task[None] | None = None
-    """Task of the compaction, or None if a caller waits for it: it must not be cancelled here then."""
+    """Task of the compaction, or None if a caller waits for the compaction: the caller must not be cancelled.
+    """
 
 
 class Background:

@@ -68,7 +68,7 @@ def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
 
 
 def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
-    """Measure the request of this version."""
+    """Measure the request for a loaded conversation."""
     if is_out_of_sight(loaded, budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds content that is in no message, such as a note for each call without a result.
@@ -248,7 +248,7 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
 
 
 def large_preview(policy: CompactionPolicy) -> Preview:
-    """Return the preview for large results."""
+    """Return the size of the previews for large results."""
     return Preview(policy.preview_head, policy.preview_tail, 0)
 
 

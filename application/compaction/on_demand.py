@@ -119,7 +119,7 @@ async def compact_on_demand(
 
 
 def _add_shortened(result: CompactionResult, done: Shortened) -> CompactionResult:
-    """Return the result with the content that was shortened after it."""
+    """Return the result of a compaction with the content that was shortened after the compaction."""
     result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
         return result

@@ -24,7 +24,7 @@ class Decided(NamedTuple):
 
 
 def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
-    """Return the parts of tool calls, as named in events."""
+    """Return the parts of tool calls in the form of events."""
     return tuple(
         ShortenedPart(
             position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
@@ -35,7 +35,7 @@ def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
 
 
 def name_user_parts(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
-    """Return the parts of user messages, as named in events."""
+    """Return the parts of user messages in the form of events."""
     return tuple(
         SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
         for p in parts

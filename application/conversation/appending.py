@@ -268,7 +268,7 @@ def _mark_stale(
 
 
 def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
-    """Notify callers that wait for messages, and the memory of open requests."""
+    """Schedule embedding of the messages, and record them for the newest requests."""
     if core.recall.embedding is not None:
         core.recall.embedding.appended()
     if not stored:

@@ -399,7 +399,7 @@ def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure
 
 
 def removed_quotations(thread_id: str, choices: Choices) -> tuple[Removed, ...]:
-    """Return the entries of the report for these choices."""
+    """Return the entries of the report for these memory choices."""
     return tuple(
         Removed(
             thread_id=thread_id,

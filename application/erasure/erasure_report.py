@@ -77,9 +77,9 @@ class ErasureReport(Value, frozen=True):
     ``earlier_logs``.
     """
     damaged_copies: tuple[str, ...] = ()
-    """Copies of damaged write-ahead logs that may contain it; delete them if nothing is missing."""
+    """Copies of damaged write-ahead logs that may contain erased content; delete them if nothing is missing."""
     earlier_logs: tuple[str, ...] = ()
-    """Logs that a restore moved aside and that may contain it; erase there as well, or delete them."""
+    """Logs that a restore moved and that may contain erased content; erase there as well, or delete them."""
     notes_elsewhere: bool = False
     """True if notes were taken from the erased content and no notes folder is configured here.
 

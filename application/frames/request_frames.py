@@ -174,7 +174,8 @@ class _ThreadRequests:
     answered: bool = False
     """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """True if the user spoke after that answer. Requests without an answer at that time were abandoned."""
+    """True if the user spoke after the newest answer. Requests without an answer at that time were abandoned.
+    """
     unclear: bool = False
     """True if the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1
@@ -344,7 +345,10 @@ class NewestRequests:
         return _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the frame change if an earlier frame or a first choice of memories makes it relevant."""
+        """Return the event for a frame change, or nothing if none has to be recorded now.
+
+        It has to be recorded if an earlier frame is, or if memories were chosen for the first request.
+        """
         if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
             return ()
         change = self.change(loaded.thread_id, loaded.state)

@@ -45,7 +45,7 @@ class Words(NamedTuple):
     promises: Mapping[bytes, float]
     """Weight of each word; a word has ASCII letters in lower case and no apostrophes."""
     others: Sequence[tuple[bytes, float]]
-    """Weights of words with other characters, as UTF-8; these also match inside longer words."""
+    """Weights of all other words, as UTF-8. They also match inside longer words."""
 
 
 class ScanResult(NamedTuple):

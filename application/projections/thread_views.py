@@ -40,14 +40,14 @@ class ThreadViews:
         return self._views.has_others(self._log.stream_of(thread_id), owner, start, stop)
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """Return the positions of messages that name this owner themselves, by thread id."""
+        """Return the positions of messages that name this owner, by thread id."""
         found = self._views.messages_of(owner).items()
         # Every message of an earlier stream is erased.
         newest = ((thread_of(s), s, positions) for s, positions in found)
         return {t: positions for t, s, positions in newest if self._log.stream_of(t) == s}
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """Return the owners of messages that name their own, by position."""
+        """Return the owners of messages that name one, by position."""
         return self._views.owners_of(self._log.stream_of(thread_id))
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:

@@ -129,7 +129,7 @@ def _append_entries(entries: Entries, added: tuple[Entry, ...]) -> Entries:
 
 
 class _WindowBuilder:
-    """A window in the making, with lists in place of tuples."""
+    """A window that is being built, with lists in place of tuples."""
 
     def __init__(self, window: Window, undone: frozenset[str]) -> None:
         self._undone = undone

@@ -46,7 +46,7 @@ class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
     def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
-        """Start a request; ``address`` returns the address of a position, ``count`` measures our texts."""
+        """Start a request. ``address`` returns the address of a position, ``count`` measures added texts."""
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""

@@ -112,7 +112,7 @@ def checksum(digest: bytes, vector: bytes) -> int:
 
 
 def problems_of(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield the problems of the file as a database."""
+    """Yield the problems that SQLite finds in the file."""
     for (problem,) in db.execute("PRAGMA integrity_check"):
         if problem != "ok":
             yield str(problem)

@@ -73,15 +73,16 @@ def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
 
 
 def _pairs(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield each pair of words that may occur in one message. Pairs cut from Chinese occur together
-    anyway.
+    """Yield each pair of words that may occur in one message.
+
+    Words with Chinese characters are left out: they are cut from one text and occur together anyway.
     """
     if len(words) > 2:
         yield from combinations([w for w in words if not _IDEOGRAPHS.search(w)][:MOST_PAIRED], 2)
 
 
 def words_of(query: str) -> list[str]:
-    """Return the distinct search words: content words, and each two characters of Chinese."""
+    """Return the distinct search words: content words, and each pair of Chinese characters."""
     wanted = set(ask(query).tokens)
     words = (piece for word in _WORD.findall(_clean(query)) for piece in _pieces(word))
     said = [word for word in words if wanted.intersection(tokens_of(word))]

@@ -310,7 +310,7 @@ def tool_named(item: dict[str, Any]) -> str | None:
 
 
 def _unused(wanted: str, used: set[str]) -> str:
-    """Return an id that is not in ``used``, and add it."""
+    """Return an id that is not in ``used``, and add it to ``used``."""
     candidate, number = wanted, 2
     while candidate in used:
         candidate, number = f"{wanted}_{number}", number + 1

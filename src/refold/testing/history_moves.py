@@ -80,9 +80,9 @@ class Interjection:
 
     parts: tuple[Part, ...]
     after: int
-    """Number of results before it; it comes last if fewer arrive."""
+    """Number of results before the interjection, which comes last if fewer results arrive."""
     inside: bool
-    """True if it is in the same message as results, or in its own."""
+    """True if the interjection is in the same message as results, False if it is a message of its own."""
 
 
 @dataclass(frozen=True)
