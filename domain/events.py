@@ -145,7 +145,7 @@ class CompactionPerformed(Value, frozen=True):
     topics_shown: int = 0
     """Number of topics that are rendered with the summary."""
     message_count: int | None = None
-    """Number of messages in the conversation at that time."""
+    """Number of messages in the conversation when the summary was made."""
     topics_ask: bool = True
     """Whether the line of topics suggests the recall tool. True if requests offered that tool."""
 

@@ -231,7 +231,7 @@ class Memory(MemoryLists):
         return Toolbox(self._core, home, reach, sees=False)
 
     def index(self) -> int:
-        """Update the recall index and return its number of passages.
+        """Update the recall index and return the number of its passages.
 
         Calling this is optional: each search first indexes new messages.
         """

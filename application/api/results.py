@@ -34,7 +34,7 @@ class CompactionMark(Value, frozen=True):
     compacted_at: str
     """Time when the summary was made: ISO 8601, UTC."""
     message_count: int | None
-    """Number of messages in the conversation at that time, or None if refold before 0.2 made the summary."""
+    """Number of messages when the summary was made, or None if refold before 0.2 made it."""
     compacted_time: float
     """Time when the summary was made, in seconds since 1970."""
     is_split_turn: bool
@@ -143,7 +143,7 @@ class CompactionResult(Value, frozen=True):
     blocked_since: int | None = None
     """Position of the message that prevents covering any messages, or None."""
     blocked_at: str | None = None
-    """Time when that message was logged: ISO 8601, UTC."""
+    """Time when the blocking message was logged: ISO 8601, UTC, or None."""
 
     @property
     def success(self) -> bool:

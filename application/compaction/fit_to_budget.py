@@ -249,7 +249,7 @@ class FitToBudget:
         return next_stage(core, thread_id, summariser)
 
     def _note_unwritten(self, now: Measured, error: LogError) -> None:
-        """Record that the log could not be written; the request fits without it."""
+        """Record that the log could not be written. The request fits without the decision."""
         core, reason = self._core, reason_of(error)
         logger.warning(
             "%s: the context was not made smaller, but fits: %s",

@@ -123,7 +123,7 @@ def _end_steps(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> It
 
 
 def _smallest_prefix(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
-    """Return the shortest prefix of the parts that saves this number of tokens."""
+    """Return the shortest prefix of the parts that saves ``excess`` tokens."""
     chosen: list[ToolPart] = []
     for part in parts:
         if excess <= 0:

@@ -24,7 +24,7 @@ NEAR = 64
 _BESIDE = 4
 """Maximum number of decisions among messages that are read at once."""
 _DENSE = 32
-"""With one decision in this number of events, all are read: a search would read as many."""
+"""Number of events per decision at which a search would read as many events as there are."""
 
 
 class _Mark(NamedTuple):

@@ -179,7 +179,7 @@ def _positions_in_copies(
 
 
 def _positions_in_forks(core: Core, loaded: LoadedConversation) -> Positions:
-    """Return the messages of a conversation in its forks."""
+    """Return, for each fork, the positions that it shares with a conversation that is not erased."""
     if loaded.state.erased:
         return {}
     shared = sorted(descendants(core, loaded.thread_id).items())

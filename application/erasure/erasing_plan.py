@@ -224,7 +224,7 @@ class ErasurePlan:
 
 
 def find_erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
-    """Return the requested messages that were not erased before, as they will remain."""
+    """Return the requested messages that were not erased before, in the form that remains of them."""
     messages: list[ErasedMessage] = []
     for position in sorted(known.positions - known.erased):
         if position not in known.messages:

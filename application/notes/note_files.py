@@ -187,7 +187,7 @@ def _sources(note: NoteRow) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that cannot imitate our marks or hide the text after it."""
+    """Return a text that cannot imitate the marks of refold or hide the text after it."""
     return " ".join(text.split()).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
 
 

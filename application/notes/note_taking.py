@@ -253,7 +253,11 @@ class NoteTaking:
         )
 
     def _record(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
-        """Record the notes now or when the log can be written again; return whether that is done."""
+        """Record the notes, and return whether they were recorded.
+
+        Notes of a model that cannot be written now are kept, and recorded when the log can be written
+        again.
+        """
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
             if is_erased_since(self._core, then, now):

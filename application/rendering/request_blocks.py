@@ -224,7 +224,7 @@ def replace_parts(result: Block, replace: Callable[[Block], Block]) -> Block:
 
 
 def unknown_marker(block: Block, address: str) -> str:
-    """Return the marker that a block of an unknown type is shown as text, with its address."""
+    """Return the marker that says that a block of an unknown type is shown as text, with its address."""
     kind = _NO_NAME.sub("", str(block.get("type") or ""))[:80] or "unknown"
     return texts.UNKNOWN.format(kind=kind, address=address)
 

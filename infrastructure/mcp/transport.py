@@ -1,4 +1,4 @@
-"""Transports over standard streams and HTTP, which stop at once but never owe an answer."""
+"""Transports over standard streams and HTTP. They stop without delay, but answer pending requests first."""
 
 import asyncio
 import json

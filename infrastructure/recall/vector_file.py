@@ -101,10 +101,10 @@ class VectorsFile(DatabaseFile):
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
         elif not self.is_there:
             self.drop(any_file=True)
-        elif not self._is_pruned_in_place(keep):
+        elif not self._prune_in_place(keep):
             self.make_again(lambda new: self._copy(path, new, keep))
 
-    def _is_pruned_in_place(self, keep: frozenset[str]) -> bool:
+    def _prune_in_place(self, keep: frozenset[str]) -> bool:
         """Overwrite the vectors of other texts, if they are few. Return False if the file must be rebuilt."""
         if not self.is_alone:
             return False

@@ -164,8 +164,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     ``notes_folder``.
     """
     notes_reserve_tokens: int = Field(default=20_000, ge=0)
-    """Notes are taken when a request reaches the window minus this and ``notes_soft_tokens``, and before every
-    compaction, once per cycle.
+    """Notes are taken when a request reaches the window minus this and ``notes_soft_tokens``, and before
+    every compaction, unless notes were taken since the last compaction.
     """
     notes_soft_tokens: int = Field(default=4_000, ge=0)
     """Notes are taken when a request reaches the window minus this and ``notes_reserve_tokens``."""

@@ -39,7 +39,7 @@ def notices_of_copies(log: Path) -> tuple[str, ...]:
 
 
 def is_damaged_copy(path: Path, log: Path) -> bool:
-    """Return whether a path is the name of such a copy. The file need not exist."""
+    """Return whether a path is the name of a copy of a damaged write-ahead log. The file need not exist."""
     if path.parent != write_ahead_path(log).parent:
         return False
     name = re.escape(write_ahead_path(log).name)
