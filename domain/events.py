@@ -141,7 +141,7 @@ class CompactionPerformed(Value, frozen=True):
     model_calls: int = 1
     """Number of model calls, including retries; 0 if code wrote the summary."""
     topics: tuple[Topic, ...] = ()
-    """Topics of the covered messages, most important first. Labels only, never a filter."""
+    """Topics of the covered messages, most important first. They are only labels."""
     topics_shown: int = 0
     """Number of topics that are rendered with the summary."""
     message_count: int | None = None

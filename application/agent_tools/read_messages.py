@@ -47,7 +47,7 @@ MOST_PARTS = 12
 
 
 def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
-    """Return the answer to a call.
+    """Return the messages that a summary covers, as text for the model.
 
     Raises:
         ToolRefusal: the conversation is out of reach, or has no summary.
@@ -155,7 +155,7 @@ FRAME = 80
 
 
 def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
-    """Return the answer to a call.
+    """Return a message, or a part of it, as text for the model.
 
     Raises:
         ToolRefusal: the address is invalid or out of reach, or the message has no such character.

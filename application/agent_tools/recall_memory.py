@@ -35,7 +35,7 @@ FRAME = 120
 
 
 def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
-    """Return the answer to a call.
+    """Return the passages that answer a question, as text for the model.
 
     Raises:
         ToolRefusal: the conversation is out of reach.

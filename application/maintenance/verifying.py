@@ -15,7 +15,7 @@ from refold.application.runtime.core import Core
 from refold.domain.value import Value
 
 FOREIGN = "foreign"
-"""Kind of damage for another program's file that has the name of one of our files. It is left alone."""
+"""Kind of damage for another program's file that has the name of a file of refold. It is left alone."""
 
 
 class Fold(Protocol):

@@ -28,15 +28,15 @@ class Line:
         del file
 
     def join(self) -> bool:
-        """Take the first place if it is free. Return whether it is our turn."""
+        """Take the first place if it is free. Return whether this waiter has the turn."""
         return True
 
     def step(self) -> bool:
-        """Move forward with the line. Return whether it is our turn."""
+        """Move forward with the line. Return whether this waiter has the turn."""
         return True
 
     def admit(self) -> None:
-        """Let others join the line behind us."""
+        """Let others join the line behind this waiter."""
 
     def leave(self) -> None:
         """Release every place."""
@@ -64,20 +64,20 @@ if sys.platform == "linux":
             self._place = PLACES
 
         def join(self) -> bool:
-            """Take the first place if the line is empty. Return whether it is our turn."""
+            """Take the first place if the line is empty. Return whether this waiter has the turn."""
             if self._took(_TAKE_ALL):
                 self._place = 0
             return self._place == 0
 
         def step(self) -> bool:
-            """Move forward into free places. Return whether it is our turn."""
+            """Move forward into free places. Return whether this waiter has the turn."""
             while self._place and self._took(_flock(F_WRLCK, self._place - 1, 1)):
                 self._place -= 1
                 self.admit()
             return self._place == 0
 
         def admit(self) -> None:
-            """Let others join the line behind us."""
+            """Let others join the line behind this waiter."""
             behind = self._place + 1
             if behind < PLACES:
                 fcntl(self._file, F_OFD_SETLK, _flock(F_UNLCK, behind, PLACES - behind))

@@ -99,7 +99,7 @@ def speaks_openai(chats: Sequence[Chat]) -> bool:
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:
-    """Return whether the chats have something that only the Anthropic Messages API or our export uses."""
+    """Return whether the chats have something that only the Messages API or the export of refold uses."""
     return any(
         any(map(_exported, chat.messages))
         or any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)

@@ -148,7 +148,7 @@ def _tail(chain: Chain, first: int) -> int:
 
 
 def _is_read(log: Path, newest: Anchored) -> bool:
-    """Return whether SQLite reads the event. Return True if SQLite cannot answer."""
+    """Return whether SQLite reads the event ``newest``. Return True if SQLite cannot answer."""
     query = (
         "SELECT originator_id, originator_version, topic, substr(state, 1, ?) FROM stored_events "
         "WHERE rowid=?"
