@@ -201,7 +201,7 @@ class Encodings:
             return False
 
     def look_again(self) -> None:
-        """Check the log for a key again if the current operation succeeds."""
+        """Check at the next read whether the log has become encrypted."""
         self._looks_again = 0.0
 
     def unlock(self) -> None:

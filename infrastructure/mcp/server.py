@@ -35,7 +35,9 @@ T = TypeVar("T")
 PAGE = 100
 """Number of conversations in one page of the list of resources."""
 RESOURCE_NOT_FOUND = -32002
-"""Error code of the protocol before its 2026 version, which uses the code for invalid parameters."""
+"""Error code for an unknown resource in the protocol before its 2026 version. Later versions use the code
+for invalid parameters instead.
+"""
 MOST_COMPLETIONS = 100
 _TITLES = {
     RECALL_MEMORY: "Recall memory",

@@ -69,7 +69,7 @@ class ViewsContent:
         return fold_into(db, progress, events, left)
 
     def finish(self, db: Database) -> None:
-        """Create the index that slows a bulk load down."""
+        """Create the index that would slow a bulk load down."""
         create_late_index(db)
 
     def count(self, db: Database) -> int:

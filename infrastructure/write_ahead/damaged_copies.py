@@ -98,7 +98,7 @@ def _begins_with(path: Path, other: Path) -> bool:
 logger = plain_logger(__name__)
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.ENOTSUP, errno.EBADF)
-"""Errors of systems that cannot sync a file or need not."""
+"""Errors of systems that cannot sync a file or need no sync."""
 
 
 def refuse_damaged(log: Path) -> None:
