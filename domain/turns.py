@@ -65,9 +65,9 @@ def _ends_response(message: LiveMessage) -> bool:
 
 
 def change_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
-    """Return the state after a decision that changes the prefix of messages.
+    """Return the state after a decision that changes the beginning of the request.
 
-    ``live`` are the messages that remain live, as they were shown before the decision.
+    ``live`` are the messages that remain live, before thinking is dropped from them.
     """
     known = tuple(live)
     first = max(state.thinking_from, thinking_start(state, known))
@@ -150,7 +150,7 @@ def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
 
 
 def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessage, ...]]:
-    """Map the position of each message with companions to all messages that stay with it."""
+    """Map positions to the messages that stay together. Messages without companions are left out."""
     wholes = (r.whole for r in rounds(messages))
     return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
 

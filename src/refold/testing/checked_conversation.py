@@ -147,7 +147,7 @@ class CheckedConversation:
         return self.conversation.context(at=self.conversation.version if at is None else at)
 
     def _forget_newest(self) -> None:
-        """Forget requests whose frame is recorded with the next event only."""
+        """Forget requests of the newest version, because their frames are recorded with the next event only."""
         newest = self.conversation.version
         self.sent = {version: sent for version, sent in self.sent.items() if version < newest}
 

@@ -111,7 +111,7 @@ class CheckedStore:
         seen = read(conversation)
         found = [one.content for one in seen]
         wanted = [one["content"] for one in expected]
-        if as_json(found) == as_json(wanted) and _in_a_row(seen):
+        if as_json(found) == as_json(wanted) and _is_in_order(seen):
             return True
         missing = [one for one in map(as_json, wanted) if one not in {*map(as_json, found)}]
         kind, what = rule, f"{len(found)} messages: {show_value(found)}"
@@ -121,7 +121,7 @@ class CheckedStore:
         elif len(found) > len(wanted):
             kind = "duplicates" if is_plain else rule
             what = f"{len(found)} messages where {len(wanted)} were appended"
-        elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _in_a_row(seen):
+        elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _is_in_order(seen):
             kind = "order" if is_plain else rule
             what = f"positions {[one.position for one in seen][:20]}: {show_value(found)}"
         self.findings.add(
@@ -157,7 +157,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True)
 
 
-def _in_a_row(seen: Iterable[Stored]) -> bool:
+def _is_in_order(seen: Iterable[Stored]) -> bool:
     return all(one.position == n for n, one in enumerate(seen))
 
 
@@ -189,5 +189,5 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 
 _PLAIN = frozenset({"content", "durable", "lost"})
-"""Rules whose differences can be of another kind that has a rule of its own."""
+"""Rules whose differences are reported under ``duplicates`` or ``order`` if one of these fits better."""
 _RAISING = "Let every valid operation succeed; raise LogError if the store fails."

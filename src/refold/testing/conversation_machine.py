@@ -17,7 +17,7 @@ from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSu
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.checked_conversation import Broken, CheckedConversation, Watch
 from refold.testing.checked_store import Place, opening_of
-from refold.testing.history_layout import Step, numbered_through
+from refold.testing.history_layout import Step, number_through
 from refold.testing.history_strategies import turns
 
 MOST_PINS = 3
@@ -103,7 +103,7 @@ class ConversationMachine(RuleBasedStateMachine):
     def talk(self, steps: list[Step]) -> None:
         """Append a few messages, in the groups in which an agent appends them."""
         self._parts += 1
-        for step in numbered_through(steps, len(self._talk.said), self._parts):
+        for step in number_through(steps, len(self._talk.said), self._parts):
             self._talk.append(step)
 
     @rule(steps=_LONG)

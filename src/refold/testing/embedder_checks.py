@@ -146,7 +146,7 @@ class _Check:
         )
         return self._sound(answer, len(texts), name)
 
-    def _asked(self, text: str, name: str) -> list[float]:
+    def _embed_query(self, text: str, name: str) -> list[float]:
         answer = run_within(lambda: self._embedder.embed_query(text), self._timeout)
         sound = self._sound([answer], 1, name)
         return sound[0] if sound else []
@@ -230,8 +230,8 @@ class _Check:
     def _questions(self) -> None:
         vectors = self._embed(TEXTS, "eight texts")
         for n, text in enumerate(TEXTS if vectors else ()):
-            query = self._asked(text, "a question")
-            again = self._asked(text, "the same question again")
+            query = self._embed_query(text, "a question")
+            again = self._embed_query(text, "the same question again")
             if not (query and again):
                 return
             self._same(query, again, f"a question twice: {show_value(text)}")
@@ -299,7 +299,7 @@ class _Check:
     def _odd(self) -> None:
         odd = {**ODD, "an empty text": "", "a blank text": " \n", "a long text": "word " * 20_000}
         for name, text in odd.items():
-            asking = (partial(self._embed, [text], name), partial(self._asked, text, name))
+            asking = (partial(self._embed, [text], name), partial(self._embed_query, text, name))
             for ask in asking:
                 self._refusing(ask, name)
 

@@ -45,7 +45,10 @@ def marked(text: str) -> set[int]:
 
 
 class Layout:
-    """A converter of moves. The markers make every text of a history unique."""
+    """A converter of moves to messages.
+
+    It adds a marker to each text, so that every text of a history is unique.
+    """
 
     def __init__(self, *, huge: int) -> None:
         self._huge = huge
@@ -235,20 +238,20 @@ def _image(source: str) -> Block:
     return {"type": "image", "source": data}
 
 
-def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
+def number_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
     """Return the steps as part ``part`` of a conversation whose next message has index ``first``.
 
     Markers contain the index in the whole conversation. Call ids and signatures of different parts
     differ. Blank ids and signatures stay blank.
     """
-    return [[_renumbered(message, first, part) for message in step] for step in steps]
+    return [[_renumber(message, first, part) for message in step] for step in steps]
 
 
-def _renumbered(message: Message, first: int, part: int) -> Message:
-    return cast(Message, _changed(message, "", first, part))
+def _renumber(message: Message, first: int, part: int) -> Message:
+    return cast(Message, _renumber_value(message, "", first, part))
 
 
-def _changed(value: Any, name: str, first: int, part: int) -> Any:
+def _renumber_value(value: Any, name: str, first: int, part: int) -> Any:
     match value:
         case str() if value and name in _IDS:
             return f"{value}_{part}"
@@ -258,8 +261,8 @@ def _changed(value: Any, name: str, first: int, part: int) -> Any:
             return _MARKER.sub(lambda found: marker(int(found[1]) + first), value)
         case dict():
             items = cast(Message, value).items()
-            return {k: _changed(v, k, first, part) for k, v in items}
+            return {k: _renumber_value(v, k, first, part) for k, v in items}
         case list() | tuple():
-            return [_changed(v, "", first, part) for v in cast("Sequence[Any]", value)]
+            return [_renumber_value(v, "", first, part) for v in cast("Sequence[Any]", value)]
         case _:
             return value

@@ -58,7 +58,7 @@ class Speaks:
     role: Literal["user", "assistant", "system"]
     parts: tuple[Part, ...]
     as_text: bool = False
-    """True if the content is a string if it is a single text."""
+    """True to give a single text as a string instead of a block."""
 
 
 Outcome = Literal[
@@ -81,9 +81,9 @@ class Interjection:
 
     parts: tuple[Part, ...]
     after: int
-    """Number of results before it; it comes last if fewer arrive."""
+    """Number of results before the interjection, which comes last if fewer results arrive."""
     inside: bool
-    """True if it is in the same message as results, or in its own."""
+    """True if the interjection is in the same message as results, False if it is a message of its own."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ Move = Speaks | ToolRound | StrayResult
 
 @dataclass(frozen=True)
 class Kinds:
-    """The allowed kinds. ``of`` removes all others from a move."""
+    """The allowed kinds. ``filter`` removes all others from a move."""
 
     multilingual: bool = True
     """Texts in several scripts with emoji, or ASCII only."""
@@ -131,7 +131,7 @@ class Kinds:
     thinking: bool = True
     images: bool = True
 
-    def of(self, move: Move) -> Move:
+    def filter(self, move: Move) -> Move:
         """Return the move with allowed kinds only, or the move itself if nothing is removed."""
         if self == EVERY_KIND:
             return move

@@ -179,12 +179,14 @@ def prefix_violations(
     for n, (earlier, later) in enumerate(pairwise(requests), start=1):
         if any(earlier.get(key) != later.get(key) for key in _DECISION):
             continue
-        faults = _changes(*(_unmarked(r) if cache_marks_may_move else r for r in (earlier, later)))
+        faults = _changes(
+            *(_strip_marks(r) if cache_marks_may_move else r for r in (earlier, later))
+        )
         found += [f"prefix: requests[{n}]: {fault}" for fault in faults]
     return found
 
 
-def _unmarked(request: Json) -> Json:
+def _strip_marks(request: Json) -> Json:
     return cast(Json, without_cache_marks(request))
 
 

@@ -86,11 +86,11 @@ def all_blocks(request: Json) -> Iterator[Placed]:
     """Yield every block of system and messages, including those inside results and documents."""
     for placed in (*system_blocks(request), *message_blocks(request)):
         yield placed
-        for i, block in enumerate(_nested(placed.block)):
+        for i, block in enumerate(_nested_blocks(placed.block)):
             yield Placed(f"{placed.where}.content[{i}]", placed.role, block)
 
 
-def _nested(block: Json) -> list[Json]:
+def _nested_blocks(block: Json) -> list[Json]:
     # Results of server tools are not checked, and the input of a call is data.
     match block.get("type"):
         case "tool_result" | "search_result":

@@ -211,7 +211,7 @@ def a_key_names_one_message(store: CheckedStore) -> None:
     conversation = store.conversation("reused")
     conversation.append(text_message("first"), key="k")
     error = exception_of(lambda: conversation.append(text_message("second"), key="k"))
-    _refused(store, error, refold.KeyReused, "a key with another message", "keys", _ONCE)
+    _require_refusal(store, error, refold.KeyReused, "a key with another message", "keys", _ONCE)
     reader = store.conversation("reused")
     store.compare(reader, [text_message("first")], rule="keys", where="a reused key", advice=_ONCE)
 
@@ -223,7 +223,9 @@ def conflicts_are_refused(store: CheckedStore) -> None:
     other.append(text_message("second", "assistant"))
     late = text_message("third")
     error = exception_of(lambda: conversation.append(late, expected_version=seen))
-    _refused(store, error, refold.VersionConflict, "an append after another", "conflict", _SERIAL)
+    _require_refusal(
+        store, error, refold.VersionConflict, "an append after another", "conflict", _SERIAL
+    )
     expected = [text_message("first"), text_message("second", "assistant")]
     store.compare(other, expected, rule="conflict", where="after a conflict", advice=_SERIAL)
     conversation.append(late, expected_version=other.version)
@@ -240,12 +242,14 @@ def several_are_stored_all_or_none(store: CheckedStore) -> None:
     error = exception_of(
         lambda: conversation.append([text_message("a", "assistant"), text_message("b"), wrong])
     )
-    _refused(store, error, refold.RefoldError, "a result without its call", "atomic", advice)
+    _require_refusal(
+        store, error, refold.RefoldError, "a result without its call", "atomic", advice
+    )
     reader = store.conversation("atomic")
     store.compare(reader, expected, rule="atomic", where="after a refused list", advice=advice)
 
 
-def _refused(
+def _require_refusal(
     store: CheckedStore,
     error: Exception | None,
     kind: type[Exception],

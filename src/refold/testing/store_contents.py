@@ -170,7 +170,7 @@ def _spoken(
     return conversation, expected
 
 
-def _shown(conversation: Conversation, at: int) -> str:
+def _show_context(conversation: Conversation, at: int) -> str:
     context = conversation.context(at=at)
     return as_json([context.system, context.messages, context.tokens])
 
@@ -180,10 +180,10 @@ def the_past_stays(store: CheckedStore) -> None:
     conversation, seen = store.conversation("past"), dict[int, str]()
     for message in talk(6, "past"):
         version = conversation.append(message).version
-        seen[version] = _shown(conversation, version)
+        seen[version] = _show_context(conversation, version)
     reader = store.conversation("past")
     for version, before in seen.items():
-        after = _shown(reader, version)
+        after = _show_context(reader, version)
         store.findings.require(
             after == before,
             "past",
@@ -197,11 +197,11 @@ def compactions_last(store: CheckedStore) -> None:
     """Check a compaction after a restart: one summary, the same context, every original."""
     conversation, expected = _spoken(store, "compacted")
     outcome = conversation.compact(all=True, keep_last=2)
-    before = _shown(conversation, conversation.version)
+    before = _show_context(conversation, conversation.version)
     memory = store.open()
     reader = store.conversation("compacted", memory)
     store.compare(reader, expected, rule="lost", where="after a compaction", advice=_EVENTS)
-    after = _shown(reader, reader.version)
+    after = _show_context(reader, reader.version)
     store.findings.require(
         outcome.outcome == "performed" and after == before,
         "compaction",

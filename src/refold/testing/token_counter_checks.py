@@ -19,7 +19,7 @@ from refold.testing.sample_talks import message, thought
 LEAST_SHARE, MOST_SHARE = 0.4, 3.0
 """Allowed ratio to the built-in estimate, which itself is up to a third too high."""
 MERGED = 2
-"""Number of tokens that one more character may save. Vocabularies merge it with those before it."""
+"""Number of tokens by which one more character may lower a count, because vocabularies merge characters."""
 QUICK = 0.003
 """Maximum seconds for a text of a thousand characters."""
 QUICK_FOR_LARGE = 0.5
@@ -213,12 +213,14 @@ class TextChecks(Counting):
     def _growing_texts(self) -> None:
         sizes = [self.text("".join(samples.STEPS[:n]), f"{n} sentences") for n in range(7)]
         for step, (fewer, more) in zip(samples.STEPS, pairwise(sizes), strict=True):
-            self._lowered(fewer < more, f"{fewer}, then {more} with {show_value(step)} after it")
+            self._report_lowered(
+                fewer < more, f"{fewer}, then {more} with {show_value(step)} after it"
+            )
         for name, text in samples.KINDS.items():
             sizes = [self.text(text[:n], f"a part of {name}") for n in range(len(text))]
             for n, (fewer, more) in enumerate(pairwise(sizes)):
                 seen = f"{fewer} for {show_value(text[:n])}, {more} with one character more"
-                self._lowered(more >= fewer - MERGED, seen)
+                self._report_lowered(more >= fewer - MERGED, seen)
             once, often = self.text(text, name), self.text(text * 64, name)
             self._findings.require(
                 32 * once <= often <= 128 * once,
@@ -228,7 +230,7 @@ class TextChecks(Counting):
                 advice="Count all of a text; put no limit on the count.",
             )
 
-    def _lowered(self, holds: bool, seen: str) -> None:
+    def _report_lowered(self, holds: bool, seen: str) -> None:
         self._findings.require(
             holds,
             "monotone",
@@ -255,10 +257,10 @@ class TextChecks(Counting):
             counts |= {self.text("".join([*text]), name)}
             self._different(len(counts) == 1, f"{sorted(counts)} for {name}")
         one = samples.GROWING["thinking"][1]
-        totals = {self._counted(one) for _ in range(5)}
+        totals = {self._show_count(one) for _ in range(5)}
         self._different(len(totals) == 1, f"{len(totals)} different counts for one message")
 
-    def _counted(self, one: Message) -> str:
+    def _show_count(self, one: Message) -> str:
         return repr(self._counter.count_message(deepcopy(one)))
 
     def _different(self, holds: bool, seen: str) -> None:
@@ -305,7 +307,7 @@ class TextChecks(Counting):
 
 
 def _quickest(work: Callable[[], object], times: int) -> float:
-    """Return the shortest of several times, because a busy machine makes others longer."""
+    """Return the shortest duration of several runs in seconds. A busy machine makes runs longer."""
     took: list[float] = []
     for _ in range(times):
         begun = time.perf_counter()
