@@ -171,7 +171,10 @@ _OF_MODELS = frozenset(
     }
 )
 _REPLACED = _OF_USERS | _OF_MODELS
-"""Known block types. A block in the message of another role is rendered as a short text anyway."""
+"""All block types that providers accept.
+
+A block in a message of a role that cannot send it is rendered as a short text.
+"""
 _OF_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _SOURCED = frozenset({"image", "document"})
 

@@ -141,11 +141,11 @@ class CompactionPerformed(Value, frozen=True):
     model_calls: int = 1
     """Number of model calls, including retries; 0 if code wrote the summary."""
     topics: tuple[Topic, ...] = ()
-    """Topics of the covered messages, most important first. Labels only, never a filter."""
+    """Topics of the covered messages, most important first. They are only labels."""
     topics_shown: int = 0
     """Number of topics that are rendered with the summary."""
     message_count: int | None = None
-    """Number of messages in the conversation at that time."""
+    """Number of messages in the conversation when the summary was made."""
     topics_ask: bool = True
     """Whether the line of topics suggests the recall tool. True if requests offered that tool."""
 

@@ -10,7 +10,7 @@ from refold.domain.ledger.speech import sentences
 from .ledger import cues
 
 LONGEST = 200
-"""Number of characters. Lasting statements are usually one short sentence."""
+"""Maximum number of characters of a lasting statement, which is usually one short sentence."""
 
 _ORDER = re.compile(
     r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
@@ -79,7 +79,7 @@ def is_path(text: str) -> bool:
 
 
 LONGEST_STATEMENT = 200
-"""Number of characters. Statements are usually one short sentence."""
+"""Maximum number of characters of a statement, which is usually one short sentence."""
 
 MOST_CLAUSES = 6
 """Maximum number of clauses of a sentence that are checked. Later clauses are rarely statements."""
@@ -147,7 +147,7 @@ _HAN_DECISION = re.compile(
 _ASKS = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
 
 
-def stated(said: str) -> Literal["rule", "decision"] | None:
+def classify_statement(said: str) -> Literal["rule", "decision"] | None:
     """Return the kind of a user's statement: a rule or habit, a decision, or None."""
     if len(said) > LONGEST_STATEMENT or _ASKS.search(said):
         return None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from refold.domain.ledger.cues import clean, redact, squeeze
 from refold.domain.ledger.gathering import Source, gather
-from refold.domain.ledger.headings import sense_of, shown
+from refold.domain.ledger.headings import choose_headings, sense_of
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Ranking
 from refold.domain.ledger.quotations import own_words, quotes_in
@@ -14,7 +14,7 @@ from refold.domain.ledger.speech import sentences, user_words
 
 from . import lasting_facts as lasting
 from .conversation import Conversation
-from .lasting_facts import stated
+from .lasting_facts import classify_statement
 from .ledger import cues
 from .messages import Message, said
 from .notes import Note, NotesFlushed
@@ -22,7 +22,7 @@ from .quoted_text import remove_headings
 from .value import replace
 
 LONGEST = 4_000
-"""Number of characters. Far more than a note has, but a model may write text of any length."""
+"""Maximum number of characters to clean. Notes are far shorter, but a model may write text of any length."""
 
 _CODE = re.compile(r"`[^`]*`")
 # Does not match path patterns (`src/**`), Python's `**kwargs`, or a power.
@@ -86,7 +86,7 @@ def _lone_marks(text: str, marks: list[re.Match[str]]) -> list[re.Match[str]]:
 LEDGER = "ledger"
 """Value of ``taken_by`` if code took the notes."""
 LONGEST_NOTE = 400
-"""Number of characters. The middle of a longer note is cut out."""
+"""Maximum number of characters of a note. The middle of a longer one is cut out."""
 MOST_NOTES = 24
 """Maximum number of notes in one flush."""
 MOST_MESSAGES = 2_000
@@ -202,7 +202,7 @@ def _lasting_statements(own: Mapping[int, str]) -> Iterator[LedgerLine]:
     """
     for position, text in own.items():
         for span in sentences(text):
-            found, under = text[span.start : span.stop], shown(text, span.under)
+            found, under = text[span.start : span.stop], choose_headings(text, span.under)
             kind = _kind(found)
             if kind and (sense_of(under) != "forbids" or lasting.is_order(found)):
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
@@ -225,14 +225,14 @@ def _is_persons(message: Message) -> bool:
 
 
 def _is_typed(message: Message) -> bool:
-    """Return whether a person typed the message. Longer messages count as pasted."""
+    """Return whether a person typed the message. A longer message than ``_TYPED`` counts as pasted."""
     return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
 
 
 def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
     if lasting.is_order(found) or lasting.is_liking(found):
         return "rule"
-    return "value" if lasting.is_about_self(found) else stated(found)
+    return "value" if lasting.is_about_self(found) else classify_statement(found)
 
 
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:

@@ -88,7 +88,7 @@ def _close_fences(text: str) -> str:
 
 
 SHORTEST_QUOTE = 12
-"""Number of characters. Unrelated texts often share shorter runs."""
+"""Minimum number of characters of a quotation. Unrelated texts often share shorter runs."""
 
 _NOT_SAID = frozenset({"type", "id", "name", "tool_use_id", "media_type", "signature"})
 """Fields of a block that an erasure keeps, or that are not meant for readers."""

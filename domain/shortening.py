@@ -56,9 +56,8 @@ def shortenable(state: Conversation) -> Shortenable:
 def whole_start(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
     """Return the position from which messages stay whole.
 
-    These are the newest messages, at most ``policy.whole_last`` of them, as far as they fit their tier. The
-    model's last response and all later messages always stay whole, because the model has not read those
-    messages yet.
+    These are the newest ``whole_last`` messages as far as they fit their tier. The model's last response
+    and all later messages always stay whole, because the model has not read those messages yet.
     """
     room = int(budget.conversation * policy.whole_tier)
     start, first = state.length, thinking_start(state)
@@ -147,14 +146,14 @@ def choose_offloads(
     giants = _giants(candidates, state, giant)
     thinking = thinking_tokens(state)
     for count in range(1, len(giants) + 1):
-        if is_enough(size, size - thinking - _freed(giants[:count]), budget, policy):
+        if is_enough(size, size - thinking - _total_freed(giants[:count]), budget, policy):
             return giants[:count]
     stop = whole_start(state, budget, policy)
     older = tuple(
         p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
     )
     chosen = (*giants, *older)
-    if giants or is_worth_it(_freed(chosen) + thinking, budget, policy):
+    if giants or is_worth_it(_total_freed(chosen) + thinking, budget, policy):
         return chosen
     return ()
 
@@ -190,7 +189,7 @@ def offload_parts(
     return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
 
 
-def _freed(parts: Sequence[ToolPart]) -> int:
+def _total_freed(parts: Sequence[ToolPart]) -> int:
     return sum(part.freed for part in parts)
 
 
@@ -199,7 +198,7 @@ def _position(part: ToolPart) -> int:
 
 
 LEAST_SAVED = 20
-"""Number of tokens. A result that would free less stays, because its marker has nearly the same size."""
+"""Minimum number of tokens that a marker must free. A smaller result has nearly the size of the marker."""
 
 
 def select_worth_marking(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:

@@ -26,6 +26,25 @@ def is_after_answer(state: Conversation) -> bool:
     return last is not None and last.role == "assistant" and not last.paused
 
 
+def has_one_question(state: Conversation) -> bool:
+    """Return whether only one request can have been made since the last answer.
+
+    A request can be made once the last call has its result, and again after each later message of a user.
+    """
+    last, after = _last_round(state)
+    waiting = set(last.calls) if last is not None else set[str]()
+    said = 0
+    for message in after if last is not None else state.live:
+        if message.role != "user":
+            continue
+        if waiting and message.results:
+            waiting.difference_update(message.results)
+            said = 0 if waiting else 1
+        else:
+            said += 1
+    return said <= 1
+
+
 def thinking_start(state: Conversation, live: Iterable[LiveMessage] | None = None) -> int:
     """Return the position from which thinking stays if the next decision changes the prefix.
 
@@ -46,9 +65,9 @@ def _ends_response(message: LiveMessage) -> bool:
 
 
 def change_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
-    """Return the state after a decision that changes the prefix of messages.
+    """Return the state after a decision that changes the beginning of the request.
 
-    ``live`` are the messages that remain live, as they were shown before the decision.
+    ``live`` are the messages that remain live, before thinking is dropped from them.
     """
     known = tuple(live)
     first = max(state.thinking_from, thinking_start(state, known))
@@ -131,7 +150,7 @@ def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
 
 
 def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessage, ...]]:
-    """Map the position of each message with companions to all messages that stay with it."""
+    """Map positions to the messages that stay together. Messages without companions are left out."""
     wholes = (r.whole for r in rounds(messages))
     return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
 

@@ -93,10 +93,10 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         from refold.infrastructure.settings.option_checks import check_options
 
         check_options(path, options)
-        return _opened(real_place(path), options)
+        return _open(real_place(path), options)
 
 
-def _opened(path: str | Path, options: Options) -> Core:
+def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
     from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
@@ -135,7 +135,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         unwritten=unwritten,
         turns=stores.log.turns,
     )
-    return _started(core, stores, settings.scrub_megabytes)
+    return _start(core, stores, settings.scrub_megabytes)
 
 
 def _summarisers(
@@ -220,7 +220,7 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
     thread.start()
 
 
-def _started(core: Core, stores: _Stores, scrub_megabytes: int) -> Core:
+def _start(core: Core, stores: _Stores, scrub_megabytes: int) -> Core:
     """Finish what earlier processes left unfinished, and start the background scrub."""
     with suppress(LogError):  # The next process that opens the log tries again.
         stores.log.finish_erasures(lambda: forget_erased(core))

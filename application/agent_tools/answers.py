@@ -36,13 +36,13 @@ def well_formed(text: str) -> str:
 
 def quote_name(text: str, most: int = 200) -> str:
     """Return a name or id of the record on one line, in quotation marks and shortened if long."""
-    return _UNSEEN.sub(_escaped, json.dumps(beginning(text, most), ensure_ascii=False))
+    return _UNSEEN.sub(_escape, json.dumps(beginning(text, most), ensure_ascii=False))
 
 
 def one_line(text: str, most: int = 400) -> str:
-    """Return a text of refold that may include a name from the record, on one line."""
+    """Put a text on one line. The text is by refold, but may include a name from the record."""
     shown = beginning(text, most)
-    return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escaped(found), shown)
+    return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escape(found), shown)
 
 
 def format_time(at: str) -> str:
@@ -59,7 +59,7 @@ def plural(number: int, thing: str, things: str = "") -> str:
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
@@ -83,7 +83,7 @@ def describe_form(fate: Fate, *, seen: bool) -> str:
 
 
 def advise_paging(record: HistoryRecord) -> str:
-    """Return advice for a first record that does not fit."""
+    """Return advice for a page whose first record does not fit."""
     return (
         f"Message {record.position} does not fit into this answer. Next: {READ_OFFLOADED} with "
         f"{record.address} reads it piece by piece."
@@ -134,10 +134,10 @@ def answer(
     It has no items if fewer than ``least`` fit. ``tail`` gets the number of shown items.
     """
     for shown in range(len(items), max(least, 1) - 1, -1):
-        text = _joined(head, between.join(items[:shown]), tail(shown))
+        text = _join(head, between.join(items[:shown]), tail(shown))
         if count(text) <= room:
             return Answer(text, shown, len(items))
-    return Answer(_joined(head, tail(0)), 0, len(items))
+    return Answer(_join(head, tail(0)), 0, len(items))
 
 
 def first_with_items(tries: Iterable[Answer]) -> str:
@@ -156,5 +156,5 @@ def rooms(room: int, frame: int) -> Iterable[int]:
     return dict.fromkeys(max(size, LEAST_TOKENS) for size in sizes)
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)

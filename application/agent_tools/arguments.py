@@ -260,11 +260,11 @@ def read_arguments(arguments: type[Arguments], given: object) -> Arguments:
     """
     if is_object(given):
         # A model may send null for an argument that it omits.
-        given = {name: _whole(value) for name, value in given.items() if value is not None}
+        given = {name: _to_integer(value) for name, value in given.items() if value is not None}
     return arguments.model_validate(given)
 
 
-def _whole(value: object) -> object:
+def _to_integer(value: object) -> object:
     """Return a float without a fraction as an integer, since 5.0 is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -282,7 +282,7 @@ def _problems(error: ValidationError) -> Iterator[str]:
             case "missing":
                 yield f"{place} is missing"
             case "extra_forbidden":
-                yield f"{_shown(place)} is not an argument of this tool; leave it out"
+                yield f"{_show(place)} is not an argument of this tool; leave it out"
             case "value_error":
                 yield found["msg"].removeprefix("Value error, ")
             case "model_type" | "model_attributes_type":
@@ -310,7 +310,7 @@ def _type(field: dict[str, Any]) -> str:
     return str(field["type"])
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     return ascii(text[:60])
 
 

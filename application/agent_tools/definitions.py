@@ -78,29 +78,30 @@ def _check_schema(tool: Mapping[str, Any], place: str) -> None:
     schema, place = tool.get("input_schema"), f"{place}.input_schema"
     if not _is_mapping(schema):
         hint = next((f"; it has {k!r}" for k in ("parameters", "inputSchema") if k in tool), "")
-        raise InvalidMessage(place, f"must be a JSON schema{hint}{_of(tool)}")
+        raise InvalidMessage(place, f"must be a JSON schema{hint}{_name_tool(tool)}")
     properties, required = schema.get("properties"), schema.get("required")
     if schema.get("type") != "object":
         wanted = 'must be "object": the input of a tool is one'
-        raise InvalidMessage(f"{place}.type", f"{wanted}{_of(tool)}")
+        raise InvalidMessage(f"{place}.type", f"{wanted}{_name_tool(tool)}")
     if properties is not None and not _is_mapping(properties):
         raise InvalidMessage(
-            f"{place}.properties", f"must be an object with a schema for each name{_of(tool)}"
+            f"{place}.properties",
+            f"must be an object with a schema for each name{_name_tool(tool)}",
         )
     for name, one in (properties or {}).items():
         if not isinstance(one, Mapping | bool):
             raise InvalidMessage(
-                f"{place}.properties.{str(name)[:80]}", f"must be a JSON schema{_of(tool)}"
+                f"{place}.properties.{str(name)[:80]}", f"must be a JSON schema{_name_tool(tool)}"
             )
     if required is not None and not _is_list_of(str, required):
-        raise InvalidMessage(f"{place}.required", f"must be a list of names{_of(tool)}")
+        raise InvalidMessage(f"{place}.required", f"must be a list of names{_name_tool(tool)}")
 
 
 def _check_fields(tool: Mapping[str, Any], place: str) -> None:
     for field, (fits, wanted) in _FIELDS.items():
         value = tool.get(field)
         if value is not None and not fits(value):
-            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}{_of(tool)}")
+            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}{_name_tool(tool)}")
 
 
 def _warn_of_unknown(tool: Mapping[str, Any]) -> None:
@@ -115,7 +116,7 @@ def _warn_of_unknown(tool: Mapping[str, Any]) -> None:
             )
 
 
-def _of(tool: Mapping[str, Any]) -> str:
+def _name_tool(tool: Mapping[str, Any]) -> str:
     name = tool.get("name")
     return f" (of the tool {name[:80]!r})" if isinstance(name, str) else ""
 

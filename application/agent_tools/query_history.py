@@ -36,7 +36,7 @@ it."""
 
 
 def list_conversations(reach: Reach, arguments: ListArguments) -> str:
-    """Return the answer to a call.
+    """Return the list of the conversations within reach, as text for the model.
 
     Raises:
         LogError: the log cannot be read.
@@ -77,7 +77,7 @@ FRAME = 200
 
 
 def query_history(reach: Reach, arguments: QueryArguments) -> str:
-    """Return the answer to a call.
+    """Return the messages that meet the conditions, as text for the model.
 
     Raises:
         ToolRefusal: the conversation is out of reach, or an address is invalid.

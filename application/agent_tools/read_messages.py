@@ -47,7 +47,7 @@ MOST_PARTS = 12
 
 
 def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
-    """Return the answer to a call.
+    """Return the messages that a summary covers, as text for the model.
 
     Raises:
         ToolRefusal: the conversation is out of reach, or has no summary.
@@ -55,12 +55,12 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
         LogError: the log cannot be read.
     """
     return first_with_items(
-        _answer(reach, arguments, _expanded(reach, arguments, room))
+        _answer(reach, arguments, _expand(reach, arguments, room))
         for room in rooms(reach.room, EXPANDED_FRAME)
     )
 
 
-def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
+def _expand(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
     wanted = arguments.thread if isinstance(arguments, ExpandAnywhere) else None
     summary_id, start = arguments.summary_id, arguments.start
     if summary_id is not None and wanted is None and (reach.home is None or reach.everywhere):
@@ -155,7 +155,7 @@ FRAME = 80
 
 
 def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
-    """Return the answer to a call.
+    """Return a message, or a part of it, as text for the model.
 
     Raises:
         ToolRefusal: the address is invalid or out of reach, or the message has no such character.

@@ -31,11 +31,11 @@ around a position."""
 
 _MODES = {"keyword": "by words", "vector": "by meaning", "hybrid": "by words and meaning"}
 FRAME = 120
-"""Typical maximum of tokens around one passage."""
+"""Tokens that the text around one passage usually needs at most."""
 
 
 def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
-    """Return the answer to a call.
+    """Return the passages that answer a question, as text for the model.
 
     Raises:
         ToolRefusal: the conversation is out of reach.
@@ -43,7 +43,7 @@ def recall_memory(reach: Reach, arguments: RecallArguments) -> str:
         LogError: the log cannot be read.
     """
     thread = _thread(reach, arguments)
-    found = _asked(reach, arguments, thread)
+    found = _recall(reach, arguments, thread)
     return _AnswerFormatter(reach, thread, found).text()
 
 
@@ -56,7 +56,7 @@ def _thread(reach: Reach, arguments: RecallArguments) -> str | None:
     return reach.thread(wanted)
 
 
-def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Recalled:
+def _recall(reach: Reach, arguments: RecallArguments, thread: str | None) -> Recalled:
     hits = min(arguments.limit, max(1, reach.room // 500))
     parsed = parse_query(
         arguments.query,
@@ -103,7 +103,7 @@ class _AnswerFormatter:
         return answer(self._head(), items, self._tail, room, count, least=least)
 
     def _head(self) -> str:
-        asked = self._asked()
+        asked = self._describe_question()
         notice = f" Note: {one_line(self._found.notice)}." if self._found.notice else ""
         if not self._hits:
             return f"Nothing was found for {asked}.{notice}"
@@ -111,7 +111,7 @@ class _AnswerFormatter:
         how = _MODES[self._found.mode]
         return f"{found} found for {asked}, {how}, best first.{notice} {GUIDANCE}"
 
-    def _asked(self) -> str:
+    def _describe_question(self) -> str:
         query, topic = self._found.query, self._found.topic
         of_topic = f"topic {quote_name(topic, 120)}" if topic else ""
         asked = quote_name(query, 120) if query.strip() or not topic else ""

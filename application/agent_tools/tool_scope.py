@@ -33,7 +33,7 @@ class Reach:
     scope: OwnerScope
     """Scope of the tools."""
     sees: bool = True
-    """True if the calling model sees the context of that conversation, as its own agent does."""
+    """True if the calling model sees the context of ``home``, as the agent of that conversation does."""
 
     @property
     def everywhere(self) -> bool:
@@ -88,7 +88,7 @@ class Reach:
         return [row for row in rows if visible.lets_conversation(row.thread_id)]
 
     def hidden(self, thread: str) -> frozenset[int]:
-        """Return the positions of its messages that are out of reach."""
+        """Return the positions of a conversation's messages that are out of reach."""
         return self.scope.hidden(thread)
 
     def thread_of(self, address: str) -> str:
@@ -133,7 +133,9 @@ class Reach:
         return usable
 
     def _is_within(self, thread: str) -> bool:
-        """Return whether a conversation exists within reach; a caller cannot tell which of the two fails."""
+        """Return whether a conversation exists and is within reach. A caller cannot distinguish the two
+        failures.
+        """
         return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)
 
 
@@ -150,7 +152,7 @@ class Tool:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """JSON schema of its arguments."""
+        """JSON schema of the tool's arguments."""
         return schema_of(self.arguments)
 
     @property

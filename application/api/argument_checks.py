@@ -25,7 +25,7 @@ def checked(kind: _Class) -> _Class:
     """
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and inspect.isfunction(method):
-            setattr(kind, name, _checked(method))
+            setattr(kind, name, _check_calls(method))
     return kind
 
 
@@ -37,10 +37,10 @@ def check(name: str, value: object) -> None:
     """
     known = _CHECKS.get(name)
     if known is not None and not known[0](value):
-        raise refused(name, value, known[1])
+        raise invalid_argument(name, value, known[1])
 
 
-def refused(name: str, value: object, wanted: str) -> InvalidSetting:
+def invalid_argument(name: str, value: object, wanted: str) -> InvalidSetting:
     """Return the error for an invalid argument."""
     shown = repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
     kind = "" if isinstance(value, str | int | float) else "a value of type "
@@ -54,7 +54,7 @@ def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError
     return TypeError(f"{method}() has no argument {given!r}{hint}")
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def _check_calls(method: Callable[..., Any]) -> Callable[..., Any]:
     parameters = list(inspect.signature(method).parameters.values())
     names = tuple(p.name for p in parameters)
     options = any(p.kind is p.VAR_KEYWORD for p in parameters)

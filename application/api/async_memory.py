@@ -344,7 +344,7 @@ class AsyncMemory(Forwarding[Memory]):
 
         ``wait``: maximum number of seconds, or None to wait as long as necessary.
         """
-        return await self._background.drained(wait)
+        return await self._background.drain(wait)
 
     async def close(self, wait: float | None = None) -> None:
         """Release files and threads; closing twice is safe.

@@ -150,10 +150,10 @@ class Runner:
         self._process.check()  # The thread that held the lock may not exist in this process.
         with self._lock:
             if self._loop is None or self._loop.is_closed():
-                self._loop = self._started_loop()
+                self._loop = self._start_loop()
             return self._loop
 
-    def _started_loop(self) -> asyncio.AbstractEventLoop:
+    def _start_loop(self) -> asyncio.AbstractEventLoop:
         """Return a running loop; on failure, raise and leave no state that others would wait for."""
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)

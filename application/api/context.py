@@ -21,7 +21,7 @@ class Context:
 
     thread_id: str
     version: int
-    """Version of the conversation that it shows; ``conversation.context(at=version)`` returns it again."""
+    """Version of the conversation; ``conversation.context(at=version)`` returns this context again."""
     model: str | None
     system: str | list[Block]
     """System prompt; an empty string if none exists."""
@@ -51,7 +51,7 @@ class Context:
     def with_compactions(
         self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget
     ) -> "Context":
-        """Return this context with the compactions that were run for it and its size as counted then."""
+        """Return this context with the compactions that were run for it, and with this size and budget."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
     def with_version(self, version: int) -> "Context":

@@ -42,7 +42,7 @@ def mark_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[Compacti
     """Mark the attempts whose summary could not be written yet as ``waiting``."""
     if not rows:
         return rows
-    kept = core.unwritten.of(rows[-1].thread_id)
+    kept = core.unwritten.find(rows[-1].thread_id)
     waiting = {one.attempt_id: one.waiting for one in kept if one.waiting is not None}
     if not waiting:
         return rows

@@ -231,7 +231,7 @@ class Memory(MemoryLists):
         return Toolbox(self._core, home, reach, sees=False)
 
     def index(self) -> int:
-        """Update the recall index and return its number of passages.
+        """Update the recall index and return the number of its passages.
 
         Calling this is optional: each search first indexes new messages.
         """
@@ -351,7 +351,7 @@ class Memory(MemoryLists):
 
         ``wait``: maximum number of seconds, or None to wait as long as necessary.
         """
-        return not self._runner.started or self._runner.run(self._background.drained(wait))
+        return not self._runner.started or self._runner.run(self._background.drain(wait))
 
     def close(self, wait: float | None = None) -> None:
         """Release files and threads; closing twice is safe.

@@ -34,7 +34,7 @@ class CompactionMark(Value, frozen=True):
     compacted_at: str
     """Time when the summary was made: ISO 8601, UTC."""
     message_count: int | None
-    """Number of messages in the conversation at that time, or None if refold before 0.2 made the summary."""
+    """Number of messages when the summary was made, or None if refold before 0.2 made it."""
     compacted_time: float
     """Time when the summary was made, in seconds since 1970."""
     is_split_turn: bool
@@ -46,7 +46,9 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     position: int
     message_id: str
     version: int
-    """Version after its append; ``conversation.context(at=version)`` ends with this message."""
+    """Version of the conversation after the append; ``conversation.context(at=version)`` ends with this
+    message.
+    """
     message: Message
     at: str
     """Time when it was written, or else logged: ISO 8601, UTC."""
@@ -120,7 +122,7 @@ class CompactionResult(Value, frozen=True):
     offloads_released: int = 0
     """Number of previews that were dropped because the summary covers their messages."""
     released: tuple[str, ...] = ()
-    """Addresses of the messages of these previews; ``read`` returns each word for word."""
+    """Addresses of the messages whose previews were dropped; ``read`` returns each word for word."""
     thread_id: str = ""
     attempt_id: str | None = None
     trigger: Trigger | None = None
@@ -130,7 +132,7 @@ class CompactionResult(Value, frozen=True):
     rebuilt: bool = False
     """True if the summary was rebuilt from leaf summaries."""
     omitted: tuple[OmittedMessage, ...] = ()
-    """Messages that this compaction omitted as too large: named in the text, recallable."""
+    """Messages that this compaction omitted as too large. The summary names them, and recall finds them."""
     model_calls: int = 0
     """Number of model calls, including retries; 0 if code alone wrote the summary."""
     retries: int = 0
@@ -141,7 +143,7 @@ class CompactionResult(Value, frozen=True):
     blocked_since: int | None = None
     """Position of the message that prevents covering any messages, or None."""
     blocked_at: str | None = None
-    """Time when that message was logged: ISO 8601, UTC."""
+    """Time when the blocking message was logged: ISO 8601, UTC, or None."""
 
     @property
     def success(self) -> bool:

@@ -283,7 +283,7 @@ class CompactionAttempt:
         )
 
     async def _rehearsal(self) -> Rehearsal | None:
-        """Return the source of the first summary, or None if earlier summaries show its length."""
+        """Return a trial of the first summary, or None if the lengths of earlier summaries are known."""
         loaded = await run_to_end(self._core.log.load, self._thread_id)
         if expect_length(loaded.state, self._summariser.name) is not None:
             return None

@@ -85,7 +85,10 @@ def with_shortened(
     results: list[CompactionResult],
     trigger: Trigger,
 ) -> list[CompactionResult]:
-    """Return the results including the shortened parts; these alone are a result too."""
+    """Return the results with the shortened parts added.
+
+    If parts were shortened and nothing else was done, that is a result of its own.
+    """
     reported = results
     if done.decisions:
         reported = [result for result in results if result.outcome != "nothing_to_do"]
@@ -133,7 +136,10 @@ class AttemptEnd:
         return fail_compaction(now.state, self._attempt_id, reason, detail, model_calls=calls)
 
     def fail(self, reason: str, detail: str, calls: int) -> LoadedConversation | None:
-        """Record an end without a summary. Return None if it cannot be written yet and is kept."""
+        """Record the end of the attempt without a summary, and return the conversation after it.
+
+        Return None if the log cannot be written now. The end is then kept and written later.
+        """
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
             return self.failing(now, reason, detail, calls)

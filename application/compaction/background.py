@@ -27,7 +27,7 @@ from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
 
 from .fit_to_budget import is_due
-from .next_request import current_context, make_context, request_made
+from .next_request import current_context, make_context, record_request
 
 logger = plain_logger(__name__)
 
@@ -44,7 +44,7 @@ class _Request:
     overhead: int = 0
     """Tokens of the request in addition to the conversation itself."""
     size: int = 0
-    """Tokens of the request, as far as known, with messages appended here since."""
+    """Tokens of the request, as far as known, including messages that this process appended since."""
     looked_at: int | None = None
     """Size when a compaction was last begun, or the smallest size since."""
     most: int | None = None
@@ -89,7 +89,8 @@ class _Run:
     thread_id: str
     ended: Future[None] = field(default_factory=Future[None])
     task: asyncio.Task[None] | None = None
-    """Task of the compaction, or None if a caller waits for it: it must not be cancelled here then."""
+    """Task of the compaction, or None if a caller waits for the compaction: the caller must not be cancelled.
+    """
 
 
 class Background:
@@ -118,7 +119,7 @@ class Background:
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        if self._core.unwritten.of(thread_id):
+        if self._core.unwritten.find(thread_id):
             return None  # The waiting summary is written first.
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.overhead)
@@ -128,7 +129,7 @@ class Background:
         if now.is_due and not (now.fits and others_do):
             return None
         context = now.fitting()
-        request_made(self._core, now.loaded, context, extras)
+        record_request(self._core, now.loaded, context, extras)
         return context
 
     async def make_context(self, thread_id: str, extras: Extras) -> Context:
@@ -141,7 +142,9 @@ class Background:
             return await make_context(self._core, thread_id, extras)
 
     def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
-        """Return whether a compaction should begin in the background now; True only once.
+        """Return whether a compaction should begin in the background now.
+
+        Once this is True, it is False until the conversation has grown.
 
         Cheap, because it runs after every append: nothing is rendered, and nothing is read until the known
         size of the last request and of later messages reaches the trigger.
@@ -172,7 +175,7 @@ class Background:
         run.task = asyncio.get_running_loop().create_task(self._compact(thread_id))
         run.task.add_done_callback(lambda _: self._leave(run))
 
-    async def drained(self, wait: float | None = None) -> bool:
+    async def drain(self, wait: float | None = None) -> bool:
         """Wait up to ``wait`` seconds until nothing runs. Return whether nothing runs."""
         deadline = None if wait is None else time.monotonic() + wait
         while runs := self._running():
@@ -188,7 +191,7 @@ class Background:
         ``wait``: maximum number of seconds, or None to use the setting.
         """
         self._closing = True
-        if not await self.drained(self._core.settings.close_wait if wait is None else wait):
+        if not await self.drain(self._core.settings.close_wait if wait is None else wait):
             await self._give_up_all()
         if wait != 0:
             await finish_observers(self._core)
@@ -198,12 +201,12 @@ class Background:
             if task is not None:
                 with suppress(RuntimeError):  # Its loop was closed.
                     task.get_loop().call_soon_threadsafe(task.cancel)
-        if not await self.drained(GRACE):
+        if not await self.drain(GRACE):
             for run in self._running():
                 await run_to_end(self._give_up, run.thread_id)
 
     def _falls_due(self, thread_id: str) -> bool:
-        loaded, known = self._core.log.load(thread_id), self._known(thread_id)
+        loaded, known = self._core.log.load(thread_id), self._known_request(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
         known.size, known.messages = state.tokens + known.overhead, live_messages(state)
@@ -220,7 +223,7 @@ class Background:
 
     async def _compact(self, thread_id: str) -> None:
         try:
-            extras = (await asyncio.to_thread(self._known, thread_id)).extras
+            extras = (await asyncio.to_thread(self._known_request, thread_id)).extras
             await make_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request raises this error to a caller that can act on it.
@@ -260,7 +263,7 @@ class Background:
         with self._lock:
             return list(self._runs.values())
 
-    def _known(self, thread_id: str) -> _Request:
+    def _known_request(self, thread_id: str) -> _Request:
         known = self._requests.get(thread_id)
         if known is not None:
             return known

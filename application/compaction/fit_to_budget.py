@@ -80,8 +80,10 @@ class FitToBudget:
         self._turn = CompactionQueue(core, thread_id)
         self.results: list[CompactionResult] = []
         """Results of the compactions, for the caller of the request."""
-        self.version = self.length = 0
-        """Last version that was read, and number of messages at the last decision."""
+        self.version = 0
+        """Last version that was read."""
+        self.length = 0
+        """Number of messages at the last decision."""
 
     async def run(self) -> None:
         """Fit the conversation to its budget if necessary.
@@ -120,7 +122,7 @@ class FitToBudget:
 
     async def _fit(self, now: Measured) -> None:
         core = self._core
-        if core.unwritten.of(self._thread_id):
+        if core.unwritten.find(self._thread_id):
             self.results += await run_to_end(
                 write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
             )
@@ -250,14 +252,14 @@ class FitToBudget:
         return next_stage(core, thread_id, summariser)
 
     def _note_unwritten(self, now: Measured, error: LogError) -> None:
-        """Record that the log could not be written; the request fits without it."""
+        """Record that the log could not be written. The request fits without the decision."""
         core, reason = self._core, reason_of(error)
         logger.warning(
             "%s: the context was not made smaller, but fits: %s",
             conversation(self._thread_id),
             error,
         )
-        waiting = [one.waiting for one in core.unwritten.of(self._thread_id) if one.waiting]
+        waiting = [one.waiting for one in core.unwritten.find(self._thread_id) if one.waiting]
         if not waiting:
             left = outcome_of(
                 core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)

@@ -45,7 +45,7 @@ class Measured(NamedTuple):
     size: int
     """Tokens of the whole request, including system text and tools."""
     budget: Budget
-    """Budget for decisions, which know only the size of the conversation."""
+    """Budget that decisions use. Its fixed part includes the tokens that rendering adds."""
     plain: Budget
     """Budget as given by the caller."""
     bytes: int = 0
@@ -53,12 +53,12 @@ class Measured(NamedTuple):
 
 
 def measure(core: Core, thread_id: str, budget: Budget) -> Measured:
-    """Measure the newest version, with the frame of the newest request."""
+    """Measure the newest version of a conversation, with the frame of its newest request."""
     return measure_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
 def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
-    """Measure the request of this version."""
+    """Measure the request for a loaded conversation."""
     if loaded.is_too_long_to_render(budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds content that is in no message, such as a note for each call without a result.
@@ -99,8 +99,8 @@ class Shortened(NamedTuple):
 def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False) -> Shortened:
     """Take one rung after the other until the request needs no summary, if that is possible.
 
-    If it is not, only content that a summary would keep is shortened: the rest would be released at once.
-    ``all_of_it``: no summary will follow.
+    If it is not, only content that a summary would keep is shortened: the summary would replace the rest at
+    once. ``all_of_it``: no summary will follow.
     """
     return record(core, thread_id, partial(_climb, core, budget, all_of_it=all_of_it))
 
@@ -155,7 +155,7 @@ def _exclude_covered(
 
 
 def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Shorten as much as necessary, as far as necessary, if the request would not fit otherwise."""
+    """Shorten tool content step by step until the request fits. Each step uses smaller previews."""
     done, policy = Shortened(), core.settings.policy
     for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
         if measure(core, thread_id, budget).size <= budget.limit:
@@ -238,7 +238,7 @@ def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversatio
 
 
 def large_preview(policy: CompactionPolicy) -> Preview:
-    """Return the preview for large results."""
+    """Return the size of the previews for large results."""
     return Preview(policy.preview_head, policy.preview_tail, 0)
 
 
@@ -252,10 +252,10 @@ def is_heavy(now: Measured) -> bool:
 
 
 def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Reduce the bytes of a request that has too many to half the limit, so that it does not recur soon.
+    """Reduce the bytes of a request that has too many, to half the limit.
 
-    Oldest content goes first. Content that the model has not answered yet stays, unless the request cannot
-    be sent with it.
+    So the next messages do not exceed the limit again. Oldest content goes first. Content that the model
+    has not answered yet stays, unless the request cannot be sent with it.
     """
     return record(core, thread_id, partial(_lighten, core, budget))
 

@@ -17,19 +17,19 @@ from .overflow import is_out_of_reach, least_size
 from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 
 LARGE_SHARE = 2
-"""Divisor of the budget: a text larger than the quotient is too large."""
+"""Divisor of the budget: a text is too large if it has more tokens than the budget divided by this."""
 SHOWN_SHARE = 8
-"""Divisor of the budget: at most the quotient of such a text is shown."""
+"""Divisor of the budget: the shown part of a large text has at most the budget divided by this."""
 LEAST_SHOWN = 400
-"""Characters to show of each end, as long as that helps."""
+"""Minimum number of characters shown from each end of a text, unless the text must be even shorter."""
 MARKER = Preview(0, 0, 0)
 SHORT = (Preview(LEAST_SHOWN, LEAST_SHOWN, 0), Preview(LEAST_SHOWN // 4, LEAST_SHOWN // 4, 0))
 """Previews for texts that must be shortened further."""
 LEFT_OUT = Preview(0, 0, 0, "left-out")
 LEFT_OUT_MARKER = 100
-"""Tokens reserved for the marker of a run."""
+"""Tokens reserved for the marker that replaces a run of adjacent parts."""
 WORTH_IT = 10
-"""Minimum tokens that are worth shortening a part: less is within the rounding of its size."""
+"""Minimum number of tokens that shortening a part must free. Smaller gains are within the rounding error."""
 
 
 class Need(NamedTuple):
@@ -58,16 +58,17 @@ class _Candidates(NamedTuple):
     """Positions of the messages to consider."""
 
     def parts(self, preview: Preview, *, least: int = 0, worth: int = WORTH_IT) -> list[ToolPart]:
-        """Return the user's texts, images and documents for which such a preview saves something."""
+        """Return the user's texts, images and documents for which this preview saves something."""
         found = tool_parts(self.core, self.loaded, preview, least=least, sides=SAID)
         return [p for p in found if p.position in self.positions and p.freed >= worth]
 
 
 def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Iterator[Step]:
-    """Yield possible steps, the mildest first; the caller skips those that save nothing.
+    """Yield possible steps, the mildest first. The caller skips steps that free nothing.
 
-    First texts of more than half the budget; then answered content before unanswered, the largest first,
-    with a marker for each image and document and both ends of each text. Last, one marker for many.
+    First, texts of more than half the budget are cut to both ends. If that is not enough, other content is
+    shortened, the largest parts first: content that the model has answered, then content that it has not.
+    An image or a document becomes a marker. The last steps replace a whole run of content by one marker.
     """
     half, end = budget.limit // LARGE_SHARE, loaded.state.length
     talk = _Candidates(core, loaded, budget, range(need.since, end))
@@ -99,7 +100,10 @@ def _steps_for(talk: _Candidates, found: Sequence[ToolPart], excess: int) -> Ite
 
 
 def _marker_steps(talk: _Candidates, excess: int) -> Iterator[Step]:
-    """Yield steps that leave only markers, the oldest first: of images and documents, then of anything."""
+    """Yield steps that replace content by markers, the oldest first.
+
+    The first steps replace images and documents, later ones any content.
+    """
     if parts := talk.parts(LEFT_OUT, worth=1):
         blind = [part for part in parts if part.blind]
         for some in (blind, parts):
@@ -119,7 +123,7 @@ def _end_steps(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> It
 
 
 def _smallest_prefix(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
-    """Return the shortest prefix of the parts that saves this number of tokens."""
+    """Return the shortest prefix of the parts that saves ``excess`` tokens."""
     chosen: list[ToolPart] = []
     for part in parts:
         if excess <= 0:

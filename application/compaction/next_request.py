@@ -103,11 +103,13 @@ async def make_context(
             raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
     context = context.with_compactions(tuple(results), exact, budget)
     if trigger == "size":
-        await asyncio.to_thread(request_made, core, loaded, context, extras)
+        await asyncio.to_thread(record_request, core, loaded, context, extras)
     return context
 
 
-def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
+def record_request(
+    core: Core, loaded: LoadedConversation, context: Context, extras: Extras
+) -> None:
     """Record that the caller gets this request and may send it, and notify the observers."""
     core.asked.made(context.thread_id, context.version, loaded.state.length)
     notify_request(core, loaded, context, extras)
@@ -185,14 +187,14 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     """Return the context of a loaded conversation as it was sent; it may be too large."""
     loaded, extras = load_sent(core, then, extras)
-    context = _rendered(core, loaded, core.budget(extras), extras)
+    context = _render(core, loaded, core.budget(extras), extras)
     return context.with_version(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     """Return the context, without messages if they are not in memory and do not fit."""
     if not loaded.is_too_long_to_render(budget):
-        return _rendered(core, loaded, budget, extras)
+        return _render(core, loaded, budget, extras)
     return Context(
         thread_id=loaded.thread_id,
         version=loaded.state.version,
@@ -206,7 +208,7 @@ def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ext
     )
 
 
-def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     layout = core.layout(extras)
     rendered = render(
         loaded.thread_id,

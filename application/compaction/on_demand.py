@@ -119,7 +119,7 @@ async def compact_on_demand(
 
 
 def _add_shortened(result: CompactionResult, done: Shortened) -> CompactionResult:
-    """Return the result with the content that was shortened after it."""
+    """Return the result of a compaction with the content that was shortened after the compaction."""
     result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
         return result
@@ -134,12 +134,12 @@ def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -
     Raises:
         InvalidSetting: an option is invalid; names it.
     """
-    core = _with_keep_last(core.for_model(extras.model), demand.keep_last)
-    core = core.with_answering_model(extras.model, _named(demand.model))
+    core = _set_keep_last(core.for_model(extras.model), demand.keep_last)
+    core = core.with_answering_model(extras.model, _read_model(demand.model))
     return CompactionAttempt(
         core,
         thread_id,
-        _with_target(core.budget(extras), demand.target),
+        _set_target(core.budget(extras), demand.target),
         trigger="manual",
         summariser=chosen_stage(core, thread_id),
         focus=_focus(demand.focus),
@@ -154,20 +154,20 @@ def _focus(given: object) -> str | None:
     return given.strip() or None if given else None
 
 
-def _named(given: object) -> str | None:
+def _read_model(given: object) -> str | None:
     if given is not None and (not isinstance(given, str) or not given.strip()):
         raise _invalid("model", given, "the name of a model")
     return given if isinstance(given, str) else None
 
 
-def _with_keep_last(core: Core, keep_last: object) -> Core:
+def _set_keep_last(core: Core, keep_last: object) -> Core:
     if keep_last is None:
         return core
     policy = replace(core.settings.policy, keep_last=_integer("keep_last", keep_last, 1))
     return core.with_policy(policy)
 
 
-def _with_target(budget: Budget, target: object) -> Budget:
+def _set_target(budget: Budget, target: object) -> Budget:
     if target is None:
         return budget
     aimed = _integer("target", target, 1)

@@ -24,7 +24,7 @@ def window_exceeded(
     """
     pins = _pins(loaded)
     pinned = sum(pins.values())
-    fixed = _fixed(budget)
+    fixed = _describe_fixed(budget)
     # If the fixed parts alone do not fit, unpinning would not help.
     if pinned and budget.fixed <= budget.limit < budget.fixed + pinned:
         named = ", ".join(f"{pin} {tokens:,} tokens" for pin, tokens in _largest(pins))
@@ -130,7 +130,7 @@ def _is_said(loaded: LoadedConversation, position: int) -> bool:
     return position in {m.position for m in said} - loaded.state.pinned_positions
 
 
-def _fixed(budget: Budget) -> str:
+def _describe_fixed(budget: Budget) -> str:
     """Return the sizes of the parts that every request has, from the caller and from settings."""
     files, given = budget.instructions, budget.fixed - budget.instructions
     sizes = f"instruction files {files:,} tokens; " if files else ""

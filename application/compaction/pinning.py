@@ -47,7 +47,7 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         nonlocal pinned
-        known = _known(core, loaded.present(), what)
+        known = _find_known(core, loaded.present(), what)
         if known is not None:
             pinned = known
             return ()
@@ -65,7 +65,7 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
 
 
 def remove_pin(core: Core, thread_id: str, pin_id: str) -> bool:
-    """Unpin; return False if there is no such pin."""
+    """Remove a pin. Return False if there is no such pin."""
     _, events = core.log.transact(
         thread_id, lambda loaded: unpin(loaded.present().state, pin_id), at=core.clock()
     )
@@ -89,7 +89,7 @@ def list_pins(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
     return tuple(items)
 
 
-def _known(core: Core, loaded: LoadedConversation, what: int | str) -> str | None:
+def _find_known(core: Core, loaded: LoadedConversation, what: int | str) -> str | None:
     for known in loaded.state.pins:
         if known.position is not None and known.position == what:
             return known.pin_id

@@ -24,7 +24,7 @@ class Decided(NamedTuple):
 
 
 def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
-    """Return the parts of tool calls, as named in events."""
+    """Return the parts of tool calls in the form of events."""
     return tuple(
         ShortenedPart(
             position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
@@ -35,7 +35,7 @@ def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
 
 
 def name_user_parts(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
-    """Return the parts of user messages, as named in events."""
+    """Return the parts of user messages in the form of events."""
     return tuple(
         SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
         for p in parts
@@ -61,10 +61,10 @@ def tool_parts(
     sides: frozenset[Side] = TOOLS,
     size: Callable[[Block], int] | None = None,
 ) -> list[ToolPart]:
-    """Return the parts that such a preview would shorten, oldest first.
+    """Return the parts that this preview would shorten, oldest first.
 
     ``least``: messages of at most this number of tokens are skipped, because measuring is expensive.
-    ``sides``: kinds of parts. ``size``: function for another unit than tokens.
+    ``sides``: kinds of parts. ``size``: function that measures a block in another unit than tokens.
     """
     size = size or (lambda block: _size(core, [block]))
     allowed = shortenable(loaded.state)
@@ -93,7 +93,10 @@ def tool_parts(
 def decide_parts(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
 ) -> tuple[Decided, ...]:
-    """Return the parts with the tokens that the preview saves; their sums equal the rendered difference."""
+    """Return the parts, each with the tokens that the preview frees.
+
+    For each message, they add up to the exact difference in size.
+    """
     freed: dict[int, dict[_Name, int]] = {}
     for part in parts:
         of_message = freed.setdefault(part.position, {})
@@ -124,7 +127,7 @@ class _Shown(NamedTuple):
     previews: dict[_Name, Preview]
 
     def size(self, core: Core) -> int:
-        """Return its tokens without thinking."""
+        """Return the tokens of the message without thinking."""
         blocks = enumerate(self.entry.message.blocks())
         shown = [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
         left = [block for block in shown if block is not None]

@@ -87,7 +87,7 @@ class UnwrittenWrites:
             error,
         )
 
-    def of(self, thread_id: str) -> tuple[Unwritten, ...]:
+    def find(self, thread_id: str) -> tuple[Unwritten, ...]:
         """Return the waiting decisions of one conversation, the oldest first."""
         return self._waiting.get(thread_id, ())
 
@@ -113,16 +113,16 @@ class UnwrittenWrites:
 
     def extend(self, thread_id: str, decide: Decision) -> "_CatchingUp | None":
         """Return the decision with the waiting ones before it, or None if there are none."""
-        waiting = self.of(thread_id)
+        waiting = self.find(thread_id)
         return _CatchingUp(self, thread_id, waiting, decide) if waiting else None
 
     def forget(self, thread_id: str) -> None:
         """Remove all waiting decisions of a conversation that was erased."""
-        self.done(thread_id, self.of(thread_id))
+        self.done(thread_id, self.find(thread_id))
 
     def lose(self, thread_id: str, error: LogError) -> None:
         """Drop decisions that were not written before the memory closed, and log a warning."""
-        for one in self.done(thread_id, self.of(thread_id)):
+        for one in self.done(thread_id, self.find(thread_id)):
             logger.warning(
                 "%s: the %s could not be written and is lost: %s",
                 conversation(thread_id),
@@ -174,7 +174,7 @@ def write_waiting(
     Raises:
         LogError: the log still cannot be written.
     """
-    waiting = unwritten.of(thread_id)
+    waiting = unwritten.find(thread_id)
     if waiting:
         log.transact(thread_id, lambda _: (), at=at)
     return [one.result for one in waiting if one.result is not None]

@@ -22,7 +22,7 @@ class Address(NamedTuple):
     """Thread id as written in the address, not decoded."""
 
     def names(self, thread_id: str) -> bool:
-        """Return whether it belongs to this conversation; old addresses without encoding match as well."""
+        """Return whether the address belongs to a conversation. Old addresses without encoding match as well."""
         return thread_id in (self.thread_id, self.as_written)
 
 

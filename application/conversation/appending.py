@@ -15,7 +15,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, has_thinking
-from refold.domain.turns import is_after_answer, is_bound
+from refold.domain.turns import has_one_question, is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
@@ -52,11 +52,11 @@ def refuse_conflict(core: Core, loaded: LoadedConversation, expected: int) -> No
     if state.version == expected:
         return
     is_newer = bool(state.live) and state.live[-1].version > expected
-    if expected > state.version or is_newer or _appended_since(core, loaded, expected):
+    if expected > state.version or is_newer or _has_newer_messages(core, loaded, expected):
         raise VersionConflict(loaded.thread_id, expected, state.version)
 
 
-def _appended_since(core: Core, loaded: LoadedConversation, expected: int) -> bool:
+def _has_newer_messages(core: Core, loaded: LoadedConversation, expected: int) -> bool:
     last = loaded.state.version
     return any(
         isinstance(logged.event, MessageAppended)
@@ -104,7 +104,10 @@ def _agree(one: object, other: object) -> bool:
 
 
 def _name(message: Message) -> object:
-    """Return the name of the speaker. Other fields (usage, metadata) may differ in a repeated delivery."""
+    """Return the name of the speaker.
+
+    A repeated delivery must have the same name. Other fields (usage, metadata) may differ.
+    """
     return None if message.extra is None else message.extra.get("name")
 
 
@@ -216,7 +219,7 @@ def store(
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         refuse_other_owner(thread_id, loaded.present().state, owner)
         known.clear()
-        known.update(_stored_before(core, thread_id, incoming, compares=compares))
+        known.update(_find_stored(core, thread_id, incoming, compares=compares))
         fresh = _select_new(incoming, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
@@ -244,7 +247,7 @@ def _merge_known(
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
-        first = _appended(next(new), new=True)
+        first = _appended_message(next(new), new=True)
         if item.key is not None:
             known[item.key] = replace(first, new=False)
         answer.append(first)
@@ -258,14 +261,18 @@ def _mark_stale(
     if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
         return fresh
     state = loaded.state
+    if not is_bound(state):
+        return fresh
     answers = core.asked.is_answer(loaded.thread_id, state.length)
-    if not is_bound(state) or (answers and not is_after_answer(state)):
+    # Another process may have made the request, before the newest message was appended.
+    is_known = core.asked.is_waiting(loaded.thread_id) or has_one_question(state)
+    if answers and is_known and not is_after_answer(state):
         return fresh
     return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
 
 
 def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
-    """Notify callers that wait for messages, and the memory of open requests."""
+    """Schedule embedding of the messages, and record them for the newest requests."""
     if core.recall.embedding is not None:
         core.recall.embedding.appended()
     if not stored:
@@ -349,7 +356,7 @@ def _measure(
     )
 
 
-def _stored_before(
+def _find_stored(
     core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, compares: bool
 ) -> Mapping[str, AppendedMessage]:
     keys = {item.key: item for item in incoming if item.key is not None}
@@ -362,13 +369,13 @@ def _stored_before(
                 # Nothing remains of an erased message to compare with.
                 if compares and not logged.erased:
                     refuse_other(keys[key], event)
-                found[key] = _appended(event, new=False)
+                found[key] = _appended_message(event, new=False)
             case _:
                 raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")
     return found
 
 
-def _appended(event: MessageAppended, *, new: bool) -> AppendedMessage:
+def _appended_message(event: MessageAppended, *, new: bool) -> AppendedMessage:
     return build_unvalidated(
         AppendedMessage,
         position=event.position,

@@ -128,7 +128,7 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
         raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
     for key, what in _KEYS.items():
         if fields.get(key) and not _is_shown(key, fields):
-            hint = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
+            hint = _LANGCHAIN if _is_langchain(fields) else _hint_at_parts(fields) or what
             raise InvalidMessage(f"{place}.{key}", f"is not part of the Messages API: {hint}")
     item = _ITEMS.get(_text(fields.get("type")))
     if "role" not in fields and item:
@@ -183,11 +183,11 @@ def hint_at_block_format(block: Mapping[str, Any]) -> str:
 
 
 def _is_shown(key: str, fields: Mapping[str, Any]) -> bool:
-    """Return whether the field has images made by a model; no API accepts those with an answer."""
+    """Return whether the field contains the images of an answer, which no API accepts as input."""
     return key == "images" and fields.get("role") == "assistant"
 
 
-def _of_parts(fields: Mapping[str, Any]) -> str:
+def _hint_at_parts(fields: Mapping[str, Any]) -> str:
     """Return the hint for ``parts``: parts of the AI SDK have a type, those of Gemini do not."""
     parts = fields.get("parts")
     typed = is_list(parts) and any(is_object(one) and "type" in one for one in parts)

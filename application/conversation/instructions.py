@@ -19,7 +19,7 @@ LEAST = 64
 """Minimum number of characters left; with fewer, a file is skipped."""
 _HEAD, _TAIL = 0.7, 0.2
 _NEAR = 10
-"""Divisor for the distance, a tenth of the shown part, within which a cut moves to the end of a line."""
+"""Divisor of the shown length. Within this distance, a cut moves to the end of a line."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _HEADING = re.compile(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
 
@@ -208,7 +208,7 @@ def _tail_of(text: str, most: int) -> str:
 
 
 def _character_boundary(text: str, place: int) -> int:
-    """Return the last place up to this one that does not split a visible character."""
+    """Return the last place, at most ``place``, that does not split a visible character."""
     while place > 0 and not _is_boundary(text, place):
         place -= 1
     return place

@@ -46,8 +46,8 @@ class LoadedConversation:
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
         """Return the conversation after these events, none of which may revert a compaction.
 
-        ``must_reload`` of the window's projection says when; the conversation must then be loaded from the
-        log.
+        If one does, ``must_reload`` returns True for the events, and the conversation must be loaded from
+        the log.
         """
         return LoadedConversation(
             self.thread_id, fold(events, self.state), project(self.window, events)

@@ -12,7 +12,7 @@ class Visible(NamedTuple):
     owner: str | None
     """Owner whose messages may be found, or None for messages without an owner."""
     threads: frozenset[str]
-    """Conversations of this owner. Without an owner: conversations that have one and are excluded."""
+    """Conversations of this owner. If ``owner`` is None, conversations that have an owner and are excluded."""
     home: str | None = None
     """Conversation whose messages may all be found as well, or None."""
 

@@ -20,11 +20,11 @@ ReadEvents = Callable[[int, int], Sequence[LoggedEvent]]
 AT_ONCE = 2_000
 """Maximum number of events to read at once."""
 NEAR = 64
-"""Below this number of events, all are read one by one: a search would read as many."""
+"""Number of events below which all are read one by one: a search would read as many."""
 _BESIDE = 4
 """Maximum number of decisions among messages that are read at once."""
 _DENSE = 32
-"""With one decision in this number of events, all are read: a search would read as many."""
+"""Number of events per decision at which a search would read as many events as there are."""
 
 
 class _Mark(NamedTuple):

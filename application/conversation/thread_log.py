@@ -65,7 +65,7 @@ class ThreadLog:
         self._companions = companions
         self._observer = observer
         self._streams: dict[str, str] = {}
-        """Newest known stream of each thread that began again; there may be a newer one."""
+        """Newest known stream of each thread that was erased and began again; there may be a newer one."""
 
     def stream_of(self, thread_id: str) -> str:
         """Return the newest stream of a thread, even if its events are damaged."""
@@ -75,11 +75,14 @@ class ThreadLog:
             return self._last_stream(thread_id)
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """Load a conversation; with ``at``, events before a damaged one can be read."""
+        """Load a conversation at version ``at``, or at the newest version.
+
+        With ``at``, the events before a damaged one can be read.
+        """
         with self._reporting_damage():
             if at is None:
-                return _named(self._newest(thread_id, self._log.load)[1], thread_id)
-            return _named(self._log.load(self.stream_of(thread_id), at=at), thread_id)
+                return _rename(self._newest(thread_id, self._log.load)[1], thread_id)
+            return _rename(self._log.load(self.stream_of(thread_id), at=at), thread_id)
 
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
@@ -115,7 +118,7 @@ class ThreadLog:
                 stream = successor_of(stream)
                 continue
             self._know(thread_id, stream)
-            return deciding.before, _named(loaded, thread_id), events
+            return deciding.before, _rename(loaded, thread_id), events
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content of the newest stream of each thread."""
@@ -123,14 +126,14 @@ class ThreadLog:
 
         def by_stream(load: Loading) -> Mapping[str, Erasure]:
             def newest(thread_id: str) -> LoadedConversation:
-                return _named(self._newest(thread_id, load)[1], thread_id)
+                return _rename(self._newest(thread_id, load)[1], thread_id)
 
             erasures = decide(newest)
             before.update((thread_id, newest(thread_id).state) for thread_id in erasures)
             return {self._newest(t, load)[0]: erasure for t, erasure in erasures.items()}
 
         stored = {
-            thread_of(stream): one._replace(loaded=_named(one.loaded, thread_of(stream)))
+            thread_of(stream): one._replace(loaded=_rename(one.loaded, thread_of(stream)))
             for stream, one in self._log.erase(by_stream, at=at).items()
         }
         for thread_id, (loaded, events) in stored.items():
@@ -139,7 +142,10 @@ class ThreadLog:
         return stored
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """Remove remains of erasures from the files of the log."""
+        """Remove remains of erasures from the files of the log. Return whether none are left.
+
+        ``drop`` deletes the data folded from the log, and returns whether that was possible.
+        """
         return self._log.finish_erasures(drop)
 
     def newest(self) -> int:
@@ -149,14 +155,14 @@ class ThreadLog:
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
-        """Copy the newest stream of ``source`` into a stream of ``into`` that has no events."""
+        """Copy ``source`` up to ``version`` into a new stream of ``into``, and append the decided events."""
         stream, (target, there) = self.stream_of(source), self._newest(into, self._log.load)
         target = successor_of(target) if there.state.erased else target
         events: Sequence[Event] = ()
 
         def decided(loaded: LoadedConversation) -> Sequence[Event]:
             nonlocal events
-            events = decide(_named(loaded, source))
+            events = decide(_rename(loaded, source))
             return [
                 replace(event, source=stream) if isinstance(event, ConversationForked) else event
                 for event in events
@@ -165,7 +171,7 @@ class ThreadLog:
         forked = self._log.fork(stream, version, target, decided, at=at)
         self._know(into, target)
         self._report(into, Conversation(), forked.state, events)
-        return _named(forked, into)
+        return _rename(forked, into)
 
     def forks(self) -> Sequence[Fork]:
         """Return every conversation that was created as a copy and has not begun again since."""
@@ -188,17 +194,21 @@ class ThreadLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return events by version, from ``first`` to ``last``."""
         with self._reporting_damage():
-            return list(map(_by_thread, self._log.read(self.stream_of(thread_id), first, last)))
+            return list(
+                map(_address_by_thread, self._log.read(self.stream_of(thread_id), first, last))
+            )
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._reporting_damage():
-            return list(map(_by_thread, self._log.read_at(self.stream_of(thread_id), versions)))
+            return list(
+                map(_address_by_thread, self._log.read_at(self.stream_of(thread_id), versions))
+            )
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Iterate over all events of all conversations after a log position."""
         with self._reporting_damage():
-            yield from map(_by_thread, self._log.scan(after))
+            yield from map(_address_by_thread, self._log.scan(after))
 
     def check(self) -> Iterator[Damage]:
         """Report all damage of the log."""
@@ -276,7 +286,7 @@ class _Deciding:
         """
         self.before = loaded.state
         self.is_unused = not loaded.state.version
-        events = self._own(_named(loaded, self._thread_id))
+        events = self._own(_rename(loaded, self._thread_id))
         if self._gone is None or not self.is_unused:
             return events
         if not any(isinstance(event, MessageAppended) for event in events):
@@ -284,13 +294,13 @@ class _Deciding:
         return events
 
 
-def _named(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
+def _rename(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
     if loaded.thread_id == thread_id:
         return loaded
     return dataclasses.replace(loaded, thread_id=thread_id)
 
 
-def _by_thread(logged: LoggedEvent) -> LoggedEvent:
+def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
         logged = logged._replace(event=replace(event, source=thread_of(event.source)))

@@ -170,7 +170,7 @@ def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
 def _positions_in_copies(
     core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
 ) -> Positions:
-    """Return the messages in every conversation that has them, this one first."""
+    """Return the positions of the messages in every conversation that has them, first in ``loaded``."""
     known = erasing.trace_messages(loaded, positions)
     versions = {p: logged.version for p, (logged, _) in known.messages.items()}
     others = copies(core, loaded.thread_id, versions)
@@ -179,7 +179,7 @@ def _positions_in_copies(
 
 
 def _positions_in_forks(core: Core, loaded: LoadedConversation) -> Positions:
-    """Return the messages of a conversation in its forks."""
+    """Return, for each fork, the positions that it shares with a conversation that is not erased."""
     if loaded.state.erased:
         return {}
     shared = sorted(descendants(core, loaded.thread_id).items())
@@ -232,7 +232,9 @@ class _Erasing:
             known = self.trace_messages(loaded, positions)
             self._prepared[thread_id] = self._rebuild_summary(loaded, known)
             self._noted[thread_id] = known.erased, self._rebuild_notes(known)
-        self._quotations.of(self._core.log.load, self._gone(self._core.log.load, found))
+        self._quotations.find(
+            self._core.log.load, self._erased_positions(self._core.log.load, found)
+        )
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -258,7 +260,7 @@ class _Erasing:
         self._done.clear()
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
-        quoting = dict(self._quotations.of(load, self._gone(load, reached)))
+        quoting = dict(self._quotations.find(load, self._erased_positions(load, reached)))
         for thread_id, positions in reached.items():
             now = load(thread_id)
             if now.state.erased:
@@ -275,7 +277,7 @@ class _Erasing:
             erasures[thread_id], self._done[thread_id] = withdraw_choices(load(thread_id), choices)
         return erasures
 
-    def _gone(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
+    def _erased_positions(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
         """Return all positions that are erased, by thread id."""
         if self._whole is None:
             return reached
@@ -329,11 +331,11 @@ def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAga
         threads.setdefault(recorded.thread_id, []).append(recorded)
     done: list[ErasedAgain] = []
     for thread_id, erasures in threads.items():
-        done.extend(_in_conversation(core, thread_id, erasures))
+        done.extend(_erase_in_conversation(core, thread_id, erasures))
     return tuple(done)
 
 
-def _in_conversation(
+def _erase_in_conversation(
     core: Core, thread_id: str, erasures: Iterable[RecordedErasure]
 ) -> Iterable[ErasedAgain]:
     state = core.log.load(thread_id).state

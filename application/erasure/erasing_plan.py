@@ -69,7 +69,7 @@ def rebuild_notes(
     replaces = frozenset(flush.flush_id for flush in withdrawn.values())
     if core.settings.notes.by == "off" or not withdrawn:
         return NotesRebuild(replaces)
-    left = _left(core, thread_id, list(withdrawn.values()), gone, version)
+    left = _remaining_messages(core, thread_id, list(withdrawn.values()), gone, version)
     logged_at = {one.version: one.at for one in core.log.read_at(thread_id, withdrawn)}
     noted, events = list(known), list[NotesFlushed]()
     for at, flush in withdrawn.items():
@@ -95,7 +95,7 @@ def _new_flush(
     )
 
 
-def _left(
+def _remaining_messages(
     core: Core,
     thread_id: str,
     withdrawn: Sequence[NotesFlushed],
@@ -133,7 +133,7 @@ class _Loss(NamedTuple):
     event: Event
     left: Event
     position: int
-    """Position of the message for which it loses content."""
+    """Position of the erased message whose text the event contains."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class ErasurePlan:
 
 
 def find_erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
-    """Return the requested messages that were not erased before, as they will remain."""
+    """Return the requested messages that were not erased before, in the form that remains of them."""
     messages: list[ErasedMessage] = []
     for position in sorted(known.positions - known.erased):
         if position not in known.messages:
@@ -241,11 +241,11 @@ def erased_message(
 ) -> ErasedMessage:
     """Return the erased message, of which ``tokens`` remain, with the tokens freed in the context."""
     entry = entry_at(now.window.entries, position)
-    freed = _shown(now, entry) - tokens if entry else 0
+    freed = _shown_tokens(now, entry) - tokens if entry else 0
     return ErasedMessage(position, message_id, tokens, freed)
 
 
-def _shown(now: LoadedConversation, entry: Entry) -> int:
+def _shown_tokens(now: LoadedConversation, entry: Entry) -> int:
     live = (m.tokens for m in now.state.live if m.position == entry.position)
     shortened = (p for key, p in now.window.previews.items() if key[0] == entry.position)
     less = entry.thinking if entry.position < now.window.thinking_from else 0
@@ -348,7 +348,7 @@ class Quotations:
         self._core = core
         self._known: dict[str, _Read] = {}
 
-    def of(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
+    def find(self, load: Loading, gone: Positions) -> Mapping[str, Choices]:
         """Return the choices that quote these messages from another conversation, by thread id."""
         owners = {load(thread_id).state.owner for thread_id in gone} - {None}
         if not owners:
@@ -384,7 +384,10 @@ class Quotations:
 
 
 def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure, Done]:
-    """Remove these choices from a conversation that loses nothing else, and record that."""
+    """Remove these memory choices from a conversation in which nothing else is erased.
+
+    Return the erasure for the log, and the erased content for the report.
+    """
     remains = {version: strip_event(event, "") for version, event in choices.items()}
 
     def happened(rewritten: Sequence[Rewritten]) -> Sequence[Event]:
@@ -396,7 +399,7 @@ def withdraw_choices(now: LoadedConversation, choices: Choices) -> tuple[Erasure
 
 
 def removed_quotations(thread_id: str, choices: Choices) -> tuple[Removed, ...]:
-    """Return the entries of the report for these choices."""
+    """Return the entries of the report for these memory choices."""
     return tuple(
         Removed(
             thread_id=thread_id,

@@ -77,13 +77,13 @@ class ErasureReport(Value, frozen=True):
     ``earlier_logs``.
     """
     damaged_copies: tuple[str, ...] = ()
-    """Copies of damaged write-ahead logs that may contain it; delete them if nothing is missing."""
+    """Copies of damaged write-ahead logs that may contain erased content; delete them if nothing is missing."""
     earlier_logs: tuple[str, ...] = ()
-    """Logs that a restore moved aside and that may contain it; erase there as well, or delete them."""
+    """Logs that a restore moved and that may contain erased content; erase there as well, or delete them."""
     notes_elsewhere: bool = False
-    """True if notes were taken from it and no notes folder is configured here.
+    """True if notes were taken from the erased content and no notes folder is configured here.
 
-    Files in a notes folder keep it until a program with that folder opens the log.
+    Files in a notes folder keep their text until a program with that folder opens the log.
     """
     conversation: bool = False
     """True if the whole conversation was erased."""

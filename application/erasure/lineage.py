@@ -149,7 +149,7 @@ def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[s
         grown = False
         for fork in forks:
             for one, other in ((fork.source, fork.thread_id), (fork.thread_id, fork.source)):
-                shared = _up_to(fork.version, found.get(one, frozenset()), versions)
+                shared = _positions_up_to(fork.version, found.get(one, frozenset()), versions)
                 known = found.get(other, frozenset())
                 if not shared <= known:
                     found[other], grown = known | shared, True
@@ -174,7 +174,9 @@ def descendants(core: Core, thread_id: str) -> Mapping[str, int]:
     return found
 
 
-def _up_to(version: int, positions: Iterable[int], versions: Mapping[int, int]) -> frozenset[int]:
+def _positions_up_to(
+    version: int, positions: Iterable[int], versions: Mapping[int, int]
+) -> frozenset[int]:
     return frozenset(p for p in positions if versions[p] <= version)
 
 

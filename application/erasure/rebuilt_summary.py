@@ -44,9 +44,12 @@ FIRST = 64
 NEWEST = 512
 """Number of newest messages to read."""
 _BESIDE = 1
-"""Neighbours to read of a message with a ledger line: the call of a result, the answer to a request."""
+"""Number of messages on each side that are read with the source of a ledger line.
+
+These are the call of a result, or the answer to a request.
+"""
 _APART = 8
-"""Number of unwanted positions to read over between wanted ones."""
+"""Maximum number of unwanted positions between two wanted ones that are read in the same query."""
 
 
 class Stretch(NamedTuple):
@@ -61,8 +64,8 @@ def reread_positions(
 ) -> Sequence[int]:
     """Return the covered positions to read again, oldest first.
 
-    ``touched`` are the parts that lose an extract. For a long history, these are the beginning and
-    end of the whole and of each such part, and the sources of ledger lines.
+    ``touched`` are the parts that lose an extract. If there are more than ``MOST`` positions, the result
+    has only the beginning and the end of the coverage and of each part, and the sources of ledger lines.
     """
     coverage = old.coverage
     whole = Stretch(coverage.start, coverage.stop)
@@ -186,7 +189,7 @@ class _Rebuilder:
         touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
         stretches = [stretch_of(part.covered, part.before) for part in touched]
         positions = reread_positions(self._old, stretches, self._gone)
-        self._unread = self._unread_of(len(positions))
+        self._unread = self._note_unread(len(positions))
         gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
@@ -197,13 +200,13 @@ class _Rebuilder:
                 if own:
                     fresh.setdefault(part, []).append(await self._leaf(own))
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
-        room = self._old.tokens - self._overhead - self._limit - self._of_topics
+        room = self._old.tokens - self._overhead - self._limit - self._topics_tokens
         ledger = await asyncio.to_thread(gathering.select, max(0, room))
         text = remove_headings(await self._text(leaves))
         return self._build(leaves, text, ledger, topics)
 
     @property
-    def _of_topics(self) -> int:
+    def _topics_tokens(self) -> int:
         """Tokens of the topics of the old summary."""
         shown = self._old.topics[: self._old.topics_shown]
         return topics_tokens(
@@ -224,7 +227,7 @@ class _Rebuilder:
             before = logged.event.coverage
         return parts or [_Part(None, self._old.coverage, None)]
 
-    def _unread_of(self, read: int) -> str:
+    def _note_unread(self, read: int) -> str:
         """Return the note about covered messages that were not read again."""
         coverage = self._old.coverage
         left = coverage.count - sum(map(coverage.covers, self._gone)) - read
@@ -267,13 +270,13 @@ class _Rebuilder:
         old, before = self._old, self._loaded.state.tokens
         whole = ("\n\n".join(map(add_heading, leaves)) or _NOTHING_LEFT) + self._unread
         digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
-        requested = _requested(self._core, old, before, digest)
+        requested = _requested_event(self._core, old, before, digest)
         text_tokens = self._count(text)
         tokens = text_tokens + self._overhead + ledger.tokens
         topics = gathered.select(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
         performed = replace(
-            _performed(requested, old),
+            _performed_event(requested, old),
             summary_id=self._core.new_id(),
             text=text,
             text_tokens=text_tokens,
@@ -295,7 +298,7 @@ class _Rebuilder:
         return SummaryRebuild(old.summary_id, (requested, performed, superseded), performed)
 
 
-def _requested(
+def _requested_event(
     core: Core, old: CompactionPerformed, tokens_before: int, digest: str
 ) -> CompactionRequested:
     return CompactionRequested(
@@ -312,7 +315,9 @@ def _requested(
     )
 
 
-def _performed(requested: CompactionRequested, old: CompactionPerformed) -> CompactionPerformed:
+def _performed_event(
+    requested: CompactionRequested, old: CompactionPerformed
+) -> CompactionPerformed:
     return replace(
         old,
         attempt_id=requested.attempt_id,

@@ -28,7 +28,8 @@ System = str | Sequence[Block] | None
 SHORTEST_PIECE = 1_000
 """Minimum characters of a piece.
 
-Long texts are recorded in pieces, so that a new date does not record the whole text again.
+Long texts are recorded in pieces, so that a small change, such as a new date, does not record the whole
+text again.
 """
 DIGITS = 32
 """Hexadecimal digits of a digest: 128 bits."""
@@ -163,7 +164,7 @@ class _ThreadRequests:
 
     recorded: RecordedFrame
     version: int | None = None
-    """Version that the first request since the newest change showed, or None before a request."""
+    """Version that the first request since the newest frame change showed, or None without such a request."""
     newest: int = 0
     """Version that the newest request showed."""
     length: int = 0
@@ -173,7 +174,8 @@ class _ThreadRequests:
     answered: bool = False
     """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """True if the user spoke after that answer; requests that had no answer by then were abandoned."""
+    """True if the user spoke after the newest answer. Requests without an answer at that time were abandoned.
+    """
     unclear: bool = False
     """True if the requests without an answer differ, so that the next answer cannot be assigned."""
     end: int = -1
@@ -231,7 +233,7 @@ class NewestRequests:
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
-        """Note that a request with this frame is about to be made."""
+        """Record that a request with this frame is about to be made."""
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
@@ -255,7 +257,7 @@ class NewestRequests:
         return None if known is None else known.recorded.frame
 
     def chose(self, thread_id: str) -> None:
-        """Note that memories were chosen for the first request: its frame is recorded even if it is bare."""
+        """Record that memories were chosen for the first request: its frame is recorded even if it is bare."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.chose = True
@@ -266,25 +268,30 @@ class NewestRequests:
         return known is not None and known.chose
 
     def made(self, thread_id: str, version: int, length: int) -> None:
-        """Note that a request was made that shows this version with ``length`` messages."""
+        """Record that a request shows this version with ``length`` messages."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.made(version, length)
 
     def is_answer(self, thread_id: str, position: int) -> bool:
-        """Return whether an answer at this position, as far as known, is to the messages before it."""
+        """Return whether an answer at this position answers the messages before it, as far as known."""
         known = self._known.get(thread_id)
         return known is None or known.is_answer(position)
 
+    def is_waiting(self, thread_id: str) -> bool:
+        """Return whether a request of this process has no answer yet."""
+        known = self._known.get(thread_id)
+        return known is not None and known.open > 0
+
     def answered(self, thread_id: str, end: int) -> None:
-        """Note that an answer and its continuation were stored, up to the position ``end``."""
+        """Record that an answer and its continuation were stored, up to the position ``end``."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.open, known.end = max(0, known.open - 1), end
                 known.answered, known.spoken = True, False
 
     def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
-        """Note that messages other than answers were stored, from ``position`` up to ``end``.
+        """Record that messages other than answers were stored, from ``position`` up to ``end``.
 
         ``speaks``: whether the user says something; otherwise they are results that continue an answer.
         """
@@ -331,7 +338,7 @@ class NewestRequests:
         return loaded if change is None else loaded.after((change,))
 
     def mark_recorded(self, thread_id: str) -> None:
-        """Note that the change was recorded."""
+        """Mark the frame change as recorded."""
         known = self._known.get(thread_id)
         if known is not None:
             known.changed = False
@@ -343,7 +350,10 @@ class NewestRequests:
         return _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the frame change if an earlier frame or a first choice of memories makes it relevant."""
+        """Return the event for a frame change, or nothing if none has to be recorded now.
+
+        It has to be recorded if an earlier frame is, or if memories were chosen for the first request.
+        """
         if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
             return ()
         change = self.change(loaded.thread_id, loaded.state)
@@ -390,7 +400,7 @@ class _WithChange:
         return (change, *events) if change is not None and events else events
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Note that the change was recorded."""
+        """Mark the frame change as recorded, and return the events of the decision."""
         if self._is_noted:
             self._asked.mark_recorded(self._thread_id)
         return events

@@ -28,7 +28,7 @@ def load_sent(
     event = _next_change(core, loaded.thread_id, version)
     if event is not None:
         loaded = loaded.after((event,))
-    elif (event := _recorded(core, loaded)) is None:
+    elif (event := _recorded_frame(core, loaded)) is None:
         return loaded, extras
     frame = frame_of(event, _parts(core, loaded, event), WITHDRAWN)
     model = frame.model if extras.model is None else extras.model
@@ -58,7 +58,7 @@ def expect_extras(core: Core, thread_id: str, extras: Extras) -> Extras:
 
 def _newest_recorded(core: Core, thread_id: str) -> Frame | None:
     loaded = core.log.load(thread_id)
-    event = _recorded(core, loaded)
+    event = _recorded_frame(core, loaded)
     return None if event is None else frame_of(event, _parts(core, loaded, event), WITHDRAWN)
 
 
@@ -71,7 +71,7 @@ def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChange
     return None
 
 
-def _recorded(core: Core, loaded: LoadedConversation) -> RequestFrameChanged | None:
+def _recorded_frame(core: Core, loaded: LoadedConversation) -> RequestFrameChanged | None:
     known = loaded.state.frame
     if known is None:
         return None

@@ -40,7 +40,7 @@ class MessageFate(Value, frozen=True):
     newest decision to shorten it, and for an unchanged one its own event.
     """
     since: str
-    """Time of that event in ISO 8601, UTC."""
+    """Time of the event in ``since_version``, in ISO 8601, UTC."""
     summary_id: str | None
     """Id of the active summary if it covers the message or reaches past it."""
     address: str

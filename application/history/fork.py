@@ -29,9 +29,9 @@ class _LaterErasures(NamedTuple):
     """Content that was erased from a conversation after a given version."""
 
     messages: Mapping[int, MessageErased] = {}
-    """Erasures of messages that the conversation had at that version, by position."""
+    """Erasures of messages that the copied version has, by position."""
     rewritten: Mapping[int, tuple[Rewritten, int]] = {}
-    """Rewritten events up to that version, each with the position of the message it was erased for."""
+    """Rewritten events in the copied version, each with the position of the message it was erased for."""
 
 
 def later_erasures(
@@ -94,7 +94,7 @@ def _summary(
 def _notes(
     core: Core, then: LoadedConversation, later: _LaterErasures, gone: frozenset[int]
 ) -> tuple[Event, ...]:
-    """Rebuild the notes that lost content since."""
+    """Rebuild the notes that lost content after the copied version."""
     withdrawn = {
         version: logged.event
         for version in sorted(later.rewritten)
@@ -123,7 +123,7 @@ def _find_later_erasures(core: Core, then: LoadedConversation) -> _LaterErasures
 def _assign_rewrites(
     core: Core, then: LoadedConversation, later: _LaterErasures
 ) -> Sequence[MessageErased]:
-    """Return the erasures, each with the copied events that it explains."""
+    """Return the erasures, each with the rewritten events in the copy that it caused."""
     owners = dict(later.messages)
     by_position: dict[int, list[Rewritten]] = {position: [] for position in owners}
     for _, (one, position) in sorted(later.rewritten.items()):

@@ -75,7 +75,7 @@ def _version(core: Core, thread_id: str, at: At) -> int:
 
 
 def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
-    """Return the version of the newest message written by then, or of a later decision logged by then.
+    """Return the version of the newest message written by ``moment``, or of a later decision logged by then.
 
     An imported recording has old times of writing, although all of it is logged at the import.
     """

@@ -222,7 +222,7 @@ class HistoryQuery(NamedTuple):
     max_tokens: int | None = None
     """Most tokens of all texts together, at least 50, or None for the value in the settings."""
     recall: str = "recall"
-    """Name of the caller's word search, for notices."""
+    """Name of the tool or method for a search by words, which notices recommend."""
     hidden: frozenset[int] = frozenset()
     """Positions that the caller must not see."""
 

@@ -73,10 +73,10 @@ class Bill:
 
 
 class CostMeter:
-    """Adds up the cost of requests that each mark their end for the cache.
+    """A meter for the cost of requests with a prompt cache.
 
-    The cache serves the bytes that repeat the beginning of the request before, if they are long
-    enough and have not expired.
+    Each request marks its end for the cache. The cache serves the bytes that repeat the beginning of the
+    previous request, if they are long enough and have not expired.
     """
 
     def __init__(self, prices: Prices, counter: TokenCounter) -> None:
@@ -94,7 +94,7 @@ class CostMeter:
         compared = self._prefix.compare(context)
         # Parts are measured separately, so their sum may differ a little from the whole estimate.
         served = min(compared.repeated, context.tokens)
-        if served < price.least_cached or self._expired(at) or context.model != self._model:
+        if served < price.least_cached or self._is_expired(at) or context.model != self._model:
             served = 0
         written = context.tokens - served if context.tokens >= price.least_cached else 0
         self._last, self._model = at or self._last, context.model
@@ -127,7 +127,7 @@ class CostMeter:
         self.entries.add(entry)
         return self._prices.models[entry]
 
-    def _expired(self, at: datetime | None) -> bool:
+    def _is_expired(self, at: datetime | None) -> bool:
         lives = self._prices.cache_seconds
         if lives is None or at is None or self._last is None:
             return False

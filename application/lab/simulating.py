@@ -133,7 +133,7 @@ class Contestant(NamedTuple):
 
     name: str
     open_core: Callable[[], Core]
-    """Returns a core with these settings and a new log, which is closed after use."""
+    """Returns a core with these settings and a new log. The caller closes the core after use."""
 
 
 Deed = Literal["compaction", "failure", "offload", "condense"]

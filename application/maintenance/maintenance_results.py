@@ -7,7 +7,10 @@ from refold.domain.value import Value
 
 
 class LostEvent(Value, frozen=True):
-    """An event that could not be copied; its place stays, so that later events keep theirs."""
+    """An event that could not be copied.
+
+    A placeholder has its version, so that later events keep their versions.
+    """
 
     thread_id: str
     """Thread id of the event, or empty if unknown."""

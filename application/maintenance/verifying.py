@@ -15,7 +15,7 @@ from refold.application.runtime.core import Core
 from refold.domain.value import Value
 
 FOREIGN = "foreign"
-"""Kind of damage for another program's file under one of our names, which is left alone."""
+"""Kind of damage for another program's file that has the name of a file of refold. It is left alone."""
 
 
 class Fold(Protocol):
@@ -99,7 +99,10 @@ def close_derived(core: Core) -> None:
 
 
 def _prune_vectors(index: RecallIndex, vectors: VectorStore) -> bool:
-    """Delete only vectors of texts that are gone, because vectors may have cost money."""
+    """Delete the vectors of texts that are gone, and return whether none is left.
+
+    Other vectors are kept, because they may have cost money.
+    """
     try:
         return vectors.prune(index.digests)
     except LogError:

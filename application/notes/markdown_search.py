@@ -30,7 +30,7 @@ class Section(NamedTuple):
     heading: str
     """Headings above the section, highest first, joined by `` > ``; may be empty."""
     line: int
-    """Number of its first line, from 1."""
+    """Number of the section's first line, from 1."""
     text: str
 
 
@@ -93,7 +93,7 @@ class NotesHit(Value, frozen=True):
     path: str
     """Path relative to the folder."""
     line: int
-    """Number of its first line, from 1."""
+    """Number of the part's first line, from 1."""
     heading: str
     """Headings above the part."""
     text: str
@@ -185,7 +185,7 @@ def _check(limit: int, min_score: float, mode: RecallMode | None) -> None:
 
 
 def notes_status(core: Core, owner: str | None) -> NotesStatus:
-    """Return the files that are searched for an owner."""
+    """Return which files are searched for an owner, and which are skipped."""
     if core.markdown is None:
         return NotesStatus(folder=None)
     found: PagesRead = core.markdown.read(owner)
@@ -202,7 +202,7 @@ def _scores(
 ) -> tuple[RecallMode, str | None, list[float]]:
     embedder = core.recall.embedder
     wanted = mode or ("keyword" if embedder is None else "hybrid")
-    words = _by_words(query, sections)
+    words = _score_by_words(query, sections)
     if wanted == "keyword":
         return "keyword", None, words
     if embedder is None:
@@ -225,7 +225,7 @@ def _full(section: Section) -> str:
     return f"{section.heading}\n{section.text}" if section.heading else section.text
 
 
-def _by_words(query: str, sections: Sequence[Section]) -> list[float]:
+def _score_by_words(query: str, sections: Sequence[Section]) -> list[float]:
     """Score sections by the words of the question in them; rare words weigh more."""
     asked = ask(query).tokens
     counted = [Counter(tokens_of(_full(section))) for section in sections]

@@ -85,7 +85,7 @@ def files_of(
     rows = list(conversations)
     owners = {row.thread_id: row.owner for row in rows}
     by_owner: dict[str | None, list[NoteRow]] = {}
-    for note in _without_copies(without_others(notes, owners_of), rows):
+    for note in _remove_copies(without_others(notes, owners_of), rows):
         by_owner.setdefault(owners.get(note.thread_id), []).append(note)
     files: dict[str, str] = {}
     for owner, own in by_owner.items():
@@ -123,7 +123,7 @@ def without_others(
             yield note
 
 
-def _without_copies(
+def _remove_copies(
     notes: Iterable[NoteRow], conversations: Iterable[ConversationRow]
 ) -> Sequence[NoteRow]:
     sources = {c.thread_id: c.forked_from for c in conversations if c.forked_from is not None}
@@ -148,7 +148,7 @@ def _origin(thread_id: str, sources: Mapping[str, str]) -> tuple[str, int]:
 
 def _memory(notes: Sequence[NoteRow]) -> str:
     parts = [
-        f"## {title}\n\n" + _by_conversation(own)
+        f"## {title}\n\n" + _group_by_conversation(own)
         for kind, title in _LASTING.items()
         if (own := [note for note in notes if note.kind == kind])
     ]
@@ -156,10 +156,10 @@ def _memory(notes: Sequence[NoteRow]) -> str:
 
 
 def _daily(day: str, notes: Sequence[NoteRow]) -> str:
-    return f"# Notes of {day}\n\n" + _by_conversation(notes, named=True)
+    return f"# Notes of {day}\n\n" + _group_by_conversation(notes, named=True)
 
 
-def _by_conversation(notes: Iterable[NoteRow], *, named: bool = False) -> str:
+def _group_by_conversation(notes: Iterable[NoteRow], *, named: bool = False) -> str:
     ordered = sorted(notes, key=attrgetter("thread_id"))
     parts = [
         f"{_heading(thread)}\n\n" + "\n".join(_line(note, named=named) for note in own)
@@ -187,7 +187,7 @@ def _sources(note: NoteRow) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that cannot imitate our marks or hide the text after it."""
+    """Return a text that cannot imitate the marks of refold or hide the text after it."""
     return " ".join(text.split()).replace("<!--", "&lt;!--").replace("-->", "--&gt;")
 
 

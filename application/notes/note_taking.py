@@ -69,7 +69,7 @@ def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
 
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
-    """Return whether a message was erased since, so that notes may quote it."""
+    """Return whether a message was erased between two states, so that notes may quote erased content."""
     if then.state.first_message_id not in ("", now.state.first_message_id):
         return True  # The conversation was erased and a new one started.
     events = _read(core, then.thread_id, then.state.version + 1, now.state.version)
@@ -85,14 +85,14 @@ logger = plain_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE = 5
-"""Divisor of a compaction's lease for the time a model has for notes while a summary is written."""
+"""Divisor of the lease of a compaction. The result is the time for notes while a summary is written."""
 
 
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
     """Return the request size that triggers notes before any compaction, or None.
 
-    It is None if notes were already taken in this cycle, or if the size is not above the target of
-    a compaction.
+    It is None if notes were already taken since the last compaction, or if the size is not above the target
+    of a compaction.
     """
     settings = core.settings.notes
     least = budget.window - settings.reserve_tokens - settings.soft_tokens
@@ -159,7 +159,7 @@ class NoteTaking:
         return done
 
     async def take(self, loaded: LoadedConversation, stop: int) -> None:
-        """Take notes of the messages before ``stop``, unless they were taken in this cycle."""
+        """Take notes of the messages before ``stop``, unless notes were taken since the last compaction."""
         if self._core.settings.notes.by == "off" or is_noted(loaded.state):
             return
         start = notes_start(loaded.state, stop)
@@ -216,7 +216,10 @@ class NoteTaking:
         return _Taken(draft, draft.attempts)
 
     async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
-        """Wait until the call ends or is late; extra time is free while the turn waits for a summary."""
+        """Wait until the call ends or its time is over.
+
+        The call gets more time while a summary is being written, because the turn waits for that anyway.
+        """
         settings = self._core.settings
         await asyncio.wait({call}, timeout=settings.notes.timeout)
         if not call.done() and self._work is not None:
@@ -250,7 +253,11 @@ class NoteTaking:
         )
 
     def _record(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
-        """Record the notes now or when the log can be written again; return whether that is done."""
+        """Record the notes, and return whether they were recorded.
+
+        Notes of a model that cannot be written now are kept, and recorded when the log can be written
+        again.
+        """
 
         def decide(now: LoadedConversation) -> Sequence[Event]:
             if is_erased_since(self._core, then, now):

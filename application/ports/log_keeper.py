@@ -23,7 +23,7 @@ class Checked(NamedTuple):
     conversations: int
     damage: tuple[Damage, ...]
     notices: tuple[str, ...] = ()
-    """Remarks about files that are not damage."""
+    """Remarks about files. They do not report damage."""
 
 
 class LogKeeper(Protocol):

@@ -30,18 +30,18 @@ class ConversationRow(Value, frozen=True):
     forked_from: str | None
     """Thread id of the conversation that it was forked from, or None."""
     forked_at: int | None
-    """Version of that conversation at the time of the fork, or None."""
+    """Version of the source conversation at the time of the fork, or None."""
     first_words: str | None
     """Beginning of the first user message, used if there is no label; None after it was erased.
 
     Messages with an owner of their own are skipped: the owner of this conversation did not write them.
     """
     first_words_at: int | None
-    """Position of that message, or None."""
+    """Position of the message that ``first_words`` are from, or None."""
     owner: str | None = None
     """Owner of the conversation, or None if it has none."""
     erased_messages: int = 0
-    """Number of erasures of its messages."""
+    """Number of messages of the conversation whose content was erased."""
 
     @property
     def title(self) -> str:
@@ -86,7 +86,7 @@ class SummaryRow(ShortRepr, Value, frozen=True):
     compacted_at: str
     """Time when it was made: ISO 8601, UTC. ``created_at`` is the same."""
     message_count: int | None
-    """Number of messages in the conversation at that time, or None if refold before 0.2 made the summary."""
+    """Number of messages when the summary was made, or None if refold before 0.2 made it."""
     is_split_turn: bool
     split_turn_prefix: str | None
     is_active: bool
@@ -162,7 +162,7 @@ class TopicSeen(Value, frozen=True):
     last_position: int
     """Position of the newest message with this topic."""
     last_seen: str
-    """Time when that message was written: ISO 8601, UTC."""
+    """Time when the newest message with this topic was written: ISO 8601, UTC."""
     is_shown: bool
     """True if it is shown next to the summary."""
 

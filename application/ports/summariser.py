@@ -115,7 +115,7 @@ class BoundedSummariser(Protocol):
 
 
 def signs(summariser: Summariser) -> bool:
-    """Return whether its summaries are signed blocks (``signs = True``).
+    """Return whether the texts of a summariser are signed blocks (``signs = True``).
 
     Two signed blocks cannot be joined, so a divided turn is summarised in one text with the messages before
     it.
@@ -137,14 +137,14 @@ class ModelSummariser(Protocol):
 
 
 def for_models(summariser: Summariser, asked: str | None, answering: str | None) -> Summariser:
-    """Return the summariser for these models, or itself if it uses no model or none is named."""
+    """Return the summariser for these models, or ``summariser`` if it uses no model or none is named."""
     if (asked is None and answering is None) or not isinstance(summariser, ModelSummariser):
         return summariser
     return summariser.for_models(asked, answering)
 
 
 def is_by_code(summariser: Summariser) -> bool:
-    """Return whether it calls no model (``by_code = True``); its calls are then not counted."""
+    """Return whether a summariser calls no model (``by_code = True``). Its calls are then not counted."""
     return bool(getattr(summariser, "by_code", False))
 
 

@@ -34,13 +34,13 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """Return one change for the whole run."""
+    """Return one change for a whole run of events of one conversation."""
     to: dict[str, Cell] = {"version": run[-1].version}
     more = Counter[str]()
     for logged in run:
         match event := logged.event:
             case MessageAppended():
-                to |= _of_message(logged, event)
+                to |= _message_fields(logged, event)
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
                 more["compactions"] += (
@@ -62,7 +62,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     return (row,) if run[0].version > 1 else (Added(_new_row(run[0])), row)
 
 
-def _of_message(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
+def _message_fields(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
     to: dict[str, Cell] = {}
     if event.position == 0:
         to |= {"created_at": message_time(logged, event), "last_activity": ""}

@@ -45,7 +45,7 @@ class Words(NamedTuple):
     promises: Mapping[bytes, float]
     """Weight of each word; a word has ASCII letters in lower case and no apostrophes."""
     others: Sequence[tuple[bytes, float]]
-    """Weights of words with other characters, as UTF-8; these also match inside longer words."""
+    """Weights of all other words, as UTF-8. They also match inside longer words."""
 
 
 class ScanResult(NamedTuple):
@@ -94,7 +94,7 @@ class StoredRun:
             tokens = self.measures.get(entry.position)
             yield entry if tokens is None else entry._replace(tokens=tokens, thinking=0)
 
-    def from_on(self, start: int) -> "StoredRun":
+    def drop_before(self, start: int) -> "StoredRun":
         """Return the run without the messages before ``start``."""
         gone = sum(1 for _ in self.read(self.start, start))
         return replace(self, start=start, count=self.count - gone)

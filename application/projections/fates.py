@@ -111,9 +111,9 @@ class Decisions:
     shortened: dict[int, When] = field(default_factory=dict[int, When])
     """Newest decision to shorten a message, by position."""
     erased: dict[int, When] = field(default_factory=dict[int, When])
-    """Erasures, by position."""
+    """Version and time of each erasure, by position."""
     pinned: dict[str, When] = field(default_factory=dict[str, When])
-    """Pins, by pin id."""
+    """Version and time of each pin, by pin id."""
     once_pinned: set[int] = field(default_factory=set[int])
     """Positions that are or were pinned."""
     prefix_changed: list[When] = field(default_factory=list[When])

@@ -23,7 +23,7 @@ _as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """Add one row for each message."""
+    """Return one new row for each message."""
     rows: list[tuple[Cell, ...]] = []
     for logged in run:
         event = logged.event

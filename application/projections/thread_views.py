@@ -36,25 +36,25 @@ class ThreadViews:
 
     def conversations(self) -> Sequence[ConversationRow]:
         """Return all conversations."""
-        return list(map(_by_thread, self._views.conversations()))
+        return list(map(_address_by_thread, self._views.conversations()))
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner."""
-        return list(map(_by_thread, self._views.conversations_of(owner)))
+        return list(map(_address_by_thread, self._views.conversations_of(owner)))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         """Return whether any message in a range belongs to someone other than the owner."""
         return self._views.has_others(self._log.stream_of(thread_id), owner, start, stop)
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """Return the positions of messages that name this owner themselves, by thread id."""
+        """Return the positions of messages that name this owner, by thread id."""
         found = self._views.messages_of(owner).items()
         # Every message of an earlier stream is erased.
         newest = ((thread_of(s), s, positions) for s, positions in found)
         return {t: positions for t, s, positions in newest if self._log.stream_of(t) == s}
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """Return the owners of messages that name their own, by position."""
+        """Return the owners of messages that name one, by position."""
         return self._views.owners_of(self._log.stream_of(thread_id))
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
@@ -65,44 +65,44 @@ class ThreadViews:
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """Return the row of a conversation, or None."""
         row = self._views.conversation(self._log.stream_of(thread_id))
-        return None if row is None else _by_thread(row)
+        return None if row is None else _address_by_thread(row)
 
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
         """Return the messages at positions ``start`` up to but not including ``stop``."""
-        return _of(self._views.messages(self._log.stream_of(thread_id), start, stop))
+        return _address_rows(self._views.messages(self._log.stream_of(thread_id), start, stop))
 
     def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
         """Return the newest message that was written by a time, or None."""
         row = self._views.newest_message_by(self._log.stream_of(thread_id), at)
-        return None if row is None else _of([row])[0]
+        return None if row is None else _address_rows([row])[0]
 
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
         """Return the summaries of a conversation."""
-        return _of(self._views.summaries(self._log.stream_of(thread_id)))
+        return _address_rows(self._views.summaries(self._log.stream_of(thread_id)))
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """Return the compaction attempts of a conversation."""
-        return _of(self._views.compactions(self._log.stream_of(thread_id)))
+        return _address_rows(self._views.compactions(self._log.stream_of(thread_id)))
 
     def topics(self, thread_id: str) -> Sequence[TopicSeen]:
         """Return the topics of a conversation."""
-        return _of(self._views.topics(self._log.stream_of(thread_id)))
+        return _address_rows(self._views.topics(self._log.stream_of(thread_id)))
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """Return the notes of a conversation."""
-        return _of(self._views.notes(self._log.stream_of(thread_id)))
+        return _address_rows(self._views.notes(self._log.stream_of(thread_id)))
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
         """Return the notes of one owner."""
-        return _of(self._views.notes_of(owner))
+        return _address_rows(self._views.notes_of(owner))
 
     def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
         """Return the active summaries in the conversations of one owner."""
-        return _of(self._views.active_summaries_of(owner))
+        return _address_rows(self._views.active_summaries_of(owner))
 
     def all_notes(self) -> Sequence[NoteRow]:
         """Return the notes of all conversations."""
-        return _of(self._views.all_notes())
+        return _address_rows(self._views.all_notes())
 
     def check(self) -> Iterator[Damage]:
         """Yield the differences between the read models and a fresh fold of the log."""
@@ -125,14 +125,14 @@ class ThreadViews:
         self._views.close()
 
 
-def _of(rows: Sequence[Row]) -> Sequence[Row]:
+def _address_rows(rows: Sequence[Row]) -> Sequence[Row]:
     if not rows or not any(SEPARATOR in row.thread_id for row in rows):
         return rows
     # A type variable is lost in ``replace``.
     return [row.__replace__(thread_id=thread_of(row.thread_id)) for row in rows]
 
 
-def _by_thread(row: ConversationRow) -> ConversationRow:
+def _address_by_thread(row: ConversationRow) -> ConversationRow:
     if SEPARATOR not in row.thread_id and SEPARATOR not in (row.forked_from or ""):
         return row
     source = None if row.forked_from is None else thread_of(row.forked_from)

@@ -110,7 +110,7 @@ def project(
     if all(isinstance(e, MessageAppended) for e in events):
         # Appending changes only the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
-        return replace(window, entries=_with(window.entries, added))
+        return replace(window, entries=_append_entries(window.entries, added))
     folding = _WindowBuilder(window, undone.union(reverted_summaries(events)))
     for event in events:
         folding.take(event)
@@ -122,14 +122,14 @@ def reverted_summaries(events: Sequence[Event]) -> list[str]:
     return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
 
 
-def _with(entries: Entries, added: tuple[Entry, ...]) -> Entries:
+def _append_entries(entries: Entries, added: tuple[Entry, ...]) -> Entries:
     if isinstance(entries, LongEntries):
         return LongEntries(entries.kept, entries.stored, entries.newest + added)
     return entries + added
 
 
 class _WindowBuilder:
-    """A window in the making, with lists in place of tuples."""
+    """A window that is being built, with lists in place of tuples."""
 
     def __init__(self, window: Window, undone: frozenset[str]) -> None:
         self._undone = undone
@@ -212,7 +212,7 @@ class _WindowBuilder:
         excluded = (p for p in coverage.exclusions if run.start <= p < run.stop)
         left = [entry for p in excluded for entry in run.read(p, p + 1)]
         self._kept += before + left
-        self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
+        self._stored = run.drop_before(coverage.stop) if coverage.stop < run.stop else None
 
     def _shorten(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)

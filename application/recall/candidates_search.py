@@ -35,8 +35,9 @@ class CandidateSearch:
         """Search mode that is actually used."""
         self._notices: list[str] = []
         self._asked: QuestionEmbedder | None = None
-        """Source of the question's vector; ``_losses`` is its number of losses at that time."""
+        """Source of the question's vector, or None before it was asked."""
         self._losses = 0
+        """Number of vectors that ``_asked`` had lost when it was asked."""
         self._missing_at_start: str | None = None
         """Description of the vectors that were missing when the search began, or None."""
         self._backend = core.recall.backend
@@ -103,7 +104,7 @@ class CandidateSearch:
         return list(found.values())
 
     def _passage_of(self, hit: BackendHit, filters: Filters) -> Passage | None:
-        """Return the passage of a message found by the backend that has most words of the question."""
+        """Return the passage with most words of the question, from a message that the backend found."""
         if filters.thread_id not in (None, hit.thread_id) or hit.position in filters.leave_out:
             return None
         only = filters._replace(thread_id=hit.thread_id, positions=(hit.position, hit.position + 1))
@@ -125,7 +126,7 @@ class CandidateSearch:
             return None
         try:
             # Embed even if there is nothing to compare with, so that a failing embedder is noticed.
-            vector = asked.of_question(self._question.text)
+            vector = asked.embed_question(self._question.text)
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
                 # Checked before the search, because missing vectors may be made before it ends.

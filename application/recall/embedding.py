@@ -80,14 +80,20 @@ class Embedding(QuestionEmbedder):
             embedder,
             words=words,
             stopped=lambda: self._closing,
-            counted=self._counted,
+            counted=self._finish_counting,
         )
         self._changed = threading.Condition()
         self._process = OpeningProcess()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._requests = self._current_request = self._counted_request = self._completed = 0
-        """Request counters: requests made, requests in progress, requests counted, requests completed."""
+        self._requests = 0
+        """Number of the newest request."""
+        self._current_request = 0
+        """Number of the request in progress."""
+        self._counted_request = 0
+        """Number of the last request for which missing vectors were counted."""
+        self._completed = 0
+        """Number of the last completed request."""
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None
@@ -177,7 +183,7 @@ class Embedding(QuestionEmbedder):
         """True if missing vectors were counted since the last request."""
         return self._missing.coverage.counted and self._counted_request >= self._requests
 
-    def _counted(self) -> None:
+    def _finish_counting(self) -> None:
         with self._changed:
             if (
                 threading.current_thread() is self._thread

@@ -168,7 +168,10 @@ def _each(text: str, token: str) -> Iterator[Span]:
 
 
 def _best_stretch(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
-    """Return the densest stretch of this length, with a third of the free space before the matches."""
+    """Return the stretch of this length with the best matches.
+
+    A third of the space around the matches is before them.
+    """
     first, last = _densest(spans, length)
     if first is None or last is None:
         return 0, length
@@ -178,9 +181,10 @@ def _best_stretch(text: str, spans: Sequence[Span], length: int) -> tuple[int, i
 
 
 def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | None]:
-    """Return the first and last match of the stretch with the longest distinct tokens.
+    """Return the first and last match of the best stretch.
 
-    Ties go to the stretch with more matches.
+    The best stretch is the one whose distinct tokens have most characters. Ties go to the stretch with more
+    matches.
     """
     best: tuple[tuple[int, int], Span | None, Span | None] = ((0, 0), None, None)
     inside, first = Counter[str](), 0
@@ -283,7 +287,7 @@ class ContextVisibility:
         if entry is None:
             return False
         previews = self._previews.get(position)
-        return not previews or text in readable(self._shortened(entry, previews))
+        return not previews or text in readable(self._shorten(entry, previews))
 
     def full_positions(self) -> frozenset[int]:
         """Return the positions of all messages that are shown in full."""
@@ -294,7 +298,7 @@ class ContextVisibility:
     def _entry(self, position: int) -> Entry | None:
         return entry_at(self._window.entries, position)
 
-    def _shortened(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
+    def _shorten(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)
 
         def shown(index: int, block: Block) -> Block:

@@ -104,8 +104,9 @@ class MissingVectors:
         self._check_edition()
 
     def _count_missing(self, coverage: Coverage) -> list[int]:
-        """Continue counting, and return the pages with missing vectors, since passages need too
-        much memory.
+        """Continue to count. Return the start of each page of passages with missing vectors.
+
+        The passages themselves would need too much memory.
         """
         todo: list[int] = []
         while page := self._index.passages(coverage.upto, PAGE):
@@ -230,7 +231,7 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
 
 
 QUESTIONS_PAUSE, LONGEST_QUESTIONS_PAUSE = 10.0, 300.0
-"""Seconds to skip embedding after a question could not be embedded; the pause doubles each time."""
+"""Shortest and longest seconds without embedding after a question failed. Each failure doubles the pause."""
 
 Figures = Mapping[str, str | int | float]
 Report = Callable[[str, Figures], None]
@@ -263,7 +264,7 @@ class QuestionEmbedder:
             self._has_any = self._vectors.count(self._embedder.model) > 0
         return self._has_any
 
-    def of_question(self, text: str) -> Vector:
+    def embed_question(self, text: str) -> Vector:
         """Return the vector of a question.
 
         Raises:

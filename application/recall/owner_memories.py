@@ -37,7 +37,7 @@ from .tokens import tokens_of
 LASTING = frozenset({"preference", "constraint", "decision"})
 """Kinds of notes that matter for every question."""
 LASTING_SCORE = 0.4
-"""Score of such a note without any word of the question; the best match has 1."""
+"""Score of a lasting note that has no word of the question. The best match has 1."""
 
 
 class Offer(NamedTuple):
@@ -67,9 +67,7 @@ def offers_of_owner(
     own = {_normalise(note.text) for note in core.views.notes(loaded.thread_id)}
     found = _offers(core, owner, with_summaries=allowed == "summaries")
     others = (offer for offer in found if offer.hit.thread_id != loaded.thread_id)
-    fresh = [
-        offer for offer in _without_duplicates(others) if _normalise(offer.hit.text) not in own
-    ]
+    fresh = [offer for offer in _remove_duplicates(others) if _normalise(offer.hit.text) not in own]
     chosen: list[Offer] = []
     for offer in _score(fresh, query):
         if len(chosen) == most or offer.hit.score < least:
@@ -81,10 +79,10 @@ def offers_of_owner(
 
 def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
     """Return all notes and summaries, ordered by the latest activity of their conversations."""
-    found = [*map(_of_note, core.views.notes_of(owner))]
+    found = [*map(_offer_note, core.views.notes_of(owner))]
     if with_summaries:
         active = core.views.active_summaries_of(owner)
-        found += [_of_summary(one) for one in active if one.summary_text != WITHDRAWN]
+        found += [_offer_summary(one) for one in active if one.summary_text != WITHDRAWN]
     rows = core.views.conversations_of(owner)
     places = {row.thread_id: place for place, row in enumerate(rows)}
     # A conversation that another process has just started may not be listed yet.
@@ -92,7 +90,7 @@ def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
     return sorted(known, key=lambda offer: places[offer.hit.thread_id])
 
 
-def _of_note(note: NoteRow) -> Offer:
+def _offer_note(note: NoteRow) -> Offer:
     # Code records the source messages of a note; a model may have used any message it received.
     positions = note.source_positions if note.taken_by == LEDGER else ()
     first = min(note.source_positions, default=note.start)
@@ -103,7 +101,7 @@ def _of_note(note: NoteRow) -> Offer:
     return Offer(hit, "note", start, stop, note.version)
 
 
-def _of_summary(summary: SummaryRow) -> Offer:
+def _offer_summary(summary: SummaryRow) -> Offer:
     start, stop = summary.covered_from, summary.compact_up_to_index + 1
     hit = _hit(
         *(summary.thread_id, start, summary.version, summary.summary_id, "summary"),
@@ -142,7 +140,7 @@ def _hit(
     )
 
 
-def _without_duplicates(offers: Iterable[Offer]) -> list[Offer]:
+def _remove_duplicates(offers: Iterable[Offer]) -> list[Offer]:
     """Remove duplicates and keep the newest of each, since a fork has the notes of its source."""
     newest_first = sorted(offers, key=lambda offer: offer.hit.at, reverse=True)
     kept: dict[str, Offer] = {}
@@ -407,7 +405,7 @@ class _Choice:
         )
 
     def _has_lost_sources(self) -> bool:
-        """Return whether a source of a quoted memory was erased since; the log is locked meanwhile."""
+        """Return whether a source of a quoted memory was erased since. Call this while the log is locked."""
         for thread_id, version in self._found.sources if self._found else ():
             logged = self._core.log.read_at(thread_id, [version])
             if not logged or logged[0].erased or self._core.log.load(thread_id).state.erased:

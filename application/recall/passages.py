@@ -197,7 +197,7 @@ def _stretches(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _end(text: str, start: int) -> int:
-    """Return the end of a passage from ``start`` that does not reach the end of its text."""
+    """Return the end of a passage that begins at ``start`` and does not reach the end of the text."""
     most = start + LONGEST
     return last_mark(text, _BREAKS, start + LONGEST // 2, most)[1]
 

@@ -139,11 +139,11 @@ class Matches:
         """Return the score of the message after the passage."""
         return self.messages.get((passage.thread_id, passage.position + 1), 0.0)
 
-    def asked_before(self, passage: Passage) -> float:
+    def question_before(self, passage: Passage) -> float:
         """Return the score of the message before the passage if it is a question, else 0."""
         return self.questions.get((passage.thread_id, passage.position - 1), 0.0)
 
-    def by_name(self, passage: Passage) -> bool:
+    def names_speaker(self, passage: Passage) -> bool:
         """Return whether the question names the speaker of the passage."""
         return first_token(passage) in self.names
 
@@ -285,7 +285,7 @@ class Reasons:
             for word in dict.fromkeys(_WORD.findall(question.text))
         ]
 
-    def of(self, passage: Passage) -> tuple[str, ...]:
+    def explain(self, passage: Passage) -> tuple[str, ...]:
         """Return the reasons for a passage, at least one phrase."""
         return tuple(self._phrases(passage)) or ("next to a match",)
 
@@ -293,7 +293,7 @@ class Reasons:
         said = self._said
         if words := self._words_in(passage):
             yield f"words: {words}"
-        if said.asked_before(passage):
+        if said.question_before(passage):
             yield "answers the question before it"
         elif said.before(passage) > said.words[passage.number]:
             yield "after a message with words of the question"
@@ -301,7 +301,7 @@ class Reasons:
             yield "before a message with words of the question"
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"
-        if said.by_name(passage):
+        if said.names_speaker(passage):
             yield "by the person named in the question"
         if any(day.fits(passage.at) for day in self._question.days):
             yield f"of {passage.at[:10]}"
@@ -382,7 +382,7 @@ def rank(
     reasons = Reasons(question, said, cosines)
     best = max(score for score, _ in scored)
     return [
-        Ranked(passage, max(exp(score - best), LEAST), partial(reasons.of, passage))
+        Ranked(passage, max(exp(score - best), LEAST), partial(reasons.explain, passage))
         for score, passage in islice(_best_of_each(scored), limit)
     ]
 

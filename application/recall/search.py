@@ -170,7 +170,7 @@ def _neighbour(said: FoundMessage) -> Neighbour:
 
 
 SAME_WORDS = 2
-"""Number of hits with the same words, while there are others."""
+"""Maximum number of hits with the same words. Further ones come after all other hits."""
 MOST_TOOLS = 20
 """Number of tools to name if the requested one was never used."""
 NO_WORDS = "the question has no words to look for"
@@ -231,17 +231,21 @@ class _RecallRun:
         self._builder = HitBuilder(core, query.neighbours, query.filters.visible)
 
     def answer(self, visibility: ContextVisibility | None) -> Recalled:
-        """Return the answer, leaving out what ``visibility`` says is shown in the only conversation."""
+        """Return the answer.
+
+        ``visibility`` is that of the searched conversation, or None if several are searched. Hits that the
+        context shows are left out if the query says so.
+        """
         query = self._query
         if not self._question.tokens:
             return _empty_answer(query, NO_WORDS)
         candidates = CandidateSearch(self._core, query, self._question)
-        selected = self._select(self._ranked(candidates, query.filters))
+        selected = self._select(self._rank(candidates, query.filters))
         left_out = selected.left_out
         if left_out and visibility is not None:
             # Messages that the context shows take no place among the candidates now.
             hidden = query.filters._replace(leave_out=visibility.full_positions())
-            selected = self._select(self._ranked(candidates, hidden))
+            selected = self._select(self._rank(candidates, hidden))
         notices = [*candidates.notices(), *self._unknown_tools(selected)]
         if self._topic and (unlisted := self._topic.notice(query.filters.thread_id)):
             notices.append(unlisted)
@@ -258,12 +262,12 @@ class _RecallRun:
             topic=query.topic or None,
         )
 
-    def _ranked(self, candidates: CandidateSearch, filters: Filters) -> Sequence[Ranked]:
+    def _rank(self, candidates: CandidateSearch, filters: Filters) -> Sequence[Ranked]:
         found = candidates.ranked(filters)
         return found if self._topic is None else self._topic.narrow(found, filters)
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
-        """Return the best hits that are wanted."""
+        """Return the best hits that the query accepts."""
         query = self._query
         order = _move_repetitions_last(found)
         chosen: list[RecallHit] = []
@@ -293,7 +297,7 @@ class _RecallRun:
 
 
 def _move_repetitions_last(found: Sequence[Ranked]) -> list[Ranked]:
-    """Move passages whose words were seen often enough to the end, such as those of forks."""
+    """Move passages to the end if ``SAME_WORDS`` better ones have the same words, as in forks."""
     seen = Counter[str]()
     first: list[Ranked] = []
     again: list[Ranked] = []

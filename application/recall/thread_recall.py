@@ -34,7 +34,7 @@ class RecallParts:
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
     """Return adapters that are addressed by thread id.
 
-    ``hands_over`` is true if the backend received the messages by stream.
+    ``hands_over`` is true if the backend knows messages by their stream instead of their thread.
     """
     backend, vectors = parts.backend, parts.vectors
     return replace(
@@ -65,7 +65,9 @@ class ThreadIndex:
         also: Sequence[int] = (),
     ) -> Found:
         """Find the passages that have these tokens, and their neighbours."""
-        found = self._index.find(tokens, _by_stream(self._log, filters), limit=limit, also=also)
+        found = self._index.find(
+            tokens, _address_by_stream(self._log, filters), limit=limit, also=also
+        )
         neighbours = {
             (thread_of(stream), position): _with_thread_ids(passages)
             for (stream, position), passages in found.neighbours.items()
@@ -77,7 +79,7 @@ class ThreadIndex:
     ) -> Sequence[Passage]:
         """Return the passages after a number, in order."""
         return _with_thread_ids(
-            self._index.passages(after, limit, filters=_by_stream(self._log, filters))
+            self._index.passages(after, limit, filters=_address_by_stream(self._log, filters))
         )
 
     def digests(self) -> Collection[str]:
@@ -124,7 +126,7 @@ class ThreadVectors:
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
         """Return the passages nearest to a vector, nearest first."""
-        return self._vectors.nearest(model, query, _by_stream(self._log, filters), limit)
+        return self._vectors.nearest(model, query, _address_by_stream(self._log, filters), limit)
 
     def cosines(
         self, model: str, query: Vector, passages: Sequence[Passage]
@@ -162,7 +164,7 @@ class ThreadVectors:
 
 
 class ThreadBackend:
-    """A search backend addressed by thread id that received messages by stream."""
+    """A search backend addressed by thread id. The wrapped backend knows messages by their stream."""
 
     def __init__(self, backend: SearchBackend, log: ThreadLog) -> None:
         self._backend = backend
@@ -190,7 +192,7 @@ class ThreadBackend:
         self._backend.close()
 
 
-def _by_stream(log: ThreadLog, filters: Filters) -> Filters:
+def _address_by_stream(log: ThreadLog, filters: Filters) -> Filters:
     if filters.thread_id is None:
         return filters
     return filters._replace(thread_id=log.stream_of(filters.thread_id))

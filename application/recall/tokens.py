@@ -14,8 +14,10 @@ LONGEST = 64
 """Most characters of a token. Longer words (keys, base64 data) are found by their beginning."""
 _FEW_PIECES, _MOST_PIECES = 6, 24
 _PIECE_LENGTH = 3
-"""Limits for splitting an identifier. One with too many or too short pieces is noise, such as a
-digest, and is indexed only as a whole.
+"""Average length of a piece. An identifier with longer pieces is split into at most ``_MOST_PIECES``.
+
+One with shorter pieces is split into at most ``_FEW_PIECES``. An identifier with more pieces is noise, such
+as a digest, and is indexed only as a whole.
 """
 
 CJK = (

@@ -59,13 +59,13 @@ class TopicMessages:
 
     def _pieces(self, filters: Filters) -> dict[_Place, Passage]:
         """Return one passage of each message, the one with most words of the name."""
-        pieces = self._by_words(filters)
-        for place in self._listed(filters, are_found=bool(pieces)):
+        pieces = self._find_by_words(filters)
+        for place in self._listed_places(filters, are_found=bool(pieces)):
             if place not in pieces and (piece := self._piece_at(place, filters)) is not None:
                 pieces[place] = piece
         return pieces
 
-    def _by_words(self, filters: Filters) -> dict[_Place, Passage]:
+    def _find_by_words(self, filters: Filters) -> dict[_Place, Passage]:
         messages: dict[_Place, list[Passage]] = {}
         found = self._core.recall.index.find(self._tokens, filters, limit=PASSAGES)
         for passage in found.candidates:
@@ -82,7 +82,7 @@ class TopicMessages:
             if has[place] >= least
         }
 
-    def _listed(self, filters: Filters, *, are_found: bool) -> Iterator[_Place]:
+    def _listed_places(self, filters: Filters, *, are_found: bool) -> Iterator[_Place]:
         """Yield the places where the topic occurred last, according to the topic lists."""
         if filters.thread_id is not None:
             threads = [filters.thread_id]

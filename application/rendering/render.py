@@ -259,7 +259,7 @@ class _Memory(NamedTuple):
 
     texts: tuple[str, ...]
     guidance: tuple[str, ...]
-    """Guidance about them in the system text."""
+    """Guidance about the summary and the ledger in the system text."""
     signed: Block | None
     """The provider's own block, used instead of the summary's text."""
     topics: str

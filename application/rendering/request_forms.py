@@ -133,7 +133,7 @@ def openai_request(
         elif message["role"] == "assistant":
             made.append(_answer(content))
         else:
-            made.extend(_said(content))
+            made.extend(_user_messages(content))
     request: dict[str, Any] = {"messages": made}
     if tools:
         request["tools"] = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(tools)]
@@ -155,7 +155,7 @@ def _call(block: Block) -> _Message:
     return {"id": block["id"], "type": "function", "function": function}
 
 
-def _said(content: Sequence[Block]) -> Iterable[_Message]:
+def _user_messages(content: Sequence[Block]) -> Iterable[_Message]:
     """Yield each tool result as a message, then the user's content."""
     parts: list[_Message] = []
     for block in content:
@@ -189,11 +189,13 @@ def _content_parts(block: Block) -> Iterable[_Message]:
             yield {"type": "file", "file": file}
         case _:
             # Keep an empty text as well, for a tool that returned nothing.
-            words = block_words(block) or ("" if block.get("type") == "text" else _named(block))
+            words = block_words(block) or (
+                "" if block.get("type") == "text" else _name_block(block)
+            )
             yield {"type": "text", "text": words}
 
 
-def _named(block: Block) -> str:
+def _name_block(block: Block) -> str:
     return f"[{block.get('type')}]"
 
 

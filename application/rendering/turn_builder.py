@@ -39,14 +39,14 @@ class LeftOut:
 
 Turn = dict[str, Any]
 FRAME_TOKENS = 40
-"""Tokens of a block or turn of ours in addition to its text; at least any frame of the counters."""
+"""Tokens of a block or turn that refold adds, in addition to its text. No counter has a larger frame."""
 
 
 class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
     def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
-        """Start a request; ``address`` returns the address of a position, ``count`` measures our texts."""
+        """Start a request. ``address`` returns the address of a position, ``count`` measures added texts."""
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
@@ -74,7 +74,7 @@ class TurnBuilder:
         """True if the model's last response has nothing that can be shown."""
 
     def open(self, memory: Sequence[Block]) -> None:
-        """Begin with the memory as data in the user's turn, never as words of the assistant."""
+        """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
         self.opening = len(memory)
         self._user_blocks.extend(memory)
 

@@ -1,4 +1,4 @@
-"""Vectors of sections, kept only in memory because files change."""
+"""The core of a memory, which every use case gets: ports, settings, last requests and section vectors."""
 
 import dataclasses
 import json
@@ -62,7 +62,10 @@ KEPT = 5_000
 
 
 class SectionVectors:
-    """Makes the vector of each text once."""
+    """Vectors of Markdown sections, one for each text.
+
+    They are kept only in memory, because the files change.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -187,7 +190,7 @@ class NotesSettings(Value, frozen=True):
     folder: Path | None = None
     """Folder for ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``, or None to write no files."""
     searched: Path | None = None
-    """Folder in which such files are searched, or None for ``folder``."""
+    """Folder in which Markdown notes are searched, or None for ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request exceeds the window less ``reserve_tokens`` and ``soft_tokens``."""
@@ -377,7 +380,7 @@ class Core:
         return extras.layout or Layout(self.instructions, place, takes_signed_summaries(model))
 
     def frame(self, extras: Extras) -> Frame:
-        """Return everything in a request with these extras apart from the conversation."""
+        """Return the frame of a request with these extras."""
         model = extras.model or self.settings.model
         instructions, place, signed = self.layout(extras)
         tools, binds = tuple(extras.tools), binds_thinking(model)

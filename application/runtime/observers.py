@@ -23,7 +23,7 @@ logger = plain_logger(__name__)
 def notify_compaction(core: Core, result: CompactionResult) -> None:
     """Notify every observer of a compaction, a revert, or a ladder that needed no summary."""
     for observer in core.observers:
-        with _guarded():
+        with _log_errors():
             observer.compaction_ended(result)
 
 
@@ -35,7 +35,7 @@ def notify_request(
         return
     repeated = core.last_requests.repeated(loaded, context, extras.system)
     for observer in core.observers:
-        with _guarded():
+        with _log_errors():
             observer.request_made(context.thread_id, context.tokens, repeated)
 
 
@@ -43,7 +43,7 @@ def notify_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
     """Notify progress observers of the finished chunks of a summary."""
     for observer in core.observers:
         if isinstance(observer, ProgressObserver):
-            with _guarded():
+            with _log_errors():
                 observer.chunk_summarised(thread_id, done, chunks)
 
 
@@ -53,7 +53,7 @@ def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator
     with ExitStack() as stack:
         for observer in core.observers:
             if isinstance(observer, FollowingObserver):
-                with _guarded():
+                with _log_errors():
                     following = observer.compacting(thread_id, trigger)
                     following.__enter__()
                     stack.callback(_exit, following)
@@ -61,9 +61,10 @@ def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator
 
 
 class CompactionNotifier:
-    """A notifier of consecutive compactions; observers get the same results as the caller.
+    """A notifier for the compactions of one request, one after the other.
 
-    The final figures of the last one are known at the end; it counts as running until then.
+    Observers get the same results as the caller. The last compaction counts as running until its final
+    figures are known.
     """
 
     def __init__(self, core: Core, thread_id: str, trigger: Trigger) -> None:
@@ -109,17 +110,17 @@ async def finish_observers(core: Core) -> None:
     """Wait for running work of observers before the memory closes."""
     for observer in core.observers:
         if isinstance(observer, FinishingObserver):
-            with _guarded():
+            with _log_errors():
                 await observer.finish()
 
 
 def _exit(following: AbstractContextManager[object]) -> None:
-    with _guarded():
+    with _log_errors():
         following.__exit__(None, None, None)
 
 
 @contextmanager
-def _guarded() -> Generator[None]:
+def _log_errors() -> Generator[None]:
     try:
         with Contained():
             yield

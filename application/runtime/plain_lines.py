@@ -44,14 +44,17 @@ _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, Rai
 """Errors whose text comes from user code or external services and may quote its input."""
 _QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 
-_asked: dict[int, ShownThreadIds] = {}
-"""Setting of each open memory. Log messages come from code that serves several memories."""
+_settings: dict[int, ShownThreadIds] = {}
+"""Setting of each open memory, by its id.
+
+All of them apply to log messages, because these come from code that serves several memories.
+"""
 
 
 def show_thread_ids(shown: ShownThreadIds, owner: object) -> None:
     """Limit how thread ids appear in all log messages while ``owner`` exists."""
-    _asked[id(owner)] = shown
-    weakref.finalize(owner, _asked.pop, id(owner), None).atexit = False
+    _settings[id(owner)] = shown
+    weakref.finalize(owner, _settings.pop, id(owner), None).atexit = False
 
 
 def shown_id(thread_id: str, shown: ShownThreadIds) -> str:
@@ -60,14 +63,14 @@ def shown_id(thread_id: str, shown: ShownThreadIds) -> str:
         case "plain":
             return thread_id
         case "hashed":
-            return hashed(thread_id)
+            return hash_id(thread_id)
         case "omitted":
             return ""
         case _:
             assert_never(shown)
 
 
-def hashed(thread_id: str) -> str:
+def hash_id(thread_id: str) -> str:
     """Return a stable digest, so that log messages of one conversation can be grouped.
 
     A guessed id can be verified: the digest hides names, but does not keep them secret.
@@ -78,16 +81,16 @@ def hashed(thread_id: str) -> str:
 def conversation(thread_id: str) -> str:
     """Return the name of a conversation, or of a stream of it, for log messages."""
     thread_id = thread_of(thread_id)
-    asked = _asked.copy().values()
+    asked = _settings.copy().values()
     if "omitted" in asked:
         return "a conversation"
-    return f"conversation {hashed(thread_id) if 'hashed' in asked else repr(thread_id)}"
+    return f"conversation {hash_id(thread_id) if 'hashed' in asked else repr(thread_id)}"
 
 
 def raised(error: BaseException) -> str:
     """Return type and location of an exception from user code; its text may quote a message."""
     if isinstance(error, LogError):
-        return unquoted(error)  # A subclass of LogError from below the called code.
+        return strip_quotations(error)  # A subclass of LogError from below the called code.
     inner = error.__cause__ if isinstance(error, RaisedOutside) and error.__cause__ else error
     reason = getattr(error, "reason", "") if isinstance(error, _OF_OTHERS) else ""
     kind = f"{type(inner).__name__} {reason}" if reason else type(inner).__name__
@@ -95,7 +98,7 @@ def raised(error: BaseException) -> str:
     return f"{kind} ({place[0].filename}:{place[0].lineno})" if place else kind
 
 
-def unquoted(error: BaseException) -> str:
+def strip_quotations(error: BaseException) -> str:
     """Return the text of an error without quotations, which may be user content or an id."""
     if isinstance(error, OSError) and error.errno is not None:
         return str(error)  # It quotes only a path.
@@ -122,4 +125,4 @@ def _harmless(record: logging.LogRecord) -> bool:
 def _plain_argument(given: object) -> object:
     if isinstance(given, _OF_OTHERS):
         return raised(given)
-    return unquoted(given) if isinstance(given, BaseException) else given
+    return strip_quotations(given) if isinstance(given, BaseException) else given

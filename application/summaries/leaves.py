@@ -91,11 +91,9 @@ class NoteSummariser:
         positions += [one.position for one in request.omitted]
         if not positions:
             return ""
-        return self._filled(_NOTE, _SHORT, min(positions), max(positions), request)
+        return self._fill(_NOTE, _SHORT, min(positions), max(positions), request)
 
-    def _filled(
-        self, whole: str, short: str, first: int, last: int, request: SummaryRequest
-    ) -> str:
+    def _fill(self, whole: str, short: str, first: int, last: int, request: SummaryRequest) -> str:
         values = {
             "first": first,
             "last": last,
@@ -124,9 +122,9 @@ class SummariesOff:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Return a note that there is no summary, for an unnamed conversation."""
-        return await self.of("").summarise(request)
+        return await self.for_thread("").summarise(request)
 
-    def of(self, thread_id: str) -> "DropNotes":
+    def for_thread(self, thread_id: str) -> "DropNotes":
         """Return the writer of notes for one conversation."""
         return DropNotes(thread_id, self._count)
 
@@ -147,7 +145,7 @@ class DropNotes(NoteSummariser):
         positions += [int(found[1])] if found else []
         if not positions:
             return before
-        note = self._filled(_DROPPED, _SHORT, min(positions), max(positions), request)
+        note = self._fill(_DROPPED, _SHORT, min(positions), max(positions), request)
         kept = before[: found.start()].rstrip() if found else before
         room = request.limit_tokens - self._count(f"\n\n{note}") - 1
         return "\n\n".join(
@@ -158,7 +156,7 @@ class DropNotes(NoteSummariser):
 def chosen_stage(core: Core, thread_id: str) -> Summariser:
     """Return the configured summariser for one conversation."""
     chosen = core.summariser
-    return chosen.of(thread_id) if isinstance(chosen, SummariesOff) else chosen
+    return chosen.for_thread(thread_id) if isinstance(chosen, SummariesOff) else chosen
 
 
 def first_stage(core: Core, loaded: LoadedConversation, window: int) -> Summariser:
@@ -208,7 +206,7 @@ _RANGE = "Extracted by code from messages {first} to {last}:"
 _BY_MODEL = "Written by "
 _WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
-"""Divisor of the length of older texts."""
+"""Divisor of the length of older texts, which are shortened to the quotient."""
 
 
 async def leaf_of(

@@ -98,11 +98,11 @@ class SummariserCalls:
 logger = plain_logger(__name__)
 
 MOST_MESSAGES = 1_000
-"""Largest number of messages to rehearse; a longer summary fills its room anyway."""
+"""Maximum number of messages in a trial summary. A summary of more messages has its maximum length anyway."""
 
 
 class Rehearsal(NamedTuple):
-    """A summary that could be written."""
+    """A summary that is written only to find out its length."""
 
     messages: int
     """Number of messages that it would cover."""
@@ -112,7 +112,10 @@ class Rehearsal(NamedTuple):
 async def rehearse(
     summariser: Summariser, rehearsal: Callable[[], Awaitable[Rehearsal | None]]
 ) -> ExpectedLength | None:
-    """Return the length of a summary without a model, or None if it cannot be determined."""
+    """Write a trial summary by code to find out its length.
+
+    Return None for a model, for too many messages, or after a failure.
+    """
     if not is_by_code(summariser):
         return None
     try:
@@ -147,7 +150,7 @@ class Relay:
 
     @property
     def signs(self) -> bool:
-        """True if the wrapped summariser signs its texts."""
+        """True if the wrapped summariser returns signed blocks."""
         return signs(self.wrapped)
 
     def for_models(self, asked: str | None, answering: str | None) -> Summariser:

@@ -104,7 +104,7 @@ class Source(NamedTuple):
     """The source of a summary."""
 
     messages: tuple[SourceMessage, ...] = ()
-    """Messages that no summary covered before, unshortened; of a long history, those read closely."""
+    """Messages that no summary covered before, unshortened. If there are very many, only the selected ones."""
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
     """Stored texts to build the summary from, used instead of the previous summary when rebuilding."""

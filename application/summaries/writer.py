@@ -99,9 +99,10 @@ def divide(
 
 
 def share_of(size: int, other: int, room: int) -> int:
-    """Return the share of ``room`` for a part of ``size`` with another part.
+    """Return how much of ``room`` a part of ``size`` gets next to another part of size ``other``.
 
-    It is proportional, and at least the shortest summary or half the room.
+    The share is proportional to the sizes. Each part gets at least the length of the shortest summary, or
+    half the room if that is less.
     """
     least = min(SHORTEST_SUMMARY, room // 2)
     wanted = room * size // max(1, size + other)
@@ -109,7 +110,7 @@ def share_of(size: int, other: int, room: int) -> int:
 
 
 _NAMING_SHARE = 3
-"""Divisor of the limit for the note about omitted messages."""
+"""Divisor of the limit of a summary. The note about omitted messages may use the quotient."""
 _LEAVES_ROOM = 8
 """Factor of the limit for stored texts; less in a small window."""
 
@@ -276,7 +277,7 @@ class Writer:
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
         if self._capacity is None:
-            return await asyncio.to_thread(self._by_guess, messages), ()
+            return await asyncio.to_thread(self._guess_chunks, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
@@ -321,8 +322,8 @@ class Writer:
         if self._capacity is not None:
             self._capacity = self._capacity._replace(window=self._capacity.window // 2)
 
-    def _by_guess(self, messages: Chunk) -> tuple[Chunk, ...]:
-        """Return one chunk for an unknown window, or several after that was too large."""
+    def _guess_chunks(self, messages: Chunk) -> tuple[Chunk, ...]:
+        """Return the messages as one chunk, or as several if one chunk was too large for the unknown window."""
         if not self._has_shrunk:
             return (messages,) if messages else ()
         room = int(self._size(messages) * self._core.settings.policy.chunk_share)

@@ -296,8 +296,8 @@ _RANDOM = 12
 def topic_name(text: str) -> str | None:
     """Return the name in a form that can be shown, or None.
 
-    A name has 1 to 4 words on one line with at most 40 characters, 12 of them Chinese. It cannot
-    end a list, open a bracket, hide text or look like a credential.
+    A name has 1 to 4 words on one line and at most 40 characters, or 12 in Chinese. It cannot end a list,
+    open a bracket, hide text or look like a credential.
     """
     if len(text) > _LONGEST_GIVEN or not text.isprintable() or redact(text) != text:
         return None

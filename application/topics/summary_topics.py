@@ -124,8 +124,8 @@ class TopicGathering:
     def select(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
         """Return the topics that the settings keep, with those shown that fit ``room`` tokens.
 
-        With ``apart``, the line is in its own block after a signed one. With ``ask``, it names the
-        tool that recalls topics.
+        ``apart`` puts the line of topics into a block of its own, after a signed one. ``ask`` makes it name
+        the tool that recalls topics.
         """
         topics = self._counts.select(self._most)
         count = self._core.counter.count_text

@@ -45,7 +45,8 @@ def request_compaction(
 ) -> tuple[Event, ...]:
     """Start a compaction, after recording an older attempt that never ended as abandoned.
 
-    ``owner`` is the process of this attempt. ``owner_gone``: that of the previous attempt has ended.
+    ``owner`` is the process of this attempt. ``owner_gone`` says whether the process of the previous
+    attempt has ended.
 
     Raises:
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.

@@ -46,9 +46,9 @@ class CompactionPolicy(Value, frozen=True):
     target_share: float = Field(default=0.5, gt=0.05, lt=1)
     """A compaction aims for this share of the room between fixed parts and trigger."""
     margin_share: float = Field(default=0.1, ge=0, lt=0.5)
-    """Left free because sizes are estimates."""
+    """Share of the window that is left free, because sizes are estimates."""
     reserve_tokens: int = Field(default=16_000, ge=0)
-    """Left free for the answer."""
+    """Tokens that are left free for the answer."""
     reserve_share: float = Field(default=0.125, ge=0, lt=0.9)
     """The reserve is at most this share, so that small windows keep room for a conversation."""
     keep_last: int = Field(default=5, ge=1)
@@ -82,7 +82,7 @@ class CompactionPolicy(Value, frozen=True):
     """No summary is made if offloading frees this many tokens and the request is then under the trigger. In a
     small window ``enough_freed_share`` is enough."""
     enough_freed_share: float = Field(default=0.1, gt=0, le=1)
-    """The same as a share of the window; the smaller of both counts."""
+    """``enough_freed_tokens`` as a share of the window. The smaller of the two applies."""
     preview_head: int = Field(default=1_200, ge=100)
     """Characters of a result that its preview shows from the beginning."""
     preview_tail: int = Field(default=400, ge=0)
@@ -108,20 +108,22 @@ class CompactionPolicy(Value, frozen=True):
     """Open requests older than the newest are kept word for word up to this share of the target."""
 
     split_share: float = Field(default=0.5, gt=0, le=1)
-    """If a cut is inside a turn with more than this share of the window, times ``split_slack``, the beginning
-    of the turn gets its own summary after that of earlier turns. Otherwise there is one summary."""
+    """If a cut is inside a turn that is larger than this share of the window, the beginning of the turn
+    gets a summary of its own. Otherwise there is one summary.
+    """
     split_slack: float = Field(default=1.2, ge=1)
-    """Tolerance for ``split_share``: sizes are compared with the share times this."""
+    """Tolerance for ``split_share``, which is multiplied by this."""
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)
     """Minimum share of a split turn that is summarised, if its messages are small."""
     split_prefix_least: float = Field(default=0.15, gt=0, le=1)
     """Minimum share of a split turn that is summarised, if its messages are large."""
 
     chunk_share: float = Field(default=0.4, gt=0, le=1)
-    """A summariser gets this share of its window per call."""
+    """Share of its window that a summariser gets per call if messages are small."""
     chunk_least: float = Field(default=0.15, gt=0, le=1)
-    """A summariser gets this share of its window per call if messages are large: over ``chunk_large`` of its
-    window on average."""
+    """Share of its window that a summariser gets per call if messages are large: over ``chunk_large`` of
+    its window on average.
+    """
     chunk_large: float = Field(default=0.1, gt=0, le=1)
     """Messages over this share of the summariser's window, on average, count as large."""
     chunk_slack: float = Field(default=1.2, ge=1)
@@ -130,13 +132,13 @@ class CompactionPolicy(Value, frozen=True):
     """A message over this share of the summariser's window is omitted from the summary."""
 
     rebuild_after: int = Field(default=5, ge=1)
-    """A summary is rebuilt after it was carried over this many times: from all earlier texts written by a
-    model, and from extracts by code where code wrote them."""
+    """A summary is rebuilt from the stored texts of all earlier compactions after it was carried over this
+    many times.
+    """
     rebuild_over_share: float = Field(default=1.5, ge=1)
-    """A summary longer than its target length times this is rebuilt at the next compaction, from the texts
-    that were written before."""
+    """A summary is also rebuilt if it is longer than its target length times this."""
     rebuild_over_tokens: int | None = Field(default=None, ge=0)
-    """The same as a fixed length. If set, ``rebuild_over_share`` is ignored."""
+    """Length in tokens over which a summary is rebuilt. If set, ``rebuild_over_share`` is ignored."""
     leaf_tokens: int = Field(default=1_000, ge=50)
     """The length of a leaf summary: an extract by code of the messages that a compaction newly covered."""
 

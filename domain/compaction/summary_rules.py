@@ -222,11 +222,11 @@ def expect_length(state: Conversation, summariser: str) -> ExpectedLength | None
 def must_rebuild(
     summary: ActiveSummary | None, policy: CompactionPolicy, target_tokens: int
 ) -> bool:
-    """Return whether to rebuild the next summary, with a target of ``target_tokens``, instead of extending
-    it.
+    """Return whether to rebuild the next summary instead of extending the active one.
 
-    This is due after ``rebuild_after`` generations, or if the text is much longer than its target. It
-    requires leaf summaries for all covered messages, because other content would be lost.
+    ``target_tokens`` is its target length. A rebuild is due after ``rebuild_after`` generations, or if the
+    text is much longer than its target. It requires leaf summaries for all covered messages, because other
+    content would be lost.
     """
     if summary is None or not summary.leaves:
         return False

@@ -22,9 +22,9 @@ class Candidate(NamedTuple):
     messages: int
     """Number of messages that this cut would newly cover."""
     newest: int
-    """Tokens, after the cut, of the messages from the cut on."""
+    """Tokens of the messages from the cut on, as they would be after the compaction."""
     kept: int
-    """Tokens, after the cut, of all content that stays.
+    """Tokens of all content that stays, as they would be after the compaction.
 
     This is ``newest``, the messages kept before the cut, and pinned and quoted texts.
     """
@@ -109,12 +109,12 @@ class Choice:
             return min(found, key=_kept)
         few = [c for c in fitting if self._leaves_few(c)]
         if not few:
-            return self._allowed(fitting)[-1]
+            return self._select_allowed(fitting)[-1]
         fitting = few
         small = [c for c in fitting if c.newest <= largest_kept(self._window, self._policy)]
         # Messages that should stay whole take precedence over whole turns, as far as they fit.
         whole = max(self._policy.keep_last, self._policy.whole_last)
-        allowed = self._allowed(small or fitting, whole)
+        allowed = self._select_allowed(small or fitting, whole)
         least = self._policy.whole_turn_share * allowed[0].newest
         for candidate in allowed:
             if candidate.newest >= least and self._turns.begins_at(candidate.cut):
@@ -131,14 +131,16 @@ class Choice:
         if not fitting:
             return found[-1]
         fitting = [c for c in fitting if self._leaves_few(c)] or fitting
-        allowed = self._allowed(fitting)
+        allowed = self._select_allowed(fitting)
         least = self._policy.whole_turn_share * allowed[-1].covered
         for candidate in reversed(allowed):
             if candidate.covered >= least and self._turns.begins_at(candidate.cut):
                 return candidate
         return allowed[-1]
 
-    def _allowed(self, fitting: Sequence[Candidate], least: int | None = None) -> list[Candidate]:
+    def _select_allowed(
+        self, fitting: Sequence[Candidate], least: int | None = None
+    ) -> list[Candidate]:
         latest = latest_cut(self._state, self._policy, fitting[0].cut, least=least)
         return [c for c in fitting if c.cut <= latest]
 

@@ -12,10 +12,12 @@ def legal(state: Conversation) -> Cuts:
     return all_cuts(state) - inside
 
 
-def since(state: Conversation) -> int | None:
+def blocking_position(state: Conversation) -> int | None:
     """Return the position where the newest response in several messages begins, or None."""
     begun = (r.response[0].position for r in reversed(rounds(state.live)) if len(r.response) > 1)
     return next(begun, None)
 
 
-RULE = CutRule("model_response", "a response of the model may not be divided", legal, since)
+RULE = CutRule(
+    "model_response", "a response of the model may not be divided", legal, blocking_position
+)

@@ -10,9 +10,11 @@ def legal(state: Conversation) -> Cuts:
     return frozenset(p for p in all_cuts(state) if p < state.length)
 
 
-def since(state: Conversation) -> int | None:
+def blocking_position(state: Conversation) -> int | None:
     """Return the position of the newest message, or None if there are no messages."""
     return state.length - 1 if state.length else None
 
 
-RULE = CutRule("newest_message", "the newest message must stay in the context", legal, since)
+RULE = CutRule(
+    "newest_message", "the newest message must stay in the context", legal, blocking_position
+)

@@ -103,7 +103,7 @@ def plan_compaction(
         return idle
     cuts = _legal_cuts(state, all_cuts(state), rules)
     if isinstance(cuts, CutRule):
-        return _blocked_by(state, cuts)
+        return _nothing_because_of(state, cuts)
     allowance = int(kept_target(budget, policy) * policy.request_share)
     kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
     found = candidates(state, cuts, kept)
@@ -282,7 +282,7 @@ def _legal_cuts(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cu
     return cuts
 
 
-def _blocked_by(state: Conversation, rule: CutRule) -> NothingToCompact:
+def _nothing_because_of(state: Conversation, rule: CutRule) -> NothingToCompact:
     return NothingToCompact(rule=rule.name, because=rule.because, since=rule.since(state))
 
 
@@ -297,7 +297,7 @@ def _why_all_kept(
     start = min((m.position for m in uncovered(state)), default=state.length)
     beyond = _legal_cuts(state, frozenset(p for p in all_cuts(state) if p > start), rules)
     if isinstance(beyond, CutRule):
-        return _blocked_by(state, beyond)
+        return _nothing_because_of(state, beyond)
     before = next(m.position for m in state.live if state.preamble <= m.position < stop)
     rule = next(rule for rule in KEPT if before in rule.kept(state, allowance))
     return NothingToCompact(rule=rule.name, because=rule.because, since=before)

@@ -20,7 +20,7 @@ def legal(state: Conversation) -> Cuts:
     return all_cuts(state) - forbidden
 
 
-def since(state: Conversation) -> int | None:
+def blocking_position(state: Conversation) -> int | None:
     """Return the position of the newest tool call with a result, or None."""
     answered = (r for r in reversed(rounds(state.live)) if r.results)
     return next((_begin(r) for r in answered), None)
@@ -30,4 +30,6 @@ def _begin(found: Round) -> int:
     return found.response[-1].position
 
 
-RULE = CutRule("tool_pairs", "a tool call may not be separated from its results", legal, since)
+RULE = CutRule(
+    "tool_pairs", "a tool call may not be separated from its results", legal, blocking_position
+)

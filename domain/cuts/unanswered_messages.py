@@ -5,7 +5,7 @@ from refold.domain.conversation import Conversation
 from .rule import CutRule, Cuts, all_cuts, uncovered
 
 
-def since(state: Conversation) -> int | None:
+def blocking_position(state: Conversation) -> int | None:
     """Return the position of the first message after the model's last response, or None."""
     first = None
     for message in reversed(uncovered(state)):
@@ -17,8 +17,10 @@ def since(state: Conversation) -> int | None:
 
 def legal(state: Conversation) -> Cuts:
     """Return the cuts up to the first message after the model's last response."""
-    first = since(state)
+    first = blocking_position(state)
     return frozenset(p for p in all_cuts(state) if first is None or p <= first)
 
 
-RULE = CutRule("unanswered_messages", "the model has not answered these messages yet", legal, since)
+RULE = CutRule(
+    "unanswered_messages", "the model has not answered these messages yet", legal, blocking_position
+)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from refold.domain.text_cuts import beginning, ends
 
-from .headings import lines_under, shown
+from .headings import choose_headings, lines_under
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _BREAKS = re.compile(r"[ \t]*(?:[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][ \t]*)+")
@@ -133,7 +133,7 @@ OTHERS = (
     *(("采用", 1.0), ("同意", 1.0), ("结论", 1.0), ("约定", 1.0), ("以后", 1.0), ("稍后", 1.0)),
     *(("回头", 1.0), ("别忘", 1.0), ("待办", 1.0), ("我的", 1.0), ("don’t", 2.0), ("mustn’t", 2.0)),
 )
-"""The same for words with characters outside ASCII."""
+"""Weights as in ``PROMISES``, for words with characters outside ASCII."""
 
 
 # "I don't see it" reports and does not count; "don't touch it" forbids and counts.
@@ -300,7 +300,7 @@ def sentences_under(text: str) -> Iterator[str]:
     for line in lines:
         # A line may contain a sentence before the words that announce the next lines.
         own = [start for start, stop in leads if line.start <= start and stop <= line.stop]
-        under = shown(text, line.under)
+        under = choose_headings(text, line.under)
         for raw in _SENTENCE.split(text[line.start : min(own, default=line.stop)]):
             yield from (" ".join((*under, sentence)) for sentence in _prose(raw))
 

@@ -69,65 +69,65 @@ class _Gathering:
             if kind == "text" and isinstance(text, str):
                 self._spoken(position, message, text)
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                self._called(position, block)
+                self._take_call(position, block)
             elif kind.endswith("tool_result"):
-                self._answered(position, block)
+                self._take_result(position, block)
 
     def _spoken(self, position: int, message: Message, text: str) -> None:
         if message.role == "user" and message.author in ("program", "tool"):
-            self._quoted(text, position, "tool")
+            self._take_quotation(text, position, "tool")
         elif message.role == "user":
-            self._typed(position, text, "person" if message.author == "person" else "unknown")
+            self._take_typed(position, text, "person" if message.author == "person" else "unknown")
         elif message.role == "assistant":
             for said in find_assistant_decisions(text, conversation=self.conversation):
                 self._say(said, position, "assistant")
-            self._quoted(text, position, "assistant")
+            self._take_quotation(text, position, "assistant")
 
-    def _typed(self, position: int, text: str, author: Writer) -> None:
+    def _take_typed(self, position: int, text: str, author: Writer) -> None:
         if is_program_text(text):
-            self._quoted(text, position, "tool")
+            self._take_quotation(text, position, "tool")
             return
         for said in find_user_passages(text, conversation=self.conversation):
             self._say(said, position, "user", "quoted" if said.is_quoted else author)
         own, others = split_quotations(user_words(text)[:_SCANNED])
-        self._quoted(own, position, "user")
-        self._quoted(others, position, "tool")
+        self._take_quotation(own, position, "user")
+        self._take_quotation(others, position, "tool")
 
-    def _called(self, position: int, block: Mapping[str, Any]) -> None:
+    def _take_call(self, position: int, block: Mapping[str, Any]) -> None:
         action = parse_call(block.get("name"), block.get("input"))
         self._open[str(block.get("id"))] = _Call(position, action)
         if action.kind is ActionKind.COMMAND:
             self._values(action.exact[0][:_SCANNED], position, "assistant")
 
-    def _answered(self, position: int, block: Mapping[str, Any]) -> None:
+    def _take_result(self, position: int, block: Mapping[str, Any]) -> None:
         call = self._open.pop(str(block.get("tool_use_id")), None)
         action = call.action if call else Action(ActionKind.SILENT, "tool", ())
         command = action.subjects[0] if action.kind is ActionKind.COMMAND else None
         outcome = outcome_of(block, command)
         if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
-            self._failed(position, action, outcome.telling())
+            self._take_failure(position, action, outcome.error_excerpt())
         # Calls that the user refused, or that were cancelled with another call, never ran.
         if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
-            self._done(call, failed=outcome.failed)
+            self._take_success(call, failed=outcome.failed)
         if outcome.reply:
-            self._typed(position, outcome.reply, "person")
+            self._take_typed(position, outcome.reply, "person")
         point = _point(outcome.text)
         for hinted in recommended_commands(point):
-            self._mentioned(hinted, position, "tool")
+            self._take_mention(hinted, position, "tool")
         self._values(point, position, "tool")
         strong, self.found = self.found, []
         self._values(_ends(outcome.text[: -len(point) or None]), position, "tool")
         self.echoes += self.found
         self.found = strong
 
-    def _failed(self, position: int, action: Action, telling: str) -> None:
+    def _take_failure(self, position: int, action: Action, telling: str) -> None:
         title = _title(action)
         found = [telling[a:b] for a, b in lines(telling)]
         reason = next((t for t in found if not _NO_REASON.fullmatch(t)), "".join(found[:1]))
         text = reason[: self.failure_characters - len(title) - len(LATER_OK)].rstrip()
         self._add("failure", text, position, "tool", title)
 
-    def _done(self, call: _Call, *, failed: bool) -> None:
+    def _take_success(self, call: _Call, *, failed: bool) -> None:
         action, at = call.action, call.position
         if not failed:
             self.succeeded[_title(action)] = at
@@ -145,9 +145,10 @@ class _Gathering:
                 pass
 
     def _command(self, command: str, position: int, *, failed: bool) -> None:
-        """Add the steps of a command's first line, and count the characters that are not shown.
+        """Add the steps of the first line of a command, and count the characters that are not shown.
 
-        If the command failed or branches, it is unknown which steps ran. It then stays one line.
+        If the command failed or has branches, it is unknown which steps ran. The line is then added as a
+        whole.
         """
         begin, end = first_real_line(
             [at for at in lines(command) if command[at[0]] != "#"], command
@@ -168,13 +169,13 @@ class _Gathering:
                 "command", text, position, "assistant", note, cut=len(step) - len(text) + behind
             )
 
-    def _quoted(self, text: str, position: int, by: Speaker) -> None:
+    def _take_quotation(self, text: str, position: int, by: Speaker) -> None:
         text = text[:_SCANNED]
         for command in commands_in(text):
-            self._mentioned(command, position, by)
+            self._take_mention(command, position, by)
         self._values(text, position, by)
 
-    def _mentioned(self, command: str, position: int, by: Speaker) -> None:
+    def _take_mention(self, command: str, position: int, by: Speaker) -> None:
         """Add a command that was written but not run, as a value."""
         if not is_trivial(command):
             self._add("value", command, position, by)
@@ -241,7 +242,7 @@ class Gathered(NamedTuple):
     echoes: tuple[LedgerLine, ...] = ()
     """Values in the bulk of tool results. They are kept only if they are also known from elsewhere."""
     succeeded: Mapping[str, int] = {}
-    """Position of the last successful call, by the title that failures use."""
+    """Position of the last successful call, by the call's title. A failure of the same call has this title."""
 
 
 def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathered:

@@ -169,7 +169,7 @@ def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
     """Yield the line at each place, with the places of its headings.
 
     ``places`` must be in order. A list item belongs to its heading, and to the line with a colon or the
-    item before its list. A paragraph belongs to its headings, and to such a line right before it.
+    item before its list. A paragraph belongs to its headings, and to a line with a colon right before it.
     """
     leads: list[_Lead] = []
     before: Line | None = None
@@ -303,7 +303,7 @@ def _indent(gap: str) -> int:
     return sum(_TAB if blank == "\t" else 1 for blank in blanks)
 
 
-def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
+def choose_headings(text: str, under: Sequence[Place]) -> tuple[str, ...]:
     """Return the headings worth repeating: the nearest one, and the one that decides the meaning.
 
     Only the end of a long heading is returned, after an ellipsis.

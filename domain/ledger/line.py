@@ -66,7 +66,7 @@ class LedgerLine(Value, frozen=True):
 
 
 Key = tuple[Kind, str, tuple[str, ...], str | None]
-"""Kind, text, headings and author."""
+"""Key of a line: kind, text, headings and author. Lines with equal keys are merged."""
 
 LATER_OK = "; later ok"
 """End of the note of a failure whose call has succeeded since."""

@@ -51,7 +51,7 @@ _MOST_FOR_USE = 3.0
 
 
 class Ranking:
-    """Rank the lines of one ledger by comparing them. Lines with a higher rank are kept longer."""
+    """A ranking of the lines of one ledger by comparison. Lines with a higher rank are kept longer."""
 
     def __init__(self, lines: Sequence[LedgerLine]) -> None:
         positions = [line.position for line in lines]

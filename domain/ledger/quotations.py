@@ -59,7 +59,7 @@ def refers_back(passage: str) -> bool:
 
 
 SHORT_END = 400
-"""Number of characters. A longer last paragraph is part of the pasted mail."""
+"""Maximum number of characters of a last paragraph by the person. A longer one is part of the pasted mail."""
 
 _FENCES = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)",
@@ -127,7 +127,7 @@ def _find_mails(text: str) -> Iterator[Quote]:
 
 
 def find_output(text: str) -> list[Quote]:
-    """Return program output with the lines between, quoted lines, and advertisements."""
+    """Return program output, blocks between two outputs, quoted lines, and advertisements."""
     found: list[Quote] = []
     are_printed: list[bool] = []
     blocks = blocks_of(text)
@@ -203,10 +203,10 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])[\s\"”]+|(?<=[。！？])|[ \t]{2,
 _ADDRESS = re.compile(r"(?:https?:/|[~.]?/|@)\S+|`[^`\n]+`")
 _GOES_ON = re.compile(r",?[ \t]+(?:[a-z]|[-–—] ?[a-z])|[，,]?[\u3400-\u9fff]")
 _PASTED = 1_500
-"""Number of characters. A shorter text after such words was typed, unless it has a title."""
+"""Minimum number of characters of a pasted text. A shorter one was typed, unless it has a title."""
 _TITLED = re.compile(r"^#{1,3} \S", re.MULTILINE)
 _MOST_SIGNS = 400
-"""A text with more colons and quotation marks than this is data."""
+"""Maximum number of colons and quotation marks. A text with more of them is data."""
 
 
 class _Pasted(NamedTuple):

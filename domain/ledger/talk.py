@@ -8,7 +8,7 @@ from typing import NamedTuple
 from refold.domain import lasting_facts as lasting
 
 from . import cues
-from .headings import Place, sense_of, shown
+from .headings import Place, choose_headings, sense_of
 from .line import Kind
 from .quotations import has_own_words, mask_quotations, own_words, quotes_in
 from .quote import Quote
@@ -139,7 +139,7 @@ def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
 
 def _headings_of(words: str, span: Span) -> tuple[str, ...]:
     """Return the headings of a sentence, or none if both the sentence and its heading forbid."""
-    under = shown(words, span.under)
+    under = choose_headings(words, span.under)
     said = words[span.start : span.stop]
     forbid_both = sense_of(under) == sense_of([said]) == "forbids"
     return () if forbid_both and lasting.is_order(said) else under

@@ -61,9 +61,9 @@ class Outcome:
         """Return the main part of the result: at most 300 characters, clean and redacted."""
         if self.refused:
             return "refused by the user"
-        return excerpt(self.telling(), 300) if self.failed else excerpt(self.text, 200)
+        return excerpt(self.error_excerpt(), 300) if self.failed else excerpt(self.text, 200)
 
-    def telling(self) -> str:
+    def error_excerpt(self) -> str:
         """Return the text around the first line that names an error. Most of a long log is noise."""
         return _telling(self.text)
 

@@ -229,7 +229,7 @@ def require(memory: Memory, thread: str) -> str:
 
 @contextmanager
 def naming_commands(db: Path) -> Generator[None]:
-    """Extend errors about addresses of other conversations by the command that reads them.
+    """Name the command that reads another conversation in errors about addresses of that conversation.
 
     Raises:
         ForeignAddress: an address belongs to another conversation.

@@ -201,7 +201,7 @@ class PlainHelp(TyperCommand):
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the help option without its type."""
-        return _untyped(super().get_help_option(ctx))
+        return _remove_type(super().get_help_option(ctx))
 
 
 class CommandGroup(TyperGroup):
@@ -209,7 +209,7 @@ class CommandGroup(TyperGroup):
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the help option without its type."""
-        return _untyped(super().get_help_option(ctx))
+        return _remove_type(super().get_help_option(ctx))
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options. Those without a value are listed without a type."""
@@ -278,7 +278,7 @@ def _nothing(verbose: Verbose = 0) -> None:
     """Do nothing. The signature holds the options of every command."""
 
 
-def _untyped(option: Any) -> Any:
+def _remove_type(option: Any) -> Any:
     if option is not None:
         option.metavar = ""
     return option

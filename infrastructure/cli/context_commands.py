@@ -169,13 +169,13 @@ def _print_sizes(
         ],
     )
     for file in made.budget.instruction_files:
-        say(clean(_of_instructions(file)))
+        say(clean(_describe_instructions(file)))
     if large := [fate for fate in largest if fate.shown_tokens]:
         said = ", ".join(f"{f.position} ({f.role}, {f.shown_tokens:,})" for f in large)
         say(f"The largest messages in it: {said}.")
 
 
-def _of_instructions(file: InstructionFileSize) -> str:
+def _describe_instructions(file: InstructionFileSize) -> str:
     if file.skipped:
         return f"Instruction file {file.name} is skipped: {file.skipped}."
     cut = f", {file.cut:,} characters cut" if file.cut else ""

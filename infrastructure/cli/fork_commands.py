@@ -103,7 +103,7 @@ def diff(
         with pager():
             _show_lines(found.unified)
     elif found.unified:
-        added, removed = _counted(found.unified)
+        added, removed = _count_lines(found.unified)
         words = ["diff", thread, before, after, "--full"]
         say(
             f"{added:,} lines of the request were added, {removed:,} removed. "
@@ -116,7 +116,7 @@ def diff(
 def _show_summary(found: ContextDiff) -> None:
     say(
         f"[bold]version {found.before} → {found.after}[/bold]: {found.tokens_before:,} → "
-        f"{found.tokens_after:,} tokens ({_signed(-found.freed)})"
+        f"{found.tokens_after:,} tokens ({_format_difference(-found.freed)})"
     )
     summaries = (found.summary_before, found.summary_after)
     if summaries[0] == summaries[1]:
@@ -127,7 +127,7 @@ def _show_summary(found: ContextDiff) -> None:
     say(f"in between: {happened or 'nothing'}")
 
 
-def _signed(number: int) -> str:
+def _format_difference(number: int) -> str:
     return f"{number:+,}".replace("-", "−")
 
 
@@ -161,7 +161,7 @@ def _fate_after(change: MessageChange) -> str:
     return f"{fate}, without thinking" if change.thinking_dropped and change.after else fate
 
 
-def _counted(unified: str) -> tuple[int, int]:
+def _count_lines(unified: str) -> tuple[int, int]:
     lines = unified.split("\n")
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
@@ -239,16 +239,16 @@ def erase(
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with open_existing(db) as memory, naming_commands(db):
         if thread is None:
-            report = _of_owner(memory, owner or "", reason, yes=yes)
+            report = _erase_owner(memory, owner or "", reason, yes=yes)
         else:
             where = find_place(memory, thread, positions or ())
             _refuse_short_id(where, thread, without_asking=whole and yes)
-            report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
+            report = _erase_in_conversation(memory, where, reason, whole=whole, yes=yes)
     _print_report(report, json=json)
     _print_leftovers(report)
 
 
-def _of_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
+def _erase_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
     if not yes:
         _confirm(f"all data of owner {owner!r}", ())
     return memory.erase_owner(owner, reason)
@@ -266,7 +266,7 @@ def _refuse_short_id(where: Where, given: str, *, without_asking: bool) -> None:
         raise typer.BadParameter(f"--all --yes needs the full id: {where.thread}")
 
 
-def _in_conversation(
+def _erase_in_conversation(
     memory: Memory, where: Where, reason: str, *, whole: bool, yes: bool
 ) -> ErasureReport:
     if whole == bool(where.spans):

@@ -96,12 +96,12 @@ def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
     with open_existing(db) as memory:
         sizes = memory.stats()
     if json:
-        print_json(_for_programs(sizes))
+        print_json(_as_data(sizes))
     else:
         _print_sizes(sizes)
 
 
-def _for_programs(sizes: Sizes) -> dict[str, Any]:
+def _as_data(sizes: Sizes) -> dict[str, Any]:
     return {
         **sizes.model_dump(mode="json"),
         "messages": sizes.messages,

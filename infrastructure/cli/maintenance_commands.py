@@ -43,7 +43,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check every event, and compare every read model with the log. Exit code 1 on damage."""
-    found = _verified(db, repair=repair, anchor=anchor)
+    found = _verify(db, repair=repair, anchor=anchor)
     if json:
         print_json(found.model_dump())
     else:
@@ -110,7 +110,7 @@ def salvage(
         _print_salvage(salvaged, db)
 
 
-def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
+def _verify(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
     from refold.infrastructure.maintenance.restore import verify_file
 
     try:
@@ -121,7 +121,7 @@ def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
         return memory.verify(repair=repair, anchor=anchor)
 
 
-def _counted(found: Verification) -> str:
+def _format_count(found: Verification) -> str:
     name = "conversation" if found.conversations == 1 else "conversations"
     erased = f", {found.erased:,} of them erased" if found.erased else ""
     return f"{found.conversations:,} {name}{erased}"
@@ -134,7 +134,7 @@ def _print_verification(found: Verification) -> None:
         say(f"[yellow]Note[/yellow]: {clean(line)}.")
     if found.ok:
         say(
-            f"[green]All is well.[/green] {found.events:,} events of {_counted(found)}: every digest "
+            f"[green]All is well.[/green] {found.events:,} events of {_format_count(found)}: every digest "
             "and link is valid, and every read model matches the log."
         )
         return

@@ -46,7 +46,7 @@ TO_MINUTES, TO_SECONDS = 16, 19
 """Lengths of shown times."""
 
 _DATE_AND_TIME = re.compile(r"[^T ]+[T ](.*?)(?:Z|[+-]\d\d.*)?", re.IGNORECASE)
-_STANDS_FOR = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seconds=1)}
+_PRECISION = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seconds=1)}
 """Precision of a time by its number of digits."""
 
 
@@ -72,7 +72,9 @@ def read_at(text: str) -> int | datetime:
         return int(text)
     begin = _moment(text, f"{text!r} is neither a version, such as 12, nor a time, such as {_LIKE}")
     try:
-        return begin + _lasts(text) - timedelta(microseconds=1) if _lasts(text) else begin
+        return (
+            begin + _duration_of(text) - timedelta(microseconds=1) if _duration_of(text) else begin
+        )
     except OverflowError:
         return begin
 
@@ -99,14 +101,14 @@ def _moment(text: str, problem: str) -> datetime:
         raise typer.BadParameter(problem) from error
 
 
-def _lasts(text: str) -> timedelta:
+def _duration_of(text: str) -> timedelta:
     """Return the duration that a written time covers: a day, an hour, a minute, a second, or zero."""
     try:
         date.fromisoformat(text)
     except ValueError:
         found = _DATE_AND_TIME.fullmatch(text)
         digits = sum(map(str.isdecimal, found[1])) if found is not None else 0
-        return _STANDS_FOR.get(digits, timedelta())
+        return _PRECISION.get(digits, timedelta())
     return timedelta(days=1)
 
 
@@ -161,7 +163,7 @@ def _log_of(ctx: Any) -> Path:
 
 
 def _stored_names(log: Path, begin: str) -> Iterator[str]:
-    """Yield stream names from ``begin`` on.
+    """Yield stream names in their order, from the first one that is not before ``begin``.
 
     If the log is unreadable, yield nothing: completion cannot report errors.
     """

@@ -275,10 +275,10 @@ def pieces_in_short(message: Message) -> Iterator[Piece]:
     blocks = message.blocks()
     said = [block for block in blocks if block.get("type") not in THINKING]
     for block in said or blocks:
-        yield _in_short(block)
+        yield _shorten_block(block)
 
 
-def _in_short(block: Mapping[str, Any]) -> Piece:
+def _shorten_block(block: Mapping[str, Any]) -> Piece:
     match block.get("type"):
         case "tool_result":
             text = text_of(block)
@@ -303,7 +303,7 @@ def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[P
             case "tool_result":
                 failed = block.get("is_error") is True
                 text = text_of(block)
-                shown = text if whole else "\n".join(_folded(text.split("\n"), address))
+                shown = text if whole else "\n".join(_fold_lines(text.split("\n"), address))
                 yield Piece(f"←{' failed:' if failed else ''} {shown}", "red" if failed else "")
             case "thinking":
                 yield Piece(f"(thinking) {block.get('thinking') or ''}", "dim italic")
@@ -313,7 +313,7 @@ def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[P
                 yield Piece(describe_block(block))
 
 
-def _folded(lines: Sequence[str], address: str) -> Sequence[str]:
+def _fold_lines(lines: Sequence[str], address: str) -> Sequence[str]:
     if len(lines) <= FOLDED_OVER:
         return lines
     hidden = len(lines) - HEAD - TAIL

@@ -125,7 +125,7 @@ def play(
     from refold.infrastructure.settings.option_checks import Options
 
     transcript = read_file(file, format, thread)
-    troubles = _counted_troubles()
+    troubles = _collect_troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
         options = Options(
@@ -148,7 +148,7 @@ def play(
         raise typer.Exit(1)
 
 
-def _counted_troubles() -> Troubles:
+def _collect_troubles() -> Troubles:
     # Failed compactions are counted and reported at the end, once per reason.
     if not logging.getLogger("refold").isEnabledFor(logging.INFO):
         logging.getLogger("refold.compaction").setLevel(logging.ERROR)

@@ -265,7 +265,7 @@ def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
         return
     start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len)
     text = hit.text[start:stop]
-    shown = _indented_json if hit.kind == "call" else _indented
+    shown = _indent_json if hit.kind == "call" else _indent
     yield " > … " if start else " > ", "bold"
     place = 0
     for span in spans_of(text, tokens):
@@ -277,18 +277,18 @@ def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield " …", "dim"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n   ")
 
 
-def _indented_json(text: str) -> str:
+def _indent_json(text: str) -> str:
     """Unescape line breaks in the JSON of a tool call."""
-    return _indented(_ESCAPED.sub(lambda found: {"n": "\n", "t": "    ", '"': '"'}[found[1]], text))
+    return _indent(_ESCAPED.sub(lambda found: {"n": "\n", "t": "    ", '"': '"'}[found[1]], text))
 
 
 def _show_neighbour(neighbour: Neighbour) -> None:
     is_call = neighbour.text.startswith("→")
-    said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
+    said = " ".join((_indent_json if is_call else str)(neighbour.text).split())
     text = beginning(said, NEIGHBOUR_CHARACTERS)
     shown = "[erased]" if neighbour.erased else strip_control(text)
     say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

@@ -107,7 +107,7 @@ def query(
         _show_page(page, text)
         if page.next is not None:
             rest = f"{page.next}..{'' if stop is None else stop}"
-            words = ["query", thread, "--range", rest, *_given(text, id or (), limit)]
+            words = ["query", thread, "--range", rest, *_given_options(text, id or (), limit)]
             say(f"Next: {clean(next_command(*words, db=db))}")
     if not page.records:
         raise typer.Exit(1)
@@ -124,11 +124,11 @@ def expand(
 ) -> None:
     """Show the text of a summary and the original messages that it covers."""
     with open_existing(db) as memory:
-        named, begin = _named(memory, summary, position)
+        named, begin = _resolve_summary(memory, summary, position)
         span = span_of_options(range, start, None)
         if span is not None and span.start is not None:
             begin = span.start
-        found = memory.expand(named, start=begin, limit=_of(span, begin, limit))
+        found = memory.expand(named, start=begin, limit=_limit_records(span, begin, limit))
     if json:
         print_json(found.model_dump())
         return
@@ -136,16 +136,16 @@ def expand(
     _show_page(found.page)
     if found.page.next is not None and (span is None or span.stop is None):
         rest = f"{found.page.next}.."
-        words = ["expand", found.summary_id, "--range", rest, *_given(limit=limit)]
+        words = ["expand", found.summary_id, "--range", rest, *_given_options(limit=limit)]
         say(f"Next: {clean(next_command(*words, db=db))}")
 
 
-def _of(span: Span | None, begin: int, limit: int) -> int:
+def _limit_records(span: Span | None, begin: int, limit: int) -> int:
     """Return the limit of records, reduced to the end of the range."""
     return limit if span is None or span.stop is None else max(1, min(limit, span.stop - begin))
 
 
-def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
+def _resolve_summary(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
     """Return the summary and the position from which it is expanded.
 
     Raises:
@@ -171,7 +171,9 @@ def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
     return active.summary_id, begin
 
 
-def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
+def _given_options(
+    text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT
+) -> Iterator[str]:
     """Yield the given options for the next command."""
     for one in ids:
         yield from ("--id", one)

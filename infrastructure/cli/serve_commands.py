@@ -272,7 +272,7 @@ def index(
     with open_existing(db, embedder=embedder, embedder_model=embedder_model) as memory:
         with errors.status("Indexing …") if errors.is_terminal and not json else nullcontext():
             passages = memory.index()
-        made = _embedded(memory, passages, quiet=json)
+        made = _embed_all(memory, passages, quiet=json)
     complete = made is None or made.complete
     kept = not _is_encrypted()
     if json:
@@ -295,8 +295,8 @@ def _is_encrypted() -> bool:
     return key_source({}, configuration_of({}).settings) is not None
 
 
-def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgress | None:
-    """Compute all vectors, with a progress bar on a terminal."""
+def _embed_all(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgress | None:
+    """Compute all vectors, with a progress bar on a terminal. Return None if no embedder is configured."""
     now = memory.embed(STEP)
     if now is None:
         return None

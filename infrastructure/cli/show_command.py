@@ -110,7 +110,7 @@ def show(
             _say_none(len(conversation.explain(at=moment)))
             return
         known = memory.conversations()
-        about = _about(conversation, known, moment)
+        about = _row_at(conversation, known, moment)
         name = unique_beginnings([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(conversation, messages[0].position)))
     with pager():
@@ -119,10 +119,10 @@ def show(
         _say_next(name, messages, turns, db, full=full)
 
 
-def _about(
+def _row_at(
     conversation: ConversationMemory, known: Sequence[ConversationRow], moment: Moment | None
 ) -> ConversationRow:
-    """Return the row of the conversation, with its size at the moment."""
+    """Return the row of the conversation, with its size at ``moment``."""
     row = next(row for row in known if row.thread_id == conversation.thread_id)
     if moment is None:
         return row

@@ -263,7 +263,7 @@ def simulate(
     open_core = partial(_open_core, window=window, model=model, summariser=summariser)
     contestants = _contestants(policy or [], open_core)
     transcript = read_file(file, format)
-    recorded = _chosen(transcript, conversation)
+    recorded = _choose_conversation(transcript, conversation)
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
     for path in charts:
@@ -322,7 +322,7 @@ def _open_core(
     )
 
 
-def _chosen(transcript: Transcript, wanted: str | None) -> RecordedConversation:
+def _choose_conversation(transcript: Transcript, wanted: str | None) -> RecordedConversation:
     if wanted is None:
         return max(transcript.conversations, key=lambda c: len(c.messages))
     for recorded in transcript.conversations:

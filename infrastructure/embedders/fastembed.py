@@ -61,7 +61,7 @@ class FastEmbedEmbedder:
         try:
             return list(loaded.passage_embed([encodable(text, LONGEST) for text in texts]))
         except Exception as error:  # The runtime of the package raises errors of its own.
-            raise _failed("failed", error) from error
+            raise _error_for("failed", error) from error
 
     def embed_query(self, text: str) -> Vector:
         """Return the vector of a query."""
@@ -69,7 +69,7 @@ class FastEmbedEmbedder:
         try:
             return next(iter(loaded.query_embed([encodable(text, LONGEST)])))
         except Exception as error:
-            raise _failed("failed", error) from error
+            raise _error_for("failed", error) from error
 
     def _model(self) -> _TextEmbedding:
         with self._loading:
@@ -82,7 +82,7 @@ class FastEmbedEmbedder:
                 except (
                     Exception
                 ) as error:  # No network, no space, a missing file or an incomplete download.
-                    raise _failed("model", error) from error
+                    raise _error_for("model", error) from error
                 self._loaded = made
                 return made
             return self._loaded
@@ -113,7 +113,7 @@ def _dimension(name: str) -> int:
     )
 
 
-def _failed(reason: str, error: Exception) -> EmbedderError:
+def _error_for(reason: str, error: Exception) -> EmbedderError:
     advice = {
         "model": "Put the model's files into a folder and set embedder_model to MODEL@FOLDER, or let "
         "it be downloaded once.",

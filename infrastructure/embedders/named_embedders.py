@@ -59,7 +59,10 @@ def chosen_embedder(
 
 
 def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]:
-    """Return URL and key, with None for empty ones. The key of the models is never sent to another URL."""
+    """Return URL and key of the endpoint, with None for missing ones.
+
+    Without a URL, those of OpenAI's own variables are used. That key is never sent to another URL.
+    """
     if url:
         return url, key
     return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")

@@ -63,7 +63,7 @@ def error_for(reason: str, detail: str) -> EndpointFailed:
     return EndpointFailed(reason, f"no vectors: {detail}. {_NEXT[reason]}")
 
 
-def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
+def transport_error(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
     """Return the error for a call without a complete answer."""
     import httpx2
 
@@ -77,7 +77,7 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
     return error_for("connection", said)
 
 
-def of_status(
+def status_error(
     status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> EndpointFailed:
     """Return the error for an error response."""
@@ -106,7 +106,7 @@ def _is_too_large(said: str) -> bool:
 
 
 def _error_message(body: bytes, secrets: Sequence[str]) -> str:
-    """The words of an error body, cut short."""
+    """Return the words of an error body, shortened."""
     return " ".join(redact(_words(body), secrets).split())[:300]
 
 
@@ -169,7 +169,7 @@ class OpenAIEmbedder:
 
         if model is None and url is not None:
             raise InvalidSetting(
-                f"embedder_model: name a model of {_shown(url)}",
+                f"embedder_model: name a model of {_show_url(url)}",
                 setting="embedder_model",
             )
         self._url = _endpoint(URL if url is None else url)
@@ -233,9 +233,9 @@ class OpenAIEmbedder:
             with self._client.stream("POST", self._url, json=wanted, timeout=left) as response:
                 body = _body(response, deadline)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise of_transport(error, self._secrets) from None
+            raise transport_error(error, self._secrets) from None
         if response.status_code != 200:
-            raise of_status(response.status_code, response.headers, body, self._secrets)
+            raise status_error(response.status_code, response.headers, body, self._secrets)
         return _vectors(body, len(texts))
 
 
@@ -287,14 +287,14 @@ def _endpoint(url: str) -> str:
         parsed = httpx2.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidSetting(
-            f"embedder_url: {_shown(url)!r} is not a URL such as {URL}", setting="embedder_url"
+            f"embedder_url: {_show_url(url)!r} is not a URL such as {URL}", setting="embedder_url"
         )
     path, mark, query = parsed.raw_path.partition(b"?")
     whole = path.rstrip(b"/") + b"/embeddings" + mark + query
     return str(parsed.copy_with(raw_path=whole, fragment=None))
 
 
-def _shown(url: str) -> str:
+def _show_url(url: str) -> str:
     """Return a URL without the parts that may be secret."""
     return url.partition("?")[0].rpartition("@")[2]
 

@@ -21,7 +21,7 @@ class _Encoder(Protocol):
     """The method of the package that is used."""
 
     def encode(self, texts: list[str]) -> Sequence[Vector]:
-        """Return a row for each text."""
+        """Return a vector for each text."""
         ...
 
 

@@ -133,7 +133,7 @@ class HeldLog:
         return self.anchor.changed(self._proved)
 
     def proved(self, content: bytes) -> None:
-        """Note that a scan has confirmed this content of the anchor."""
+        """Record that a scan has confirmed this content of the anchor."""
         self._proved = content
 
     def marks(self) -> Iterator[Mark]:

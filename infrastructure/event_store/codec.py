@@ -58,18 +58,18 @@ POLICY_DEFAULTS_OF_SHAPE_1: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _with_policy(fields: Json) -> Json:
+def _upcast_policy(fields: Json) -> Json:
     policy = {k: v for k, v in fields["policy"].items() if k != "summary_share"}
     return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_1, **policy}}
 
 
-def _requested(fields: Json) -> Json:
-    return {**_with_policy(fields), "split_at": None, "rebuilds": False, "owner": None}
+def _upcast_requested(fields: Json) -> Json:
+    return {**_upcast_policy(fields), "split_at": None, "rebuilds": False, "owner": None}
 
 
-def _performed(fields: Json) -> Json:
+def _upcast_performed(fields: Json) -> Json:
     return {
-        **_with_policy(fields),
+        **_upcast_policy(fields),
         "split_at": None,
         "text_tokens": 0,
         "target_tokens": None,
@@ -84,7 +84,7 @@ def _performed(fields: Json) -> Json:
     }
 
 
-def _failed(fields: Json) -> Json:
+def _upcast_failed(fields: Json) -> Json:
     return {**fields, "model_calls": 0}
 
 
@@ -94,12 +94,12 @@ POLICY_DEFAULTS_OF_SHAPE_2: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _with_policy_3(fields: Json) -> Json:
+def _upcast_policy_3(fields: Json) -> Json:
     return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_2, **fields["policy"]}}
 
 
-def _performed_3(fields: Json) -> Json:
-    return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
+def _upcast_performed_3(fields: Json) -> Json:
+    return {**_upcast_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
 # The same for fields that shape 4 added.
@@ -108,28 +108,28 @@ POLICY_DEFAULTS_OF_SHAPE_3: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _with_policy_4(fields: Json) -> Json:
+def _upcast_policy_4(fields: Json) -> Json:
     return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_3, **fields["policy"]}}
 
 
-def _performed_4(fields: Json) -> Json:
+def _upcast_performed_4(fields: Json) -> Json:
     return {
-        **_with_policy_4(fields),
+        **_upcast_policy_4(fields),
         "given_in_part": [],
         "topics_ask": True,
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 
 
-def _appended(fields: Json) -> Json:
+def _upcast_appended(fields: Json) -> Json:
     return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
 
-def _flushed(fields: Json) -> Json:
+def _upcast_flushed(fields: Json) -> Json:
     return {**fields, "taken_at": None}
 
 
-def _chosen(fields: Json) -> Json:
+def _upcast_chosen(fields: Json) -> Json:
     own = {"thread_id": None, "kind": "message", "start": 0, "stop": 0}
     memories = [{**memory, **own} for memory in fields["memories"]]
     return {**fields, "memories": memories, "rewritten": []}
@@ -137,16 +137,16 @@ def _chosen(fields: Json) -> Json:
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
-        ("message_appended", 1): _appended,
-        ("compaction_requested", 1): _requested,
-        ("compaction_requested", 2): _with_policy_3,
-        ("compaction_requested", 3): _with_policy_4,
-        ("compaction_performed", 1): _performed,
-        ("compaction_performed", 2): _performed_3,
-        ("compaction_performed", 3): _performed_4,
-        ("compaction_failed", 1): _failed,
-        ("notes_flushed", 1): _flushed,
-        ("memories_chosen", 1): _chosen,
+        ("message_appended", 1): _upcast_appended,
+        ("compaction_requested", 1): _upcast_requested,
+        ("compaction_requested", 2): _upcast_policy_3,
+        ("compaction_requested", 3): _upcast_policy_4,
+        ("compaction_performed", 1): _upcast_performed,
+        ("compaction_performed", 2): _upcast_performed_3,
+        ("compaction_performed", 3): _upcast_performed_4,
+        ("compaction_failed", 1): _upcast_failed,
+        ("notes_flushed", 1): _upcast_flushed,
+        ("memories_chosen", 1): _upcast_chosen,
     }
 )
 

@@ -99,7 +99,7 @@ class StreamLoader:
         held: HeldLog,
         forget: Callable[[], None],
     ) -> None:
-        """Create a loader. ``forget`` is the callback that ``looked_twice`` calls before its second read."""
+        """Create a loader. ``forget`` drops cached reads before a read that seems damaged is repeated."""
         self._recorder = recorder
         self._held = held
         self._mapper = mapper

@@ -137,7 +137,7 @@ class Encodings:
                 stored = self._compressor(which).compress(stored)
             else:
                 hidden = f"{salt}\n".encode("ascii") + stored
-                stored = self._keys.key(which).encrypt(hidden, _bound(place, envelope))
+                stored = self._keys.key(which).encrypt(hidden, _binding(place, envelope))
                 salt = HIDDEN
         return salt, stored
 
@@ -152,7 +152,7 @@ class Encodings:
         for step in reversed(envelope.encoding.split(",")):
             kind, _, which = step.partition(":")
             if kind == AES and envelope.salt == HIDDEN:
-                plain = self._known_key(which).decrypt(payload, _bound(place, envelope))
+                plain = self._known_key(which).decrypt(payload, _binding(place, envelope))
                 head, _, payload = plain.partition(b"\n")
                 salt = head.decode("ascii", "replace")
             elif kind == ZSTD:
@@ -201,7 +201,7 @@ class Encodings:
             return False
 
     def look_again(self) -> None:
-        """Check the log for a key again if the current operation succeeds."""
+        """Check at the next read whether the log has become encrypted."""
         self._looks_again = 0.0
 
     def unlock(self) -> None:
@@ -250,7 +250,7 @@ class Encodings:
         return Compressor(self._shelf.dictionary(int(number), self))
 
 
-def _bound(place: Place, envelope: Envelope) -> bytes:
+def _binding(place: Place, envelope: Envelope) -> bytes:
     """Return the bytes that a ciphertext is bound to, so that it is useless in any other place.
 
     They include the previous link: without the key, an event cannot be given another history. The

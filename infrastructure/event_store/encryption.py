@@ -35,7 +35,7 @@ class Key(NamedTuple):
     fingerprint: str
     cipher: "AESGCM"
     prover: bytes
-    """Secret derived from the key, which proofs are made with."""
+    """Secret for making proofs, derived from the key."""
 
     def __repr__(self) -> str:
         """Return a representation with the fingerprint only."""

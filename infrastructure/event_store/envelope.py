@@ -115,7 +115,7 @@ class Encoder(Protocol):
 
 
 class PlainHead(NamedTuple):
-    """The newest event of a stream that was stored before the log had a key. The default means none."""
+    """The newest event of a stream that was stored before the log was encrypted. By default, none exists."""
 
     version: int = 0
     link: str = GENESIS
@@ -377,7 +377,7 @@ class EventMapper(Mapper[Any]):
     def reseal(
         self, place: Place, envelope: Envelope, previous: str, salt: str, *, erased: bool
     ) -> StoredEvent:
-        """Return the row for ``place`` of an event that was opened, in the form of ``moved``."""
+        """Return the row of an opened event for ``place``. The other arguments are those of ``moved``."""
         shape, payload, name = envelope.shape, envelope.payload, place.name
         if envelope.erased and erased:
             before = envelope._replace(previous=previous)

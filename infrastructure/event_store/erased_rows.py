@@ -64,10 +64,10 @@ class StreamEraser:
         for stream, (head, erasure) in erasures.items():
             rewritten: list[Rewritten] = []
             if erasure.remains is None:
-                with_rows.append(self._emptying(stream, head))
+                with_rows.append(self._prepare_emptying(stream, head))
             else:
                 rows, rewritten = self._rewrite_rows(stream, erasure.remains)
-                with_rows.append(_replacing(stream, rows, head))
+                with_rows.append(_prepare_replacing(stream, rows, head))
             happened[stream] = tuple(erasure.events(rewritten))
             sealed[stream] = seal_rows(self._mapper, stream, head, happened[stream], stamp)
 
@@ -107,7 +107,7 @@ class StreamEraser:
                 rewritten.append(Rewritten(version=version, remains=digest))
         return rows, rewritten
 
-    def _emptying(self, stream: str, head: Head) -> WithRows:
+    def _prepare_emptying(self, stream: str, head: Head) -> WithRows:
         """Return a function that empties all events up to ``head`` and removes their keys.
 
         Places, times and links stay. The origin of a fork stays too: it has ids only, and copies refer
@@ -182,7 +182,7 @@ class StreamEraser:
         return False
 
 
-def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> WithRows:
+def _prepare_replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> WithRows:
     """Return a function that replaces the stored rows with these."""
     first = min((row.originator_version for row in rows), default=head.version)
 

@@ -161,7 +161,12 @@ class MessageKeys:
         c.executemany(
             "INSERT OR REPLACE INTO sealed_keys VALUES (?,?,?,?)",
             [
-                (stream, digest, following, self._encoder.proof(_bound(stream, digest, following)))
+                (
+                    stream,
+                    digest,
+                    following,
+                    self._encoder.proof(_binding(stream, digest, following)),
+                )
                 for digest, following in links
             ],
         )
@@ -185,7 +190,7 @@ def _unseal_row(
     digest, following, seal = row
     if not (isinstance(digest, bytes) and isinstance(following, bytes) and isinstance(seal, bytes)):
         return None
-    return _Row(digest, following) if proves(_bound(stream, digest, following), seal) else None
+    return _Row(digest, following) if proves(_binding(stream, digest, following), seal) else None
 
 
 def has_chains(c: Cursor) -> bool:
@@ -202,7 +207,7 @@ def has_chain(c: Cursor, stream: str) -> bool:
     return c.fetchone() is not None
 
 
-def _bound(stream: str, digest: bytes, following: bytes) -> bytes:
+def _binding(stream: str, digest: bytes, following: bytes) -> bytes:
     name = stream.encode("utf-8", "surrogatepass")
     return b"%d\0%b\0%d\0%b%b" % (len(name), name, len(digest), digest, following)
 

@@ -36,7 +36,7 @@ class ProvenKeys:
         mapper: EventMapper,
         notify: Callable[[Notice], None] = ignore,
     ) -> None:
-        """Create the keys. ``notify`` is notified of each conversation whose wrong index is rebuilt."""
+        """Create the keys. ``notify`` is called for each conversation whose wrong index is rebuilt."""
         self._recorder = recorder
         self._mapper = mapper
         self._notify = notify

@@ -45,7 +45,7 @@ class Head(NamedTuple):
 
 
 NO_HEADS: Mapping[str, Head] = {}
-"""No heads: the rows need not follow any event."""
+"""Empty mapping of heads, for rows that need not follow any event."""
 
 Row = tuple[int, str, int, str, bytes]
 """A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
@@ -63,7 +63,7 @@ def sync_fully(connection: sqlite3.Connection) -> None:
 
 
 class DurablePool(SteadyPool):
-    """Connections to a log that survive power loss: WAL mode with a sync at every commit."""
+    """A pool of connections whose commits survive a power loss: WAL mode with a sync at every commit."""
 
     def __init__(self, *, db_name: str, reading: ReadOnlyPlace | None = None) -> None:
         """Create a pool. ``reading`` is the log if ``db_name`` can only be read."""

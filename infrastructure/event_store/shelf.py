@@ -94,7 +94,7 @@ class SQLiteShelf:
         if row is None:
             return PlainHead()
         version, state = row
-        return _opened_head(stream, version, state, encoder)
+        return _open_head(stream, version, state, encoder)
 
     @retrying
     def newest_key(self) -> str | None:
@@ -112,7 +112,7 @@ class SQLiteShelf:
     def refuse_unnoted(self) -> None:
         """Raise ``LogDamaged`` if there are encrypted events but no record of a key."""
         if self._began_encrypted:
-            raise _unnoted()
+            raise _unnoted_error()
 
     @property
     def _began_encrypted(self) -> bool:
@@ -147,7 +147,7 @@ def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
         c.execute("SELECT count(*) FROM encryption_keys")
         if c.fetchone()[0] == 1:
             if _has_encrypted(c):
-                raise _unnoted()
+                raise _unnoted_error()
             _put_plain_heads(c, encodings)
         encodings.look_again()
 
@@ -157,7 +157,7 @@ def _has_encrypted(c: SQLiteCursor) -> bool:
     return c.fetchone() is not None
 
 
-def _unnoted() -> LogDamaged:
+def _unnoted_error() -> LogDamaged:
     return LogDamaged(
         "",
         0,
@@ -182,7 +182,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
         c.execute("INSERT INTO plain_heads VALUES (?,?,?)", (stream, version, blob))
 
 
-def _opened_head(stream: str, version: int, state: object, encoder: Encoder) -> PlainHead:
+def _open_head(stream: str, version: int, state: object, encoder: Encoder) -> PlainHead:
     problem = "the record of the plain events of this conversation was changed"
     try:
         if AES not in parse_frame(state).encoding:

@@ -83,7 +83,7 @@ class SnapshotStore:
         encoder: Encoder = PLAIN,
         notify: Callable[[Notice], None] = ignore,
     ) -> None:
-        """Create a store. ``notify`` is notified of each snapshot that is replaced."""
+        """Create a store. ``notify`` is called for each snapshot that is replaced."""
         self._recorder = recorder
         self._notify = notify
         self._encoder = encoder
@@ -323,8 +323,9 @@ def _score(payload: bytes, words: Words) -> float:
 
 
 MOST_HELD = REMEMBERED + REMEMBERED // 4
-"""Maximum number of recent messages kept in memory once they exceed every context window. Every cut is
-among the newest messages that the state remembers.
+"""Maximum number of messages kept in memory for a conversation that exceeds every context window.
+
+Cuts are only made among the newest messages that the state remembers, and these are kept.
 """
 LARGEST_WINDOW = 1_200_000
 """Maximum tokens of a context window of any model. Messages that fit it are kept in memory, however many

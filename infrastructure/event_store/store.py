@@ -83,17 +83,17 @@ class SQLiteLog:
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """Load a conversation at version ``at``, or at the newest version."""
-        with self._guarded():
+        with self._guard():
             if at is not None:
                 return self._loader.load(thread_id, at=at).loaded
-            return self._refreshed(thread_id).loaded
+            return self._refresh(thread_id).loaded
 
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """Decide on the current state of a conversation and append the resulting events."""
         stamp = stamp_of(at)
-        with self._guarded(), self._lock.held():
+        with self._guard(), self._lock.held():
             for _ in range(CONFLICTS):
                 stream, events = self._decide(thread_id, decide)
                 if not events:
@@ -105,7 +105,7 @@ class SQLiteLog:
                     stream = look_twice(insert, self._forget)
                 except IntegrityError:
                     # Another writer appended after the cached state: reload and decide again.
-                    self._refreshed(thread_id)
+                    self._refresh(thread_id)
                     continue
                 self._remembered.put(thread_id, stream)
                 if is_due(stream.loaded.state, events):
@@ -115,10 +115,10 @@ class SQLiteLog:
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content as decided, and return what was stored in each conversation."""
-        with self._guarded(), self._lock.held():
+        with self._guard(), self._lock.held():
             for _ in range(CONFLICTS):
                 streams: dict[str, Stream] = {}
-                erasures = decide(partial(self._loaded_into, streams))
+                erasures = decide(partial(self._load_into, streams))
                 if not erasures:
                     return {}
                 self.held.admit()
@@ -127,12 +127,12 @@ class SQLiteLog:
                     appended = self._eraser.erase(heads, stamp_of(at))
                 except IntegrityError:
                     continue
-                return self._after_erasing(streams, appended)
+                return self._reload_erased(streams, appended)
         raise overtaken_error(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
-        with self._guarded():
+        with self._guard():
             number = self._eraser.pending()
             if number is None:
                 return True
@@ -144,16 +144,16 @@ class SQLiteLog:
 
     def newest(self) -> int:
         """Return the log position of the newest event."""
-        with self._guarded():
+        with self._guard():
             return self._recorder.max_notification_id() or 0
 
     def fork(
         self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
         """Copy a conversation up to a version into a new one, and append the decided events."""
-        with self._guarded(), self._lock.held():
+        with self._guard(), self._lock.held():
             with suppress(LogDamaged):  # Events before the damage can still be copied.
-                self._refreshed(source).loaded.present()
+                self._refresh(source).loaded.present()
             before = self._loader.load(source, at=version).loaded
             self.held.admit()
             events = tuple(decide(before))
@@ -163,7 +163,7 @@ class SQLiteLog:
             if version not in copied.links:
                 self._snapshots.take(into, before.state, copied.link)
             if must_reload(events):
-                return self._refreshed(into).loaded
+                return self._refresh(into).loaded
             stream = Stream(self._loader.copied(before, into))
             stream = self._loader.after(stream, events, copied.head)
             self._remembered.put(into, stream)
@@ -171,22 +171,22 @@ class SQLiteLog:
 
     def forks(self) -> Sequence[Fork]:
         """Return all forks in the log."""
-        with self._guarded():
+        with self._guard():
             return self._copier.forks()
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before a moment."""
-        with self._guarded():
+        with self._guard():
             return self._copier.version_at(thread_id, moment)
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """Map those of these keys that are stored to the versions of their messages."""
-        with self._guarded():
+        with self._guard():
             return self._keys.versions(thread_id, keys)
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events from version ``first`` to ``last``."""
-        with self._guarded():
+        with self._guard():
             read = partial(self._loader.read, thread_id, first, last)
             return read_complete(
                 thread_id, range(first, last + 1), read, partial(self._head, thread_id)
@@ -194,7 +194,7 @@ class SQLiteLog:
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
-        with self._guarded():
+        with self._guard():
             read = partial(self._loader.read_at, thread_id, versions)
             return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
@@ -203,35 +203,35 @@ class SQLiteLog:
         self._process.check()
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
-        with self._guarded():
+        with self._guard():
             yield from scan_events(self._rows_after, self._mapper, after, seen, self._forget)
         self.held.prove(expected, seen, after)
         self.held.proved(anchored)
 
     def check(self) -> Iterator[Damage]:
         """Yield all damage of the log."""
-        with self._guarded():
+        with self._guard():
             yield from self.held.check(self._mapper).damage
 
     def compress(self, keep: int) -> Compressed:
         """Compress payloads, except for the newest ``keep`` events of each conversation."""
-        with self._guarded():
+        with self._guard():
             old = old_versions(self._recorder, self._snapshots, self._loader, keep)
             return self._compressor.compress(old)
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
         """Return the datastore and the mapper, for maintenance."""
-        with self._guarded():
+        with self._guard():
             return self._datastore, self._mapper
 
     def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
         """Hold the lock of the writers. With ``or_reading``, hold nothing if the log cannot be written."""
-        with self._guarded():
+        with self._guard():
             return nullcontext() if or_reading and self._lock.refuses else self._lock.held()
 
     def renew_keys(self) -> None:
         """Rebuild the index of keys from the events."""
-        with self._guarded(), self._lock.held():
+        with self._guard(), self._lock.held():
             self._keys.renew_all()
 
     def close(self) -> None:
@@ -243,14 +243,14 @@ class SQLiteLog:
         for part in (self.held.anchor, self.known, self._datastore, self._lock):
             part.close()
 
-    def _guarded(self) -> AbstractContextManager[None]:
+    def _guard(self) -> AbstractContextManager[None]:
         self._process.check()
         if self._closed:
             raise LogError(f"{self.path} was closed; open it again to go on")
         return self.known.noting(translate_errors(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
-        with self._guarded():
+        with self._guard():
             return self._recorder.rows_after(number, BATCH)
 
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
@@ -262,13 +262,13 @@ class SQLiteLog:
                 events = tuple(decide(cached.loaded))
                 if events:
                     return cached, events
-        stream = self._refreshed(thread_id)
+        stream = self._refresh(thread_id)
         return stream, tuple(decide(stream.loaded))
 
     def _head(self, thread_id: str) -> int:
-        return self._refreshed(thread_id).head.version
+        return self._refresh(thread_id).head.version
 
-    def _refreshed(self, thread_id: str) -> Stream:
+    def _refresh(self, thread_id: str) -> Stream:
         known = self._remembered.find(thread_id)
         stream = self._loader.load(thread_id) if known is None else self._loader.catch_up(known)
         self._remembered.put(thread_id, stream)
@@ -284,12 +284,12 @@ class SQLiteLog:
             return self._loader.load(thread_id)
         return self._loader.after(stream, events, head)
 
-    def _loaded_into(self, streams: dict[str, Stream], thread_id: str) -> LoadedConversation:
+    def _load_into(self, streams: dict[str, Stream], thread_id: str) -> LoadedConversation:
         if thread_id not in streams:
-            streams[thread_id] = self._refreshed(thread_id)
+            streams[thread_id] = self._refresh(thread_id)
         return streams[thread_id].loaded
 
-    def _after_erasing(
+    def _reload_erased(
         self, before: Mapping[str, Stream], appended: Mapping[str, Appended]
     ) -> Mapping[str, Stored]:
         self._remembered.forget(appended)
@@ -299,6 +299,6 @@ class SQLiteLog:
             state = state_after_erasing(before[thread_id].loaded.state, events)
             state = state or self._loader.load(thread_id).loaded.state
             self._snapshots.take(thread_id, state, head.link)
-            stream = self._refreshed(thread_id)
+            stream = self._refresh(thread_id)
             stored[thread_id] = Stored(stream.loaded, events)
         return stored

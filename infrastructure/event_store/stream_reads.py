@@ -31,7 +31,7 @@ from .envelope import (
 from .recorder import Head, LogRecorder, Row
 
 CONFLICTS = 20
-"""Attempts to decide again after another writer without the lock was faster."""
+"""Attempts to decide again after another program stored events without taking the lock."""
 
 
 def overtaken_error(path: Path) -> LogError:
@@ -45,7 +45,9 @@ def read_complete(
     read: Callable[[], Sequence[RecordedEvent]],
     head: Callable[[], int],
 ) -> Sequence[LoggedEvent]:
-    """Return the events with these versions up to the ``head`` of the stream, as ``read`` gives them.
+    """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
+
+    Versions after ``head()``, the newest version of the stream, may be missing.
 
     Raises:
         LogDamaged: an event is missing.
@@ -111,7 +113,7 @@ def scan_events(
     """Yield the events after a log position, and put the newest version of each stream into ``seen``.
 
     The digest proves that an event belongs to its place. Only ``check`` verifies the chain of links.
-    ``forget`` is passed to ``looked_twice``.
+    ``forget`` drops cached reads before a read that seems damaged is repeated.
 
     Raises:
         LogDamaged: an event is missing or changed.
@@ -197,7 +199,7 @@ class StreamCopier:
 
         def store() -> Copied:
             # A commit may have succeeded although an error was reported.
-            if known and self._stands(into, known[-1].head):
+            if known and self._is_at_head(into, known[-1].head):
                 return known[-1]
             with self._recorder.datastore.transaction(commit=True) as c:
                 known.append(self._copy_rows(c, source, version, into, events, stamp))
@@ -209,7 +211,7 @@ class StreamCopier:
             # A writer without the lock was faster.
             raise _exists(into) from error
 
-    def _stands(self, stream: str, head: Head) -> bool:
+    def _is_at_head(self, stream: str, head: Head) -> bool:
         rows = self._recorder.select_versions(stream, [head.version])
         return any(link_of(row) == head.link for row in rows)
 
@@ -309,7 +311,7 @@ class StreamCopier:
         return found
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
-        """Return the newest version that was logged at or before ``moment``, from the frames alone."""
+        """Return the newest version that was logged at or before ``moment``. Only frames of events are read."""
         # Stored times are text in one format, so they sort correctly. Newest first, because the
         # clock may have gone backwards.
         with self._recorder.datastore.transaction(commit=False) as c:

@@ -37,7 +37,7 @@ from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore
 
 PLACES = 64
-"""Number of places in one queue, including that of the owner. Later arrivals are not ordered."""
+"""Number of ordered places in one queue, including that of the turn. Further callers wait in no order."""
 
 
 class FileTurns:
@@ -195,7 +195,7 @@ def open_log_file(
     in_memory = str(path) == ":memory:"
     place = anchor_path(path.absolute()) if anchor and not in_memory else None
     kept = Anchor(place, of=path)
-    reading = None if in_memory else _checked_place(path, kept, create=create)
+    reading = None if in_memory else _check_place(path, kept, create=create)
     in_shared = in_memory or (reading is not None and reading.in_memory)
     name = _name_in_memory() if in_shared else str(path.absolute())
     datastore = DurableDatastore(name, reading=reading)
@@ -230,7 +230,7 @@ def _turns(path: Path, *, in_memory: bool, reads: bool) -> Turns:
     return NoTurns(path) if reads else FileTurns(path)
 
 
-def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
+def _check_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
     """Check that a log can be stored at ``path``. Return how to read it if it cannot be written."""
     # Before any read: closing a descriptor here would release the locks of the log.
     GATE.refuse(path)

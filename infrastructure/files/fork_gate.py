@@ -43,14 +43,14 @@ class OpenFile:
         self.kept = kept
         self.thread = threading.get_ident()
         self._names = [name for name in (path, of) if path and name]
-        self._marks = self._found()
+        self._marks = self._find_marks()
 
     @property
     def marks(self) -> frozenset[object]:
         """Marks that identify the files of the connection."""
-        return self._marks | self._found()
+        return self._marks | self._find_marks()
 
-    def _found(self) -> frozenset[object]:
+    def _find_marks(self) -> frozenset[object]:
         return frozenset(mark for name in self._names for mark in marks_of(name))
 
 
@@ -279,7 +279,7 @@ class FileTurn:
                 self._taken = was
 
     def let_go(self) -> None:
-        """Close the file, unless a thread is using it, even the current one."""
+        """Close the file, unless a thread is using it, even if it is the current one."""
         if self._threads.acquire(blocking=False):
             try:
                 let_go = self._let_go()

@@ -28,15 +28,15 @@ class Line:
         del file
 
     def join(self) -> bool:
-        """Take the first place if it is free. Return whether it is our turn."""
+        """Take the first place if it is free. Return whether this waiter has the turn."""
         return True
 
     def step(self) -> bool:
-        """Move forward with the line. Return whether it is our turn."""
+        """Move forward with the line. Return whether this waiter has the turn."""
         return True
 
     def admit(self) -> None:
-        """Let others join the line behind us."""
+        """Let others join the line behind this waiter."""
 
     def leave(self) -> None:
         """Release every place."""
@@ -64,20 +64,20 @@ if sys.platform == "linux":
             self._place = PLACES
 
         def join(self) -> bool:
-            """Take the first place if the line is empty. Return whether it is our turn."""
+            """Take the first place if the line is empty. Return whether this waiter has the turn."""
             if self._took(_TAKE_ALL):
                 self._place = 0
             return self._place == 0
 
         def step(self) -> bool:
-            """Move forward into free places. Return whether it is our turn."""
+            """Move forward into free places. Return whether this waiter has the turn."""
             while self._place and self._took(_flock(F_WRLCK, self._place - 1, 1)):
                 self._place -= 1
                 self.admit()
             return self._place == 0
 
         def admit(self) -> None:
-            """Let others join the line behind us."""
+            """Let others join the line behind this waiter."""
             behind = self._place + 1
             if behind < PLACES:
                 fcntl(self._file, F_OFD_SETLK, _flock(F_UNLCK, behind, PLACES - behind))
@@ -176,7 +176,7 @@ class WriteLock:
                 _begin(withdrawal)
                 yield
                 return
-            file = self._acquired(self._path)
+            file = self._lock_file(self._path)
             try:
                 _begin(withdrawal)
                 yield
@@ -211,7 +211,7 @@ class WriteLock:
             self._file.close()
             self._file = None
 
-    def _acquired(self, path: Path) -> IO[bytes]:
+    def _lock_file(self, path: Path) -> IO[bytes]:
         """Lock the lock file and return it.
 
         The returned file is the one that other processes find at the path.

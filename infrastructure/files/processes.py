@@ -75,7 +75,7 @@ def _own_name(pid: int) -> str:
     # Imported on first use, so that programs that never compact do not pay for it.
     import psutil
 
-    return str(_ProcessName(_place(), pid, _started(psutil.Process(pid))))
+    return str(_ProcessName(_place(), pid, _start_time(psutil.Process(pid))))
 
 
 def _runs(its: _ProcessName) -> bool:
@@ -86,14 +86,14 @@ def _runs(its: _ProcessName) -> bool:
         # A zombie process keeps its id until its parent collects the exit code; it does nothing any more.
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return abs(_started(process) - its.started) <= CLOCK_SLACK
+        return abs(_start_time(process) - its.started) <= CLOCK_SLACK
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:
         return True
 
 
-def _started(process: "psutil.Process") -> float:
+def _start_time(process: "psutil.Process") -> float:
     import psutil
 
     # Linux counts from boot, and changes of the clock shift both values.

@@ -134,7 +134,7 @@ logger = plain_logger(__name__)
 PAGES = 512
 """Number of pages in one step of a copy, 2 MB, so that Ctrl-C takes effect soon."""
 STEPS = 10_000
-"""The same for a copy row by row, in steps of SQLite's virtual machine."""
+"""Number of steps of SQLite's virtual machine between two checks for Ctrl-C, in a copy row by row."""
 
 
 def back_up(

@@ -48,7 +48,7 @@ def old_versions(
 ) -> dict[str, Old]:
     """Return the rarely read events of each conversation, without its last ``keep`` events.
 
-    Damaged conversations are left out, and those whose events are all read.
+    Damaged conversations are left out, and so are conversations without rarely read events.
     """
     newest = _newest(recorder)
     found: dict[str, Old] = {}
@@ -59,12 +59,12 @@ def old_versions(
         except LogDamaged:
             continue
         if not state.older_live:
-            found[stream] = Old(min(state.live_from, version + 1 - keep), _in_use(state))
+            found[stream] = Old(min(state.live_from, version + 1 - keep), _versions_in_use(state))
     return found
 
 
-def _in_use(state: Conversation) -> frozenset[int]:
-    """Return the versions before the live part that are read together with it."""
+def _versions_in_use(state: Conversation) -> frozenset[int]:
+    """Return the versions before ``live_from`` that are still read: messages, pins, the summary and a link."""
     live = {version for m in state.live for version in (m.version, *m.offloads)}
     pins = {pin.version for pin in state.pins}
     summary = {state.summary.version} if state.summary else set[int]()

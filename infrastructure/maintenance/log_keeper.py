@@ -95,11 +95,12 @@ def measure(log: SQLiteLog) -> Sizes:
         connection.create_function("frame_kind", 1, frame_kind, deterministic=True)
         c.execute(_ROWS)
         groups = [
-            _Group(_named(stream), _named(name), *rest) for stream, name, *rest in c.fetchall()
+            _Group(_column_name(stream), _column_name(name), *rest)
+            for stream, name, *rest in c.fetchall()
         ]
         c.execute(_SNAPSHOTS)
-        snapshots = {_named(stream): (count, size) for stream, count, size in c.fetchall()}
-        decoded = _decoded_bytes(c.sqlite_cursor, mapper) if _encoded(groups) else {}
+        snapshots = {_column_name(stream): (count, size) for stream, count, size in c.fetchall()}
+        decoded = _decoded_bytes(c.sqlite_cursor, mapper) if _has_encoded(groups) else {}
     streams: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
         streams[group.stream].append(group)
@@ -114,7 +115,7 @@ def measure(log: SQLiteLog) -> Sizes:
     )
 
 
-def _named(column: object) -> str:
+def _column_name(column: object) -> str:
     return column if isinstance(column, str) else DAMAGED
 
 
@@ -131,7 +132,7 @@ def frame_kind(head: object) -> str:
     return "+".join([*kinds, *(step.partition(":")[0] for step in steps)]) or PLAIN
 
 
-def _encoded(groups: Iterable[_Group]) -> bool:
+def _has_encoded(groups: Iterable[_Group]) -> bool:
     return any(g.name == MESSAGE and g.frame not in (PLAIN, ERASED_FRAME, DAMAGED) for g in groups)
 
 

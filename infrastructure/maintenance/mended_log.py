@@ -86,7 +86,7 @@ def shelf_of(connection: sqlite3.Connection) -> SQLiteShelf:
 
 
 def known_outside(path: Path) -> list[Held]:
-    """Return what the anchor next to a log records."""
+    """Return the events that the anchor next to a log records."""
     lines, _ = Anchor(anchor_path(path)).lines()
     return [Held(lines, f"the anchor {anchor_path(path)}")] if lines else []
 
@@ -100,7 +100,7 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
     found = add_write_ahead_damage(path, Checked(0, 0, ()))
     if found.damage:
         return found  # SQLite would read only a part of it, and the rest would be reported as lost.
-    return _checked(path, *held, key=key)._replace(notices=found.notices)
+    return _check(path, *held, key=key)._replace(notices=found.notices)
 
 
 def add_write_ahead_damage(path: Path, checked: Checked) -> Checked:
@@ -110,7 +110,7 @@ def add_write_ahead_damage(path: Path, checked: Checked) -> Checked:
     return checked._replace(damage=damage, notices=notices_of_copies(path))
 
 
-def _checked(path: Path, *held: Held, key: KeySource | None) -> Checked:
+def _check(path: Path, *held: Held, key: KeySource | None) -> Checked:
     if not path.exists():
         return _nothing("missing", f"there is no file {path}", *held)
     if not path.stat().st_size:
@@ -228,7 +228,10 @@ def _open_truncated(log: Path, extent: Extent, scratch: Path) -> Generator[sqlit
 
 
 def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
-    """Write the pages that exist; what a header says behind them is a hole, which takes no space."""
+    """Write the newest image of each page into the file ``made``, or else the page of the main file.
+
+    Pages that only a header counts become a hole at the end, which takes no space.
+    """
     known = max(main.pages, images.pages if images else 0)
     with open_private(made, "xb") as file:
         for number in range(1, min(pages, known) + 1):
@@ -240,7 +243,10 @@ def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: 
 
 
 def _open_pages(made: Path) -> sqlite3.Connection:
-    """Return a connection to the pages, or to an empty database if the page with the schema is lost."""
+    """Return a connection to the file of pages.
+
+    If the page with the schema is lost, the connection is to an empty database.
+    """
     uri = f"{made.absolute().as_uri()}?mode=ro&immutable=1"
     connection = open_sqlite(uri, uri=True, isolation_level=None)
     try:
@@ -286,14 +292,14 @@ def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
     try:
         with open_mended(path, path.parent) as log:
             mapper = mapper.reading(shelf_of(log.connection))
-            for row in _recorded(log, mapper):
+            for row in _erasure_rows(log, mapper):
                 found.extend(_read(log.connection, row, mapper))
             return KnownErasures(tuple(found), complete=log.is_whole)
     except (sqlite3.Error, OSError, EnvelopeError, CodecError):
         return KnownErasures(tuple(found), complete=False)
 
 
-def _recorded(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
+def _erasure_rows(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
     if not log.found:
         return log.connection.execute(_ERASURES)
     rows = log.rows_with(mapper)(log.connection).rows()
@@ -309,12 +315,12 @@ def _read(
         case MessageErased(position=position, message_id=message_id):
             yield RecordedErasure(stream, position, message_id, event.reason)
         case ConversationErased():
-            yield RecordedErasure(stream, None, _begun_at(connection, stream), event.reason)
+            yield RecordedErasure(stream, None, _time_of_first(connection, stream), event.reason)
         case _:
             pass
 
 
-def _begun_at(connection: sqlite3.Connection, stream: str) -> str:
+def _time_of_first(connection: sqlite3.Connection, stream: str) -> str:
     """Return the time of the first event. Its frame remains even if its content was erased."""
     row = connection.execute(_FIRST, (LONGEST_FRAME, stream)).fetchone()
     return "" if row is None else parse_frame(row[0]).at

@@ -74,12 +74,12 @@ def restore_log(
         made = Path(folder) / to.name
         _copy(backup, made)
         _copy_anchor(backup.absolute(), made)
-        with _opened(made, options) as core:
+        with _open(made, options) as core:
             _check(core, backup)
-        with _locked(to):
+        with _lock_log(to):
             restored = _replace(made, to, options)
             sync_names(to.parent)
-    with _opened(to, options) as core:
+    with _open(to, options) as core:
         # They would detect that they belong to another log, but keep its texts until then.
         drop_derived(core)
     return restored
@@ -97,7 +97,7 @@ def _refuse(backup: Path, to: Path, *, force: bool) -> None:
 
 def _replace(made: Path, to: Path, options: Options) -> Restored:
     """Erase in the copy what was erased since, then move it into place. Needs the write lock."""
-    with _opened(made, options) as core:
+    with _open(made, options) as core:
         known = {
             path: core.keeper.erasures_in(path)
             for path in (*earlier_logs(to), to)
@@ -140,7 +140,7 @@ def _copy_anchor(backup: Path, made: Path) -> None:
 
 
 @contextmanager
-def _opened(made: Path, options: Options) -> Generator[Core]:
+def _open(made: Path, options: Options) -> Generator[Core]:
     core = open_core(made, **options)
     try:
         yield core
@@ -157,7 +157,7 @@ def _check(core: Core, backup: Path) -> None:
 
 
 @contextmanager
-def _locked(log: Path) -> Generator[None]:
+def _lock_log(log: Path) -> Generator[None]:
     """Hold the write lock of a log that is not opened here."""
     lock = WriteLock(Path(f"{log}.lock"), LOCK_TIMEOUT)
     try:

@@ -118,11 +118,11 @@ class RowReader:
 
 def lenient(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Configure the connection to decode invalid text without errors."""
-    connection.text_factory = _decoded
+    connection.text_factory = _decode
     return connection
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
@@ -260,7 +260,7 @@ class RowProver:
     def _numbers_after(self, number: int) -> list[int]:
         query = f"{_INDEXED} WHERE rowid > ? ORDER BY rowid LIMIT {AT_ONCE}"
         try:
-            return [found for found, _, _ in self._in_index(query, number)]
+            return [found for found, _, _ in self._read_index(query, number)]
         except STORE_ERRORS as error:
             if not is_damage(error):
                 raise
@@ -269,14 +269,14 @@ class RowProver:
     def _look_up_index(self, number: int) -> tuple[str, int]:
         """Return the stream and version of a row according to the index."""
         try:
-            for _, stream, version in self._in_index(f"{_INDEXED} WHERE rowid = ?", number):
+            for _, stream, version in self._read_index(f"{_INDEXED} WHERE rowid = ?", number):
                 return _text(stream), version if isinstance(version, int) else 0
         except STORE_ERRORS as error:
             if not is_damage(error):
                 raise
         return "", 0
 
-    def _in_index(self, query: str, value: int) -> Iterator[tuple[int, object, object]]:
+    def _read_index(self, query: str, value: int) -> Iterator[tuple[int, object, object]]:
         with self._datastore.transaction(commit=False) as c:
             c.sqlite_cursor.row_factory = None
             yield from c.sqlite_cursor.execute(query, (value,)).fetchall()

@@ -57,7 +57,7 @@ def lost_positions(
     ends = [(v, p) for v, p in sorted(messages.items()) if v <= last]
     for upper, following in ends:
         lost = [v for v in range(version + 1, upper) if v not in good]
-        found |= _shared_out(lost, range(position + 1, following), names)
+        found |= _share_out(lost, range(position + 1, following), names)
         version, position = upper, following
     # After the last intact message, the name is the only evidence.
     at = position
@@ -68,7 +68,7 @@ def lost_positions(
     return found
 
 
-def _shared_out(lost: list[int], positions: range, names: Mapping[int, str]) -> dict[int, int]:
+def _share_out(lost: list[int], positions: range, names: Mapping[int, str]) -> dict[int, int]:
     """Choose as many lost events as there are positions, starting with those that are named messages."""
     named = [v for v in lost if names.get(v) == MESSAGE]
     unknown = [v for v in lost if v not in names]
@@ -130,7 +130,9 @@ def salvage(
             _write(recorder, batch)
             marks = list(HeldLog(made, Anchor(None), recorder).marks())
     Anchor(anchor_path(to)).renew(marks)
-    lost = tuple(_lost(found, streams.get(found.thread_id)) for found in damage if _is_loss(found))
+    lost = tuple(
+        _lost_event(found, streams.get(found.thread_id)) for found in damage if _is_loss(found)
+    )
     return Salvaged(path=to, events=copied, conversations=len(streams), lost=lost)
 
 
@@ -233,7 +235,7 @@ def _rows(
                 break
             head = heads[row.stream]
             if version in kept:
-                made, at = _resealed(kept.pop(version), mapper, target, plan, head)
+                made, at = _reseal(kept.pop(version), mapper, target, plan, head)
             else:
                 at = times[row.stream] or _next_time(kept, mapper)
                 made = _place_of_lost(row.stream, target, plan, head, at)
@@ -255,7 +257,7 @@ def _ends(streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
         yield RawRow(0, thread_id, 0, "", b"")
 
 
-def _resealed(
+def _reseal(
     row: RawRow, mapper: EventMapper, target: EventMapper, plan: _Plan, head: Head
 ) -> tuple[tuple[StoredEvent, str | None], str]:
     place = Place(row.stream, row.version, row.name)
@@ -291,7 +293,7 @@ def _is_loss(damage: Damage) -> bool:
     return damage.place == "log" and not copied
 
 
-def _lost(damage: Damage, plan: _Plan | None) -> LostEvent:
+def _lost_event(damage: Damage, plan: _Plan | None) -> LostEvent:
     return LostEvent(
         thread_id=damage.thread_id,
         version=damage.version,

@@ -63,7 +63,9 @@ class ScrubFile:
     """The file of one log. If it is lost or damaged, the next scrub starts from the beginning."""
 
     def __init__(self, path: Path | None, *, of: Path, writable: bool) -> None:
-        """Create the file object. ``path`` is None for a log in memory. ``writable`` is about the folder."""
+        """Create the file object. ``path`` is None for a log in memory. ``writable``: the folder can be
+        written.
+        """
         self._path = path
         self._of = of
         self._writable = writable and path is not None
@@ -97,7 +99,7 @@ class ScrubFile:
             return
         try:
             with self._lock.held():
-                self._replace(self._path, _joined(record, self.read(), lifted))
+                self._replace(self._path, _merge(record, self.read(), lifted))
             self._fails = False
         except (OSError, LogBusy) as error:
             if not self._fails:
@@ -116,7 +118,7 @@ class ScrubFile:
         place.replace(path)
 
 
-def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) -> ScrubRecord:
+def _merge(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) -> ScrubRecord:
     others = found.findings if found.log == record.log else ()
     kept = {one.number: one for one in others if lifted.get(one.number) != one.problem}
     kept |= {one.number: one for one in record.findings}
@@ -176,11 +178,11 @@ class KnownDamage:
         for finding in list(self._findings.values()):
             row = self.prover.at(finding.number)
             if row.problem:
-                self._tell(row)
+                self._report(row)
             else:
                 self._lift(finding)
 
-    def note(self, row: ProvedRow, *, tell: bool = True) -> bool:
+    def note(self, row: ProvedRow, *, report: bool = True) -> bool:
         """Record a damaged row and report it unless it is known. Return whether it is new."""
         name = fingerprint(row.thread_id).decode()
         with self._threads:
@@ -191,8 +193,8 @@ class KnownDamage:
             self._findings[row.number] = Finding(
                 number=row.number, fingerprint=name, version=row.version, problem=row.problem
             )
-        if tell:
-            self._tell(row)
+        if report:
+            self._report(row)
         return True
 
     @contextmanager
@@ -213,7 +215,7 @@ class KnownDamage:
         except STORE_ERRORS:
             return  # Nothing is known about the row.
         # The reader reports it.
-        new = [self.note(row, tell=False) for row in rows if row.problem]
+        new = [self.note(row, report=False) for row in rows if row.problem]
         if any(new):
             self.keep(self.record)
 
@@ -253,7 +255,7 @@ class KnownDamage:
             self._findings.pop(finding.number, None)
             self._lifted[finding.number] = finding.problem
 
-    def _tell(self, row: ProvedRow) -> None:
+    def _report(self, row: ProvedRow) -> None:
         figures: dict[str, Figure] = {
             "error": "LogDamaged",
             "version": row.version,

@@ -231,7 +231,7 @@ class _KeyCheck:
                 yield Damage(KEYS, str(name), version, "keys", detail)
 
     def chains(self) -> Iterator[Damage]:
-        """Report damage of the rows that prove the others."""
+        """Report damage of the chains, whose rows prove the rows that map keys to events."""
         if not has_chains(self._cursor):
             return
         self._cursor.execute("SELECT DISTINCT originator_id FROM sealed_keys")

@@ -100,7 +100,7 @@ class Resources:
 
     def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:
         """Return the resources of these conversations in order."""
-        return [resource for row in rows for resource in self._of(row)]
+        return [resource for row in rows for resource in self._describe(row)]
 
     def read(self, uri: str) -> Content:
         """Read a resource.
@@ -114,7 +114,7 @@ class Resources:
         except (UnknownMessage, InvalidAddress, InvalidThreadId, ConversationGone) as error:
             raise UnknownResource(uri) from error
 
-    def _of(self, row: ConversationRow) -> Iterator[Described]:
+    def _describe(self, row: ConversationRow) -> Iterator[Described]:
         name = row.label or row.thread_id
         about = f"{row.messages:,} messages, the last at {row.last_activity}"
         yield Described(conversation_uri(row.thread_id), name, about, JSON)

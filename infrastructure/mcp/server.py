@@ -35,7 +35,9 @@ T = TypeVar("T")
 PAGE = 100
 """Number of conversations in one page of the list of resources."""
 RESOURCE_NOT_FOUND = -32002
-"""Error code of the protocol before its 2026 version, which uses the code for invalid parameters."""
+"""Error code for an unknown resource in the protocol before its 2026 version. Later versions use the code
+for invalid parameters instead.
+"""
 MOST_COMPLETIONS = 100
 _TITLES = {
     RECALL_MEMORY: "Recall memory",
@@ -92,14 +94,14 @@ class _Answers:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         del context, params
-        return types.ListToolsResult(tools=[_described(tool) for tool in self._toolbox])
+        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in self._toolbox])
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         del context
         given = {} if params.arguments is None else params.arguments
-        output = await _in_thread(self._toolbox.call, params.name, given)
+        output = await _run_in_thread(self._toolbox.call, params.name, given)
         content: list[types.ContentBlock] = [types.TextContent(text=output.text)]
         return types.CallToolResult(content=content, is_error=output.is_error)
 
@@ -108,8 +110,8 @@ class _Answers:
     ) -> types.ListResourcesResult:
         del context
         start = _start(params.cursor if params else None)
-        rows = await _in_thread(self._resources.rows)
-        listed = await _in_thread(self._resources.listed, rows[start : start + PAGE])
+        rows = await _run_in_thread(self._resources.rows)
+        listed = await _run_in_thread(self._resources.listed, rows[start : start + PAGE])
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -139,7 +141,7 @@ class _Answers:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         try:
-            content = await _in_thread(self._resources.read, params.uri)
+            content = await _run_in_thread(self._resources.read, params.uri)
         except UnknownResource as error:
             modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
@@ -157,7 +159,7 @@ class _Answers:
         found: list[str] = []
         wanted = params.ref.type == "ref/resource" and params.argument.name == "thread"
         if wanted:
-            rows = await _in_thread(self._resources.rows)
+            rows = await _run_in_thread(self._resources.rows)
             found = [r.thread_id for r in rows if r.thread_id.startswith(params.argument.value)]
         return types.CompleteResult(
             completion=types.Completion(
@@ -168,7 +170,7 @@ class _Answers:
         )
 
 
-def _described(tool: Tool) -> types.Tool:
+def _describe_tool(tool: Tool) -> types.Tool:
     title = _TITLES.get(tool.name, tool.name)
     return types.Tool(
         name=tool.name,
@@ -193,7 +195,7 @@ def _start(cursor: str | None) -> int:
     return int(cursor)
 
 
-async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in a thread. If the client disconnects, do not wait for it.
 
     Raises:

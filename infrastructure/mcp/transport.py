@@ -1,4 +1,4 @@
-"""Transports over standard streams and HTTP, which stop at once but never owe an answer."""
+"""Transports over standard streams and HTTP. They stop without delay, but answer pending requests first."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ class _PendingRequests:
         self._paid = asyncio.Event()
 
     def add(self, item: Incoming) -> None:
-        """Record a message from the client."""
+        """Add the request in a message from the client, or remove the one that the message cancels."""
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
             self._requests.add(message.id)
@@ -118,7 +118,7 @@ class _PendingRequests:
             self._requests.discard((message.params or {}).get("requestId", ""))
 
     def remove(self, item: SessionMessage) -> None:
-        """Record a message to the client."""
+        """Remove the request that a message to the client answers, if it answers one."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             if item.message.id is not None:
                 self._requests.discard(item.message.id)

@@ -45,10 +45,10 @@ def _text(path: Path) -> str:
         raise ValueError("is not a regular file")
     if kind.st_size > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES // 2**20} MiB")
-    return _decoded(found.read_bytes()).replace("\r\n", "\n")
+    return _decode(found.read_bytes()).replace("\r\n", "\n")
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -55,7 +55,7 @@ def _around(content: bytes) -> tuple[bytes, bytes]:
     first, kind = marks[0]
     if [found for _, found in marks] == ["begin", "end"]:
         return b"".join(lines[:first]), b"".join(lines[marks[1][0] + 1 :])
-    before = _kept(lines[:first]) if kind == "end" else iter(lines[:first])
+    before = _drop_marks(lines[:first]) if kind == "end" else iter(lines[:first])
     return b"".join(before), b"".join(_user_lines(lines[first:]))
 
 
@@ -69,12 +69,12 @@ def _user_lines(lines: Sequence[bytes]) -> Iterator[bytes]:
             part.append(line)
             continue
         if (last, kind) != ("begin", "end"):  # Everything between these marks is refold's.
-            yield from part if last == "end" and kind == "begin" else _kept(part)
+            yield from part if last == "end" and kind == "begin" else _drop_marks(part)
         part, last = [], kind
-    yield from part if last == "end" else _kept(part)
+    yield from part if last == "end" else _drop_marks(part)
 
 
-def _kept(lines: Sequence[bytes]) -> Iterator[bytes]:
+def _drop_marks(lines: Sequence[bytes]) -> Iterator[bytes]:
     return (line for line in lines if not _OURS.fullmatch(line.strip()))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from refold.application.api.results import CompactionResult
 from refold.application.runtime.plain_lines import ShownThreadIds, shown_id
 
-from .log_observer import Figure, Notice, of_result
+from .log_observer import Figure, Notice, describe_result
 
 Naming = Callable[[str], str]
 """A function that returns the shown form of a thread id, or an empty string."""
@@ -80,12 +80,12 @@ class LogLines:
         figures: dict[str, Figure] = {**notice.figures}
         if shown := self._naming(notice.thread_id):
             figures = {"thread_id": shown, **figures}
-        pairs = "".join(f" {key}={_in_line(value)}" for key, value in figures.items())
+        pairs = "".join(f" {key}={_format_value(value)}" for key, value in figures.items())
         logger.log(level, "%s%s", notice.name, pairs, extra={"event": notice.name, **figures})
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Write the result of a compaction."""
-        self.notify(of_result(result))
+        self.notify(describe_result(result))
 
     def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
         """Write the progress of a summary that takes several calls."""
@@ -97,7 +97,7 @@ class LogLines:
         self.notify(Notice("request.made", thread_id, figures))
 
 
-def _in_line(value: Figure) -> str:
+def _format_value(value: Figure) -> str:
     match value:
         case bool():
             return str(value).lower()

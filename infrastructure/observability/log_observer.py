@@ -40,7 +40,7 @@ def ignore(notice: Notice) -> None:
     """Ignore the event."""
 
 
-def of_result(result: CompactionResult) -> Notice:
+def describe_result(result: CompactionResult) -> Notice:
     """Describe the result of a compaction.
 
     The detail is omitted, because it may quote the summariser.
@@ -72,7 +72,7 @@ def of_result(result: CompactionResult) -> Notice:
     return Notice(f"compaction.{result.outcome}", result.thread_id, said)
 
 
-def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
+def describe_fallback(result: CompactionResult, configured: str) -> Notice | None:
     """Describe a fallback to another summariser, or return None if the configured one was used."""
     if result.attempt_id is None or result.summariser in (None, configured):
         return None
@@ -80,7 +80,7 @@ def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
     return Notice("compaction.fallback", result.thread_id, figures)
 
 
-def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
+def describe_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
     """Describe damage of the log."""
     match error:
         case LogBehindAnchor():
@@ -90,7 +90,7 @@ def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
     return Notice("log.damaged", error.thread_id, {"error": type(error).__name__, **figures})
 
 
-def of_decisions(
+def describe_decisions(
     thread_id: str,
     before: Conversation,
     after: Conversation,
@@ -103,7 +103,7 @@ def of_decisions(
     Ends of compactions are omitted: their results describe them.
     """
     for event in events:
-        if (said := _of_event(event)) is not None:
+        if (said := _describe_event(event)) is not None:
             yield Notice(said[0], thread_id, said[1])
     was_open, is_open = (s.setbacks.count >= breaker_after for s in (before, after))
     if was_open != is_open:
@@ -113,24 +113,24 @@ def of_decisions(
         )
 
 
-def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
+def _describe_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
     match event:
         case CompactionRequested():
-            return "compaction.requested", _of_request(event)
+            return "compaction.requested", _describe_request(event)
         case CompactionFailed(reason="abandoned"):
             return "compaction.abandoned", {"attempt_id": event.attempt_id}
         case ToolContentOffloaded():
-            return "content.offloaded", _of_parts(event.parts)
+            return "content.offloaded", _describe_parts(event.parts)
         case MessagesCondensed():
-            return "content.condensed", _of_parts(event.parts)
+            return "content.condensed", _describe_parts(event.parts)
         case UserContentShortened():
-            return "content.shortened", _of_parts(event.parts)
+            return "content.shortened", _describe_parts(event.parts)
         case MessagePinned():
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():
             return "message.unpinned", {"pin_id": event.pin_id}
         case NotesFlushed():
-            return "notes.flushed", _of_notes(event)
+            return "notes.flushed", _describe_notes(event)
         case MemoriesChosen():
             return "memories.chosen", {"memories": len(event.memories), "tokens": event.tokens}
         case MessageErased():
@@ -143,7 +143,7 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return None
 
 
-def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:
+def _describe_request(event: CompactionRequested) -> Mapping[str, Figure]:
     return {
         "attempt_id": event.attempt_id,
         "trigger": event.trigger,
@@ -152,7 +152,7 @@ def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:
     }
 
 
-def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
+def _describe_notes(event: NotesFlushed) -> Mapping[str, Figure]:
     figures: dict[str, Figure] = {
         "notes": len(event.notes),
         "taken_by": event.taken_by,
@@ -161,7 +161,7 @@ def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
     return {**figures, "reason": event.reason} if event.reason else figures
 
 
-def _of_parts(parts: Sequence[ShortenedPart | SaidPart]) -> Mapping[str, Figure]:
+def _describe_parts(parts: Sequence[ShortenedPart | SaidPart]) -> Mapping[str, Figure]:
     return {"parts": len(parts), "tokens_freed": sum(part.tokens_freed for part in parts)}
 
 
@@ -189,7 +189,7 @@ class FallbackObserver:
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Report a fallback, if there was one."""
-        notice = of_fallback(result, self._configured)
+        notice = describe_fallback(result, self._configured)
         if notice is not None:
             for watcher in self._watchers:
                 watcher(notice)
@@ -209,11 +209,11 @@ class StoredDecisions:
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
     ) -> None:
         """Notify watchers of the decisions in these events."""
-        for notice in of_decisions(
+        for notice in describe_decisions(
             thread_id, before, after, events, breaker_after=self._breaker_after
         ):
             notify(self._watchers, notice)
 
     def damaged(self, error: LogDamaged | LogBehindAnchor) -> None:
         """Notify watchers that the log is damaged."""
-        notify(self._watchers, of_damage(error))
+        notify(self._watchers, describe_damage(error))

@@ -47,15 +47,15 @@ def observe_calls(summariser: Summariser, following: CallContext) -> Summariser:
     """Wrap the summariser so that each call is observed."""
 
     async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
-        return await _followed(following(behind), lambda: behind.summarise(request))
+        return await _follow(following(behind), lambda: behind.summarise(request))
 
     async def ask_notes(behind: TakeNotes, request: NotesRequest) -> NotesDraft:
-        return await _followed(following(summariser), lambda: behind(request))
+        return await _follow(following(summariser), lambda: behind(request))
 
     return relay(summariser, ask, ask_notes)
 
 
-async def _followed(
+async def _follow(
     followed: AbstractContextManager[Call], ask: Callable[[], Awaitable[Draft]]
 ) -> Draft:
     started = time.monotonic()

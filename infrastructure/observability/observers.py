@@ -49,9 +49,9 @@ class CompactionCallback:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            asyncio.run(_awaited(answer))
+            asyncio.run(_await_answer(answer))
             return
-        task = loop.create_task(_awaited(answer))
+        task = loop.create_task(_await_answer(answer))
         self._running.add(task)  # The event loop keeps only weak references to tasks.
         task.add_done_callback(self._running.discard)
 
@@ -65,7 +65,7 @@ class CompactionCallback:
         """Ignore the request."""
 
 
-async def _awaited(answer: Awaitable[object]) -> None:
+async def _await_answer(answer: Awaitable[object]) -> None:
     try:
         with Contained():
             await answer

@@ -17,7 +17,7 @@ from refold.application.ports.summariser import Summariser
 from refold.domain.events import Trigger
 
 from .log_lines import Naming
-from .log_observer import Notice, of_result
+from .log_observer import Notice, describe_result
 from .observed_calls import ObservedDraft
 
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
@@ -70,7 +70,7 @@ class Telemetry:
         span = _span.get()
         if span is not None:
             span.set_attribute("refold.outcome", result.outcome)
-            for name, figure in of_result(result).figures.items():
+            for name, figure in describe_result(result).figures.items():
                 span.set_attribute(f"refold.{name}", figure)
             if result.outcome == "failed":
                 span.set_attribute("error.type", result.reason)
@@ -150,7 +150,7 @@ class _Call:
         self._instruments.call_duration.record(seconds, {**self._attributes, "error.type": kind})
 
 
-def _of_damage(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
+def _damage_counters(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
     said = "Reads and writes refused because of log damage."
     return (
         meter.create_counter("refold.repairs", "{repair}", "Automatic repairs, by name."),
@@ -194,7 +194,7 @@ class _Instruments:
         self.open_breakers = meter.create_up_down_counter(
             "refold.breakers_open", "{conversation}", "Open circuit breakers in this process."
         )
-        self.repairs, self.damage = _of_damage(meter)
+        self.repairs, self.damage = _damage_counters(meter)
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(
             "refold.request.tokens_repeated",

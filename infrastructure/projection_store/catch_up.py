@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage
-from refold.application.runtime.plain_lines import plain_logger, unquoted
+from refold.application.runtime.plain_lines import plain_logger, strip_quotations
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, transaction
@@ -48,12 +48,11 @@ def query_with_repairs(
     is_replaced: Callable[[], bool],
     repair: Callable[[Exception, int], None],
 ) -> Answer:
-    """Call ``ask``, and retry if it fails: with a replaced file as it is, with the same file after a
-    repair.
+    """Call ``ask``, and retry if it fails: at once if the file was replaced, or else after a repair.
 
-    ``repair`` gets the number of repairs before it. A file that an erasure outdated is not damaged, so
-    its rebuild does not count as a repair. If memory is short, the same file is queried once more
-    before a repair.
+    ``repair`` gets the number of repairs before it. A file that an erasure outdated is not damaged, so its
+    rebuild does not count as a repair. If memory is short, the same file is queried once more before a
+    repair.
 
     Raises:
         NoAnswer: every attempt failed.
@@ -89,7 +88,7 @@ BULK = 200_000
 """Number of events that a new file is filled with before others may open it: some seconds of work."""
 
 SOON = 1_000
-"""Number of events that an erasure folds in at any distance from the end of the log."""
+"""Number of new events that an erasure always folds in, even if they are most of the log."""
 
 logger = plain_logger(__name__)
 
@@ -112,7 +111,7 @@ class FollowedLog:
     ) -> None:
         """Create the fold. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         rebuild because of damage.
         """
         self._content = content
@@ -120,7 +119,7 @@ class FollowedLog:
         self._notify = notify
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
-        self._file = self._at(self._path)
+        self._file = self._file_at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
         """True if a rebuild because of damage has begun."""
@@ -153,7 +152,7 @@ class FollowedLog:
         with self._alone():
             found = tuple(check_file(self._file, self._content, self._log))
             if self._file.path != self._path:
-                found = (*check_place(self._at(self._path)), *found)
+                found = (*check_place(self._file_at(self._path)), *found)
             return iter(found)
 
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
@@ -197,7 +196,7 @@ class FollowedLog:
                     self._file.drop(any_file=True)
                     if self._file.path != self._path:
                         # The fold was moved into memory, but the content of the file still exists.
-                        with closing(self._at(self._path)) as elsewhere:
+                        with closing(self._file_at(self._path)) as elsewhere:
                             elsewhere.drop(any_file=True)
             except BROKEN as error:
                 logger.warning(
@@ -296,7 +295,7 @@ class FollowedLog:
             return
         else:
             place = self._file.path or "in memory"
-            why = unquoted(error)
+            why = strip_quotations(error)
             logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, why)
             self._damaged = True
         self._drop()
@@ -313,10 +312,10 @@ class FollowedLog:
             "%s %s cannot be used (%s): kept in memory instead",
             self._content.title,
             self._file.path or "in memory",
-            unquoted(error),
+            strip_quotations(error),
         )
         self._file.close()
-        self._file = self._at(None)
+        self._file = self._file_at(None)
 
-    def _at(self, path: Path | None) -> DatabaseFile:
+    def _file_at(self, path: Path | None) -> DatabaseFile:
         return DatabaseFile(path, kind_of(self._content), self._fill, of=self._of)

@@ -143,7 +143,7 @@ class DatabaseFile:
         elif self._find() is None:
             yield None
         else:
-            with closing(_for_reading(self.path)) as connection:
+            with closing(_connect_read_only(self.path)) as connection:
                 yield connection
 
     @contextmanager
@@ -193,7 +193,7 @@ class DatabaseFile:
         With ``any_file``, delete a replacement and an unfinished file as well.
         """
         foreign = self._is_foreign
-        if self.path is None or not _lies_at(self.path, ours=not foreign):
+        if self.path is None or not _is_at(self.path, ours=not foreign):
             # Without the lock file, nothing shows that a file of refold was here.
             self._disconnect()
             self._identity = None
@@ -345,7 +345,7 @@ def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
         raise
 
 
-def _for_reading(path: Path) -> sqlite3.Connection:
+def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Return a connection that changes nothing.
 
     It is opened for writing, because a read-only connection would leave -wal and -shm files on close.
@@ -364,7 +364,7 @@ def _unfinished(path: Path) -> Path:
     return Path(f"{path}{_UNFINISHED}")
 
 
-def _lies_at(path: Path, *, ours: bool) -> bool:
+def _is_at(path: Path, *, ours: bool) -> bool:
     """Return whether a finished or unfinished file of refold exists at the path."""
     ends = (_UNFINISHED, *(_PARTS if ours else ()))
     return any(os.path.lexists(f"{path}{end}") for end in ends)

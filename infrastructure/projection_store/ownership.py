@@ -85,7 +85,7 @@ def name_new(made: Path, path: Path) -> None:
 
 def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
     """Return a description of the file if another program owns it, or None."""
-    found = _found(path)
+    found = _find(path)
     tables = found.declared or {}
     if found.mark == APPLICATION_ID or _TABLE_OF_LOGS in tables:
         return "a log of refold"
@@ -103,7 +103,7 @@ def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
     return None if was_ours else "not a file of refold"
 
 
-def _found(path: Path) -> _Found:
+def _find(path: Path) -> _Found:
     mark = 0
     try:
         # Immutable: the check writes no files and does not affect locks of other processes.

@@ -102,7 +102,7 @@ class Content(Protocol):
 
     @property
     def counts(self) -> str:
-        """Name of the items that ``count`` counts: ``events``."""
+        """Name of the items that ``count`` counts, such as ``events``."""
         ...
 
     def count(self, db: Database) -> int:
@@ -182,7 +182,7 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
 
 MEMORY = ":memory:"
 DERIVED = ("views", "recall", "vectors")
-"""Names of all such files, as part of their paths."""
+"""Names of all files that are derived from a log, as part of their paths."""
 
 logger = plain_logger(__name__)
 

@@ -229,17 +229,15 @@ def _check_tables(db: Database, content: Content, log: ConversationLog) -> Itera
             # Everything is read after its erasure.
             progress, more = content.fold(fresh, progress, rest, nothing_left)
             for rows in final:
-                yield from _guarded(rows.table, rows.compare(fresh))
+                yield from _guard(rows.table, rows.compare(fresh))
             content.forget(fresh)
         for rows in final:
-            yield from _guarded(rows.table, rows.unexpected())
+            yield from _guard(rows.table, rows.unexpected())
         for table in (*others, COMPARED_POSITIONS):
-            yield from _guarded(
-                table, differences(table, rows_of(table, db), rows_of(table, fresh))
-            )
+            yield from _guard(table, differences(table, rows_of(table, db), rows_of(table, fresh)))
 
 
-def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
+def _guard(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
     """Yield the findings of a table, and report a table that cannot be read."""
     try:
         with blamed_on_file():

@@ -69,7 +69,7 @@ class ViewsContent:
         return fold_into(db, progress, events, left)
 
     def finish(self, db: Database) -> None:
-        """Create the index that slows a bulk load down."""
+        """Create the index that would slow a bulk load down."""
         create_late_index(db)
 
     def count(self, db: Database) -> int:
@@ -106,7 +106,7 @@ class SQLiteViews:
     ) -> None:
         """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         rebuild because of damage.
         """
         self.followed = FollowedLog(path, VIEWS, log, of=of, notify=notify)
@@ -126,15 +126,15 @@ class SQLiteViews:
         )
 
     def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
-        """Return the positions of the messages with this owner of their own, by conversation."""
+        """Return the positions of the messages that name this owner, by conversation."""
         return self.followed.answer(lambda db: answers.messages_of(db, owner))
 
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
-        """Return the owners of the messages that have an owner of their own."""
+        """Return the owners of the messages that name one, by position."""
         return self.followed.answer(lambda db: answers.owners_of(db, thread_id))
 
     def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
-        """Return the same for all conversations of an owner that have such messages."""
+        """Return the other owners of messages in an owner's conversations, by conversation and position."""
         return self.followed.answer(lambda db: answers.guests_of(db, owner))
 
     def conversation(self, thread_id: str) -> ConversationRow | None:

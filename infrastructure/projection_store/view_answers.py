@@ -36,13 +36,13 @@ def all_conversations(db: Database) -> Sequence[ConversationRow]:
     """Return all conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
-    return [row for row in map(_listed, _fields(CONVERSATIONS, rows)) if not row.erased]
+    return [row for row in map(_conversation_row, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
 def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
     """Return one conversation, or None."""
-    for fields in _of_thread(db, CONVERSATIONS, thread_id):
-        return _listed(fields)
+    for fields in _rows_of_thread(db, CONVERSATIONS, thread_id):
+        return _conversation_row(fields)
     return None
 
 
@@ -50,10 +50,10 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
     """Return the conversations of an owner, the latest activity first."""
     order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
     rows = _rows(db, CONVERSATIONS, order, storable(owner))
-    return list(map(_listed, _fields(CONVERSATIONS, rows)))
+    return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
 
-def _listed(fields: dict[str, Any]) -> ConversationRow:
+def _conversation_row(fields: dict[str, Any]) -> ConversationRow:
     row = from_stored(ConversationRow, fields)
     # An erased message has no size any more. The fold cannot know that, because it does not look up
     # messages.
@@ -69,7 +69,7 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
 
 
 def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
-    """Return the positions of the messages with this owner of their own, by conversation."""
+    """Return the positions of the messages that name this owner, by conversation."""
     count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
         raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
@@ -83,14 +83,14 @@ def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
 
 
 def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
-    """Return the owners of the messages that have an owner of their own."""
+    """Return the owners of the messages that name one, by position."""
     rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
     found = (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows))
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
 def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
-    """Return the same for all conversations of an owner that have such messages."""
+    """Return the other owners of messages in an owner's conversations, by conversation and position."""
     found: dict[str, dict[int, str]] = {}
     rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
     for row in (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)):
@@ -103,7 +103,7 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
     """Return the messages in a range of positions."""
     first = max(start, 0)
     # Positions have no gaps, so the number of rows is known.
-    expected = max(0, min(stop, _expected(db, MESSAGES, thread_id).rows) - first)
+    expected = max(0, min(stop, _expected_total(db, MESSAGES, thread_id).rows) - first)
     condition = "thread_id = ? AND position >= ? AND position < ? ORDER BY position"
     rows = _rows(db, MESSAGES, condition, storable(thread_id), first, stop)
     if len(rows) != expected:
@@ -124,18 +124,22 @@ def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | Non
 
 def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
     """Return all summaries of a conversation, oldest first."""
-    found = [from_stored(SummaryRow, fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
+    found = [
+        from_stored(SummaryRow, fields) for fields in _rows_of_thread(db, SUMMARIES, thread_id)
+    ]
     return sorted(found, key=lambda row: row.version)
 
 
 def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
     """Return all compaction attempts of a conversation, in the order of the log."""
-    return [from_stored(CompactionRow, fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
+    return [
+        from_stored(CompactionRow, fields) for fields in _rows_of_thread(db, COMPACTIONS, thread_id)
+    ]
 
 
 def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
     """Return the topics of the active summary with the last position of each."""
-    rows = [from_stored(TopicRow, fields) for fields in _of_thread(db, TOPICS, thread_id)]
+    rows = [from_stored(TopicRow, fields) for fields in _rows_of_thread(db, TOPICS, thread_id)]
     active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
     return [
         TopicSeen(
@@ -157,7 +161,7 @@ def _written_at(db: Database, thread_id: str, position: int) -> str:
 
 def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
     """Return the notes of a conversation, oldest first."""
-    return [from_stored(NoteRow, fields) for fields in _of_thread(db, NOTES, thread_id)]
+    return [from_stored(NoteRow, fields) for fields in _rows_of_thread(db, NOTES, thread_id)]
 
 
 def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
@@ -191,14 +195,14 @@ def count_events(db: Database) -> int:
     return int(db.conn.execute(query).fetchone()[0])
 
 
-def _of_thread(db: Database, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
+def _rows_of_thread(db: Database, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
     # Rows are inserted in the order of the log.
     rows = _rows(db, table, "thread_id = ? ORDER BY rowid", storable(thread_id))
-    _compare(f"{table.name} of {thread_id!r}", rows, _expected(db, table, thread_id))
+    _compare(f"{table.name} of {thread_id!r}", rows, _expected_total(db, table, thread_id))
     return _fields(table, rows)
 
 
-def _expected(db: Database, table: Table, thread_id: str) -> Total:
+def _expected_total(db: Database, table: Table, thread_id: str) -> Total:
     recorded = tally(db, table.name, str(storable(thread_id)))
     if recorded is not None:
         return recorded

@@ -102,7 +102,7 @@ class Batch:
         self._is_erasing = False
 
     def erase(self, left: LoggedEvent) -> None:
-        """Remove what was folded from an event of which only this is left."""
+        """Remove what was folded from an event before an erasure reduced it to ``left``."""
         changes = self.table.erased(left) if self.table.erased else ()
         self._is_erasing = True
         for change in changes:

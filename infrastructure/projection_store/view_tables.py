@@ -203,5 +203,5 @@ def create_tables(db: Database) -> None:
 
 
 def create_late_index(db: Database) -> None:
-    """Create the index that slows a bulk load down."""
+    """Create the index that would slow a bulk load down. It is created after the load."""
     db.table("messages").create_index(["message_id"], LATE_INDEX, if_not_exists=True)

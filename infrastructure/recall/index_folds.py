@@ -107,11 +107,11 @@ def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> N
     columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
     db.conn.executemany(
         f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
-        [(*_emptied(passage.number)[1:], passage.number) for passage in passages],
+        [(*_empty_row(passage.number)[1:], passage.number) for passage in passages],
     )
 
 
-def _emptied(number: int) -> tuple[str | int | None, ...]:
+def _empty_row(number: int) -> tuple[str | int | None, ...]:
     """Return the row that replaces a passage. It is shorter than any other, so that SQLite moves nothing."""
     kinds = [*PASSAGE_COLUMNS.values()][:-1]
     values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]

@@ -31,11 +31,14 @@ from .index_tables import (
 )
 
 COMMON = 2_000
-"""Maximum number of passages of a token that finds passages by itself if others find enough."""
+"""Number of passages from which on a token is common.
+
+If other tokens found enough passages, a common token finds no further ones.
+"""
 ENOUGH = 8
-"""Factor of the wanted passages that counts as enough."""
+"""Multiple of the wanted number of passages at which enough passages are found."""
 _RARE = 12
-"""Ratio of posting size to wanted places from which on they are looked up one by one."""
+"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 
 Weights = dict[int, float]
 """Weights by place in a segment."""
@@ -55,7 +58,7 @@ def best_first(
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
     ranking.
     """
-    scope = None if within is None else _by_segment(within)
+    scope = None if within is None else _group_by_segment(within)
     weights: defaultdict[int, Weights] = defaultdict(dict)
     for token, passages in sorted(frequencies.items(), key=lambda known: known[1]):
         weight = math.log(1 + total / passages)
@@ -64,7 +67,7 @@ def best_first(
         for posting in _postings(db, term_of(token), segments):
             known = weights[posting.segment]
             if is_common:
-                found = _among(posting, known)
+                found = _shared_places(posting, known)
             elif scope is None:
                 found = posting.locals
             else:
@@ -88,7 +91,7 @@ def _postings(db: Database, term: int, segments: Collection[int] | None) -> Iter
     return postings_at(db, [place_of(segment, term) for segment in segments])
 
 
-def _among(posting: Posting, known: Weights) -> Iterable[int]:
+def _shared_places(posting: Posting, known: Weights) -> Iterable[int]:
     """Return the places of a posting that are in ``known``."""
     places = posting.locals
     if len(known) * _RARE > len(places):
@@ -101,7 +104,7 @@ def _has(places: Sequence[int], local: int) -> bool:
     return at < len(places) and places[at] == local
 
 
-def _by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
+def _group_by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
     found: defaultdict[int, set[int]] = defaultdict(set)
     for number in numbers:
         found[segment_of(number)].add(local_of(number))
@@ -150,10 +153,10 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    within = _within(db, filters, proved)
+    within = _limit_passages(db, filters, proved)
     numbers = best_first(db, frequencies, within, total, limit)
     found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
-    found = _with_tokens(found, frequencies)
+    found = _select_with_tokens(found, frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
@@ -161,7 +164,7 @@ def find(
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
+def _limit_passages(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
     """Return the passages to search, or None for all."""
     visible = filters.visible
     if filters.thread_id is not None:
@@ -198,7 +201,7 @@ def every_digest(db: Database, proved: Proved) -> frozenset[str]:
     return frozenset(digest for (digest,) in rows)
 
 
-def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
+def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
     """Return the passages that have one of the tokens, because two tokens may share a posting."""
     padded = [f" {token} " for token in tokens]
     return [p for p in found if any(token in p.tokens for token in padded)]
@@ -236,19 +239,19 @@ def _parameters(filters: Filters) -> dict[str, Any]:
     return {
         "thread": None if thread_id is None else thread_token(thread_id),
         "thread_id": storable(thread_id),
-        "roles": _listed(filters.roles),
-        "kinds": _listed(filters.kinds),
-        "tools": _listed(filters.tools),
+        "roles": _list_names(filters.roles),
+        "kinds": _list_names(filters.kinds),
+        "tools": _list_names(filters.tools),
         "since": filters.since,
         "until": filters.until,
         "first": positions[0],
         "stop": positions[1],
-        **_of_visible(filters.visible),
+        **_visible_parameters(filters.visible),
         "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
     }
 
 
-def _of_visible(visible: Visible | None) -> dict[str, Any]:
+def _visible_parameters(visible: Visible | None) -> dict[str, Any]:
     if visible is None:
         return {"seen": None, "home": None, "owner": None, "is_owned": None}
     threads = [storable(thread_id) for thread_id in sorted(visible.threads)]
@@ -261,7 +264,7 @@ def _of_visible(visible: Visible | None) -> dict[str, Any]:
     }
 
 
-def _listed(names: frozenset[str]) -> str | None:
+def _list_names(names: frozenset[str]) -> str | None:
     return json.dumps([storable(name) for name in sorted(names)]) if names else None
 
 

@@ -117,7 +117,7 @@ class SQLiteRecallIndex:
     ) -> None:
         """Create the index. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of each
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         rebuild because of damage.
         """
         self.followed = FollowedLog(path, RECALL, log, of=of, notify=notify)

@@ -88,8 +88,8 @@ class Growth:
         """Number of passages and sum of their checksums."""
         return Total(self._rows, self._checksums)
 
-    def by_term(self) -> dict[int, list[int]]:
-        """Map the hash of each token, in ascending order, to the places of the passages with it."""
+    def places_by_term(self) -> dict[int, list[int]]:
+        """Map the hash of each token, in ascending order, to the places of the passages that have the token."""
         found: dict[int, list[int]] = {}
         for token, places in self._locals.items():
             term = term_of(token)
@@ -99,7 +99,7 @@ class Growth:
 
     def write(self, db: Database) -> Mapping[int, int]:
         """Write all postings in the open transaction. Return the number of passages by token hash."""
-        found = self.by_term()
+        found = self.places_by_term()
         _grow(db, self.segment, self.total, found)
         return {term: len(places) for term, places in found.items()}
 
@@ -130,7 +130,7 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
     found = [*postings_at(db, places)]
     if sums is None or len(found) != len(places):
         raise FoldDamaged(f"segment {segment} lacks postings of its passages")
-    left = [(posting, _without(posting, lost[posting.term])) for posting in found]
+    left = [(posting, _remove_lost(posting, lost[posting.term])) for posting in found]
     emptied = [posting.place for posting, rest in left if not rest]
     rows = [pack_posting(posting.place, rest) for posting, rest in left if rest]
     db.conn.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
@@ -209,7 +209,7 @@ def _record(db: Database, segment: int, sums: Sums) -> None:
     db.conn.execute(f"INSERT OR REPLACE INTO {SEGMENTS} VALUES (?,?,?,?,?,?)", row)
 
 
-def _without(posting: Posting, lost: set[int]) -> list[int]:
+def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
     left = [local for local in posting.locals if local not in lost]
     if len(left) + len(lost) != len(posting.locals):
         raise FoldDamaged(f"posting {posting.place} lacks passages that have its token")
@@ -228,7 +228,9 @@ def _problem(db: Database, segment: int) -> str:
             raise PassageDamaged(str(error)) from error
         growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
     base = segment << TERM_BITS
-    expected = [pack_posting(base | term, places) for term, places in growth.by_term().items()]
+    expected = [
+        pack_posting(base | term, places) for term, places in growth.places_by_term().items()
+    ]
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
     found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
     if found != expected:

@@ -44,7 +44,7 @@ def _begin(connection: sqlite3.Connection) -> None:
 
 
 @cache
-def _declared() -> Mapping[str, str]:
+def _expected_schema() -> Mapping[str, str]:
     with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
         _begin(connection)
         return declared_in(connection)
@@ -62,7 +62,7 @@ VECTORS = FileKind(
     # Vectors may have been paid for, so a power loss must not cost all of them.
     ("PRAGMA synchronous=NORMAL",),
     begin=_begin,
-    declared=_declared,
+    declared=_expected_schema,
     check=_check_format,
 )
 
@@ -100,10 +100,10 @@ class VectorsFile(DatabaseFile):
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
         elif not self.is_there:
             self.drop(any_file=True)
-        elif not self._is_pruned_in_place(keep):
+        elif not self._prune_in_place(keep):
             self.make_again(lambda new: self._copy(path, new, keep))
 
-    def _is_pruned_in_place(self, keep: frozenset[str]) -> bool:
+    def _prune_in_place(self, keep: frozenset[str]) -> bool:
         """Overwrite the vectors of other texts, if they are few. Return False if the file must be rebuilt."""
         if not self.is_alone:
             return False
@@ -122,7 +122,7 @@ class VectorsFile(DatabaseFile):
             new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
             new.executemany(
                 "INSERT INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
-                _kept(old, keep),
+                _select_kept(old, keep),
             )
 
 
@@ -130,7 +130,9 @@ def _digests(connection: sqlite3.Connection) -> list[str]:
     return [one for (one,) in connection.execute("SELECT DISTINCT digest FROM vectors")]
 
 
-def _kept(old: sqlite3.Connection, keep: frozenset[str]) -> Iterable[tuple[int, str, bytes, int]]:
+def _select_kept(
+    old: sqlite3.Connection, keep: frozenset[str]
+) -> Iterable[tuple[int, str, bytes, int]]:
     rows = old.execute("SELECT model, digest, vector, checksum FROM vectors ORDER BY id")
     return (row for row in rows if row[1] in keep)
 

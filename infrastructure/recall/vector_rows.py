@@ -11,7 +11,7 @@ from refold.infrastructure.projection_store.row_checksums import FoldDamaged
 
 _OVERWRITTEN = "-"
 _FEW = 4
-"""Rows are overwritten if fewer than one in this many must be deleted. Otherwise the file is rebuilt."""
+"""Rows are overwritten if at most one in this many must be deleted. Otherwise the file is rebuilt."""
 AT_ONCE = 2_000
 """Number of digests in one statement."""
 
@@ -112,7 +112,7 @@ def checksum(digest: bytes, vector: bytes) -> int:
 
 
 def problems_of(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield the problems of the file as a database."""
+    """Yield the problems that SQLite finds in the file."""
     for (problem,) in db.execute("PRAGMA integrity_check"):
         if problem != "ok":
             yield str(problem)
@@ -125,11 +125,11 @@ def damaged_in(db: sqlite3.Connection) -> Iterator[int]:
         "v.vector, v.checksum FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
     ):
         # As bytes, because a damaged text may not be decodable.
-        if not _is_stored(dimension, _decoded(digest), vector, check):
+        if not _is_stored(dimension, _decode(digest), vector, check):
             yield number
 
 
-def _decoded(raw: object) -> str | None:
+def _decode(raw: object) -> str | None:
     return raw.decode(errors="replace") if isinstance(raw, bytes) else None
 
 
@@ -150,7 +150,7 @@ def newest_in(db: sqlite3.Connection) -> int:
 
 
 def digests_since(db: sqlite3.Connection, model: Model, number: int) -> Sequence[str]:
-    """Return the texts whose vectors were stored after the row with this number."""
+    """Return the digests of the texts whose vectors were stored after the row with this number."""
     rows = db.execute(
         "SELECT digest FROM vectors WHERE id > ? AND model = ?", (number, model.number)
     )
@@ -191,8 +191,8 @@ def keep_model(db: sqlite3.Connection, name: str) -> int:
 def overwrite_others(db: sqlite3.Connection, keep: Collection[str]) -> bool:
     """Overwrite the vectors of all other texts. Return False if they are too many for that.
 
-    Rows are not deleted, because SQLite would move others and leave bytes of them behind. An index has
-    the same problem and is rebuilt.
+    Rows are not deleted, because SQLite would move others and leave bytes of them behind. For the same
+    reason, the index of the table is rebuilt.
     """
     known = [digest for (digest,) in db.execute("SELECT DISTINCT digest FROM vectors")]
     gone = [digest for digest in known if digest not in keep and not is_overwritten(digest)]

@@ -57,7 +57,7 @@ class SQLiteVectorStore:
     ) -> None:
         """Create the store. The file is opened by the first query; ``":memory:"`` uses no disk.
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is notified of
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
         damage.
         """
         self._index = index
@@ -117,7 +117,7 @@ class SQLiteVectorStore:
         wanted = pack_vector(query)
 
         def question() -> Mapping[int, float]:
-            stored = self._stored(model, [p.digest for p in passages], len(wanted) // 4)
+            stored = self._read_vectors(model, [p.digest for p in passages], len(wanted) // 4)
             rows = {p.number: stored[p.digest] for p in passages if p.digest in stored}
             return cosines(wanted, rows)
 
@@ -158,7 +158,7 @@ class SQLiteVectorStore:
             except BROKEN as error:
                 logger.warning("the vectors %s are deleted: %s", self._path, error)
                 return self.drop()
-            return self._dropped_on_disk()
+            return self._drop_on_disk()
 
     def check(self) -> Iterator[Damage]:
         """Yield all damage of the file."""
@@ -180,7 +180,7 @@ class SQLiteVectorStore:
         """Delete the file, and return whether nothing is left."""
         with self._alone():
             self._forget()
-            return self._dropped(self._file) and self._dropped_on_disk()
+            return self._drop_file(self._file) and self._drop_on_disk()
 
     def close(self) -> None:
         """Release the file. Vectors that are added later are not stored."""
@@ -194,14 +194,14 @@ class SQLiteVectorStore:
         """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
-    def _dropped_on_disk(self) -> bool:
+    def _drop_on_disk(self) -> bool:
         # The vectors were moved into memory, but the content of the file still exists.
         if self._file.path == self._path:
             return True
         with closing(VectorsFile(self._path, of=self._of)) as elsewhere:
-            return self._dropped(elsewhere)
+            return self._drop_file(elsewhere)
 
-    def _dropped(self, file: VectorsFile) -> bool:
+    def _drop_file(self, file: VectorsFile) -> bool:
         try:
             with blamed_on_file():
                 file.drop(any_file=True)
@@ -260,7 +260,7 @@ class SQLiteVectorStore:
         dimension = len(query) // 4
 
         def read(digests: Sequence[str]) -> Mapping[str, bytes]:
-            return self._stored(model, digests, dimension)
+            return self._read_vectors(model, digests, dimension)
 
         for _ in range(TRIES):
             self._expect_dimension(model, dimension)
@@ -282,7 +282,9 @@ class SQLiteVectorStore:
                 "dimension", f"{model} returns other vectors than before, so all are computed again"
             )
 
-    def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
+    def _read_vectors(
+        self, model: str, digests: Sequence[str], dimension: int
+    ) -> Mapping[str, bytes]:
         """Return the vectors of these texts. Damaged ones are deleted, so that they are missing."""
         found = Stored({}, ())
         with self._file.reading() as db:

@@ -41,7 +41,7 @@ class State(NamedTuple):
     number: int
     """Log position of the last event that was read, or 0 before the first."""
     mark: str
-    """Mark of that event. It detects a log that was restored from an older copy."""
+    """Mark of the last event that was read. It detects a log that was restored from an older copy."""
     read_from: int
     """Newest log position at the first read. Content that was erased before it was never written."""
     indexed: bool

@@ -65,23 +65,24 @@ def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
         return ""
     scope = "" if thread_id is None else f'"{folder_of(thread_id)}" '
     # The first line counts twice.
-    together = [words, *_twos(words), *([word] for word in words)] if len(words) > 1 else [words]
+    together = [words, *_pairs(words), *([word] for word in words)] if len(words) > 1 else [words]
     lines = [f"lex: {scope}" + " ".join(f'"{word}"' for word in line) for line in together]
     if meaning and (text := plain(query)):
         lines.append(f"vec: {text}")
     return "\n".join(lines)
 
 
-def _twos(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield each pair of words that may occur in one message. Pairs cut from Chinese occur together
-    anyway.
+def _pairs(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield each pair of words that may occur in one message.
+
+    Words with Chinese characters are left out: they are cut from one text and occur together anyway.
     """
     if len(words) > 2:
         yield from combinations([w for w in words if not _IDEOGRAPHS.search(w)][:MOST_PAIRED], 2)
 
 
 def words_of(query: str) -> list[str]:
-    """Return the distinct search words: content words, and each two characters of Chinese."""
+    """Return the distinct search words: content words, and each pair of Chinese characters."""
     wanted = set(ask(query).tokens)
     words = (piece for word in _WORD.findall(_clean(query)) for piece in _pieces(word))
     said = [word for word in words if wanted.intersection(tokens_of(word))]
@@ -119,7 +120,7 @@ WAIT = 30.0
 MOST_UNFINISHED = 3
 """Number of timeouts while indexing after which QMD counts as hanging."""
 OF_ALL = 500
-"""Number of hits to request if those of one conversation are selected from the answer."""
+"""Number of hits to request from all conversations if only those of one conversation are used."""
 
 logger = plain_logger(__name__)
 
@@ -238,14 +239,14 @@ class Qmd:
         with self._lock.held():
             self._files.make("config", "index")
             try:
-                return self._taken_in(deadline, meaning=meaning)
+                return self._take_in(deadline, meaning=meaning)
             except Outdated as error:
                 logger.info("qmd gets all messages again: %s", error)
                 delete(self._folder)
                 self._files.make("config", "index")
-                return self._taken_in(deadline, meaning=meaning)
+                return self._take_in(deadline, meaning=meaning)
 
-    def _taken_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+    def _take_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
         state = self._files.state()
         before = sizes_in(self._folder / "index")
         more = True

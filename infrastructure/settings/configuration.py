@@ -211,10 +211,10 @@ class Configuration:
                 characters=given.instruction_characters,
                 total=given.instruction_total,
             ),
-            models=tuple(self._of_model(prefix, own) for prefix, own in given.models.items()),
+            models=tuple(self._model_settings(prefix, own) for prefix, own in given.models.items()),
         )
 
-    def _of_model(self, prefix: str, own: SettingsOfModel) -> ModelSettings:
+    def _model_settings(self, prefix: str, own: SettingsOfModel) -> ModelSettings:
         table_from = self.source_of("models")
         stronger = self.sources[: self.sources.index(table_from)] if table_from else ()
         names = {
@@ -246,7 +246,7 @@ def read_configuration(
         InvalidSetting: a value is invalid; the message names the setting, its source and the expected
             value.
     """
-    own = {} if policy is None else _given_in(policy)
+    own = {} if policy is None else _given_fields(policy)
     values = {name: value for name, value in arguments.items() if value is not None}
     given = Source("argument", {**values, **own}, in_policy=frozenset(own))
     environment = from_environment()
@@ -255,11 +255,11 @@ def read_configuration(
     for source in reversed(sources):
         merged |= source.values
     if truths := tuple(_truths_for_numbers(merged)):
-        raise _refused(truths, sources)
+        raise _refusal(truths, sources)
     try:
         configuration = Configuration(_settings_of(merged), sources)
     except ValidationError as error:
-        raise _refused(error.errors(include_url=False), sources) from None
+        raise _refusal(error.errors(include_url=False), sources) from None
     _refuse_crossed(configuration)
     return configuration
 
@@ -280,7 +280,7 @@ def _settings_of(values: dict[str, Any]) -> RefoldSettings:
     return settings
 
 
-def _given_in(policy: CompactionPolicy) -> dict[str, object]:
+def _given_fields(policy: CompactionPolicy) -> dict[str, object]:
     default = CompactionPolicy()
     return {
         name: getattr(policy, name)
@@ -316,16 +316,16 @@ def _table(given: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
 
 
-def _refused(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:
+def _refusal(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:
     name = str(details[0]["loc"][0])
     return InvalidSetting(
-        "; ".join(_explained(detail, sources) for detail in details),
+        "; ".join(_explain(detail, sources) for detail in details),
         setting=name,
         value=details[0]["input"],
     )
 
 
-def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
+def _explain(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
     keys = tuple(str(key) for key in detail["loc"])
     source = next(source for source in sources if keys[0] in source.values)
     place = source.place_of(*keys)
@@ -335,8 +335,8 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
         return f"{place}: unknown {what}{nearest(keys[-1], fields)}"
     field = fields.get(keys[-1]) or RefoldSettings.model_fields[keys[0]]
     if len(keys) == 2 and keys[0] == "models":
-        return f"{place} = {_shown(detail['input'])}: must be a table of settings"
-    return f"{place} = {_shown(detail['input'])}: must be {expected(keys[-1], field)}"
+        return f"{place} = {_show(detail['input'])}: must be a table of settings"
+    return f"{place} = {_show(detail['input'])}: must be {expected(keys[-1], field)}"
 
 
 def _refuse_crossed(configuration: Configuration) -> None:
@@ -381,5 +381,5 @@ def _where(configuration: Configuration, name: str) -> str:
     return "default" if source is None else source.place_of(name)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return beginning(str(value) if isinstance(value, SecretStr) else repr(value), 80)

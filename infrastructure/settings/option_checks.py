@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from refold.application.api.argument_checks import is_path, refused
+from refold.application.api.argument_checks import invalid_argument, is_path
 from refold.application.ports.search_backend import SearchBackend
 from refold.application.ports.summariser import Clock, NewId, Observer, Summariser, TokenCounter
 from refold.application.ports.vectors import Embedder
@@ -73,7 +73,7 @@ class Options(TypedDict, total=False):
     embedder_url: str | None
     """Base URL of the ``openai`` endpoint, without ``/embeddings``."""
     embedder_key: str | None
-    """API key of that endpoint."""
+    """API key of the ``openai`` endpoint."""
     embedder_timeout: float | None
     """Timeout of one embedder call, in seconds."""
     search_backend: "SearchBackendName | SearchBackend | None"
@@ -124,9 +124,9 @@ class Options(TypedDict, total=False):
     instruction_files: Sequence[str | Path] | None
     """Files such as AGENTS.md that are added after the system text, in this order. They are read once."""
     instruction_characters: int | None
-    """Maximum number of characters of one such file."""
+    """Maximum number of characters of one instruction file."""
     instruction_total: int | None
-    """Maximum number of characters of all such files together."""
+    """Maximum number of characters of all instruction files together."""
     encryption_key: "KeySource | None"
     """Key that encrypts stored data.
 
@@ -220,14 +220,14 @@ def check_options(path: object, options: Mapping[str, Any]) -> None:
         if name not in Options.__annotations__:
             raise TypeError(f"refold.open has no argument {name!r}{_hint(name, options[name])}")
     if not is_path(path):
-        raise refused("path", path, 'the path of the log, or ":memory:"')
+        raise invalid_argument("path", path, 'the path of the log, or ":memory:"')
     given = {name: value for name, value in options.items() if value is not None}
     policy = given.get("policy")
     if policy is not None and not isinstance(policy, CompactionPolicy):
-        raise refused("policy", policy, "a refold.CompactionPolicy(keep_last=3, …)")
+        raise invalid_argument("policy", policy, "a refold.CompactionPolicy(keep_last=3, …)")
     for name in ("policy_file", "notes_folder"):
         if name in given and not is_path(given[name]):
-            raise refused(name, given[name], "a path")
+            raise invalid_argument(name, given[name], "a path")
     summariser = given.get("summariser")
     if summariser is not None and not isinstance(summariser, str):
         refuse_unfit("summariser", summariser, names=_SUMMARISERS, parts=("name", "summarise"))
@@ -240,14 +240,14 @@ def _check_objects(given: Mapping[str, Any]) -> None:
         _require("counter", counter, _COUNTER)
     for name in ("clock", "new_id", "on_compaction"):
         if name in given and not callable(given[name]):
-            raise refused(name, given[name], "a function")
+            raise invalid_argument(name, given[name], "a function")
     observers: object = given.get("observers", ())
     if not isinstance(observers, list | tuple):
-        raise refused("observers", observers, "a tuple of observers")
+        raise invalid_argument("observers", observers, "a tuple of observers")
     for index, observer in enumerate(cast("Sequence[object]", observers)):
         _require(f"observers[{index}]", observer, ("compaction_ended",))
     if not isinstance(given.get("create", True), bool):
-        raise refused("create", given["create"], "True or False")
+        raise invalid_argument("create", given["create"], "True or False")
 
 
 def _require(name: str, given: object, parts: tuple[str, ...]) -> None:

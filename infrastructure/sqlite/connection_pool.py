@@ -38,7 +38,7 @@ class Files(NamedTuple):
     ahead: Identity | None
     """Write-ahead log, which holds the latest commits."""
     shared: Identity | None
-    """Shared memory. Without a common one, two processes overwrite each other's commits."""
+    """Shared memory. Two processes with different ones overwrite each other's commits."""
 
 
 class OpenedFiles:
@@ -54,10 +54,10 @@ class OpenedFiles:
         """
         self.path = path
         self._names = (path, f"{path}-wal", f"{path}-shm")
-        self._files = self._found()
+        self._files = self._find_files()
         # The connection has all three files open; a missing one was deleted while open.
         if None in self._files or (before and before._files.log != self._files.log):
-            raise self._gone()
+            raise self._gone_error()
         self.users = 0
         """Number of open connections. When the last one closes, SQLite deletes the files next to the log."""
 
@@ -67,8 +67,10 @@ class OpenedFiles:
         Raises:
             LogGone: one was moved, deleted or replaced.
         """
-        if self._found() != self._files and (self.users or self._found().log != self._files.log):
-            raise self._gone()
+        if self._find_files() != self._files and (
+            self.users or self._find_files().log != self._files.log
+        ):
+            raise self._gone_error()
 
     def check_shared(self) -> None:
         """Check only the log and the shared memory, because reads are frequent.
@@ -78,9 +80,9 @@ class OpenedFiles:
         """
         log, _, shared = self._names
         if (identity_of(log), identity_of(shared)) != (self._files.log, self._files.shared):
-            raise self._gone()
+            raise self._gone_error()
 
-    def _gone(self) -> LogGone:
+    def _gone_error(self) -> LogGone:
         return LogGone(
             f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
             "unacknowledged appends are not stored. Close it here, put the file back or open it at its "
@@ -90,14 +92,14 @@ class OpenedFiles:
     @property
     def are_others_in_use(self) -> bool:
         """True if another process created new files next to the log and may have written to them."""
-        log, ahead, shared = self._found()
+        log, ahead, shared = self._find_files()
         if log != self._files.log:
             return False
         if ahead == self._files.ahead:
             return shared not in (None, self._files.shared)
         return ahead is not None and Path(f"{self.path}-wal").stat().st_size > 0
 
-    def _found(self) -> Files:
+    def _find_files(self) -> Files:
         return Files(*map(identity_of, self._names))
 
 

@@ -219,7 +219,7 @@ class ReadOnlyPlace:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._names = (path, Path(f"{path}-wal"))
-        self._stamps = self._found()
+        self._stamps = self._find_stamps()
         has_more = _size(self._names[1]) > 0
         self._shared = self._names[1].exists() and os.access(f"{path}-shm", os.R_OK)
         self.in_memory = has_more and not self._shared
@@ -237,7 +237,7 @@ class ReadOnlyPlace:
         Raises:
             LogBusy: another program has written to the log since.
         """
-        if not self._shared and self._found() != self._stamps:
+        if not self._shared and self._find_stamps() != self._stamps:
             raise LogBusy(
                 f"another program has written to {self.path} since it was opened here for reading "
                 "only; open it again"
@@ -260,7 +260,7 @@ class ReadOnlyPlace:
         self.check()
         return content
 
-    def _found(self) -> tuple[Stamp | None, ...]:
+    def _find_stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(_stamp(name) for name in self._names)
 
 

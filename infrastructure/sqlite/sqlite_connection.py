@@ -46,7 +46,7 @@ def open_sqlite(
     with GATE.used():
         # Kept databases in memory have locks of their own and are never closed before a fork.
         file = None if path is None and kept else GATE.opening(path, of, kept=kept)
-        with _noted(file):
+        with _unregister_on_error(file):
             connection = sqlite3.connect(
                 place,
                 timeout=timeout,
@@ -61,7 +61,7 @@ def open_sqlite(
 
 
 @contextmanager
-def _noted(file: OpenFile | None) -> Generator[None]:
+def _unregister_on_error(file: OpenFile | None) -> Generator[None]:
     """Unregister the file if opening it fails."""
     try:
         yield
@@ -110,9 +110,9 @@ class ProcessCursor(sqlite3.Cursor):
 
 
 class ProcessConnection(sqlite3.Connection):
-    """A connection of one process.
+    """A connection that only the process that opened it may use.
 
-    In a forked process it refuses to run and is never closed: closing would write to files of the parent,
+    A forked process can run nothing on it and never closes it: closing would write to files of the parent
     and delete some.
     """
 

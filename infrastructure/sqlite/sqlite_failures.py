@@ -108,7 +108,7 @@ def as_log_error(path: Path, error: Exception) -> LogError:
     if kind.startswith(_NOT_WRITABLE):
         what = "written" if _is_readable(path) else "read"
         return LogNotWritable(
-            f"{path} cannot be {what} ({_said(error)}); check its permissions, and those of the -wal and "
+            f"{path} cannot be {what} ({_message_of(error)}); check its permissions, and those of the -wal and "
             "-shm files next to it"
         )
     if kind.startswith(_BUSY):
@@ -116,10 +116,10 @@ def as_log_error(path: Path, error: Exception) -> LogError:
     if kind == "SQLITE_NOTADB":
         return NotARefoldLog(f"{path} is not a log of refold; give another path")
     if kind.startswith(_DAMAGED):
-        return LogDamaged("", 0, f"the file {path} is damaged ({_said(error)})")
+        return LogDamaged("", 0, f"the file {path} is damaged ({_message_of(error)})")
     if kind == "CLOSED":
         return LogError(f"{path} was closed meanwhile; open it again to continue")
-    return LogError(f"the log {path} failed: {_said(error)}; {_advice(kind)}")
+    return LogError(f"the log {path} failed: {_message_of(error)}; {_advice(kind)}")
 
 
 def _is_readable(path: Path) -> bool:
@@ -147,7 +147,7 @@ def kind_of(error: BaseException) -> str:
             return str(getattr(error, "sqlite_errorname", ""))
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return the message of the system or of SQLite.
 
     Of the event sourcing library, return only the error name, because its message may quote content.
@@ -287,7 +287,7 @@ def leave_untouched(connection: sqlite3.Connection, path: str) -> Generator[None
         setconfig(getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE"), True)  # noqa: B009
         yield
     else:
-        with _in_use(path):
+        with _mark_in_use(path):
             yield
 
 
@@ -299,7 +299,7 @@ if sys.platform == "linux":
         return struct.pack("@hhqqi0q", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
 
     @contextmanager
-    def _in_use(path: str) -> Generator[None]:
+    def _mark_in_use(path: str) -> Generator[None]:
         """Mark the database as open elsewhere, so that the closing connection is not the last."""
         descriptor = os.open(path, _FOR_READING)
         _kept.append(descriptor)
@@ -312,7 +312,7 @@ if sys.platform == "linux":
 else:
 
     @contextmanager
-    def _in_use(path: str) -> Generator[None]:
+    def _mark_in_use(path: str) -> Generator[None]:
         """Do nothing: this system has no such lock. The anchor detects missing events."""
         del path
         yield

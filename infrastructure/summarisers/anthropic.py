@@ -48,15 +48,15 @@ class AnthropicSummariser:
     """A summariser that uses a model of the Anthropic Messages API.
 
     ``model`` may differ from the conversation's model. Without it, the model of the conversation
-    (``context(model=…)``, ``open(model=…)``) or else ``DEFAULT_MODEL`` is used. If a model cannot be
-    used (unknown, not allowed, too small), the conversation's model or ``fallback_model`` is tried once
-    instead. ``client`` is configured and closed by the caller; without one, a client is created for
-    each call from the environment. ``timeout`` is the number of seconds for one call. ``result_limit``
-    is the maximum number of characters of a tool result in the prompt. ``window`` overrides the known
-    window of the model. ``counter`` measures requests before they are sent.
+    (``context(model=…)``, ``open(model=…)``) or else ``DEFAULT_MODEL`` is used. If a model cannot be used
+    (unknown, not allowed, too small), the conversation's model or ``fallback_model`` is tried once instead.
+    ``client`` is configured and closed by the caller; without one, a client is created for each call from
+    the environment. ``timeout`` is the number of seconds for one call. ``result_limit`` is the maximum
+    number of characters of a tool result in the prompt. ``window`` overrides the known window of the model.
+    ``counter`` measures requests before they are sent.
 
-    Every call is made once; ``retrying`` repeats it after temporary errors. A truncated answer is not
-    one: the output may be half again as long as the limit, so a longer text would be rejected.
+    Every call is made once; ``retrying`` repeats it after temporary errors. A truncated answer is not one:
+    the output may be 1.5 times as long as the limit, so a longer text would be rejected.
     """
 
     def __init__(

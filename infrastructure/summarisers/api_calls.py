@@ -64,7 +64,7 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
 
     match error:
         case anthropic.APIStatusError():
-            return _of_status(error, client)
+            return _translate_status(error, client)
         case anthropic.APITimeoutError() | TimeoutError():
             return error_for("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
@@ -80,7 +80,7 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
             return error_for("bad_request", without_secrets(describe_error(error), client))
 
 
-def _of_status(
+def _translate_status(
     error: "anthropic.APIStatusError", client: "anthropic.AsyncAnthropic"
 ) -> SummariserError:
     kind, said = _error_message(error.body)
@@ -129,7 +129,7 @@ def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
-    """The text without the client's credentials, should a server have echoed them."""
+    """Return the text without the client's credentials, which a server may have echoed."""
     return redact(text, (client.api_key, client.auth_token))
 
 
@@ -264,9 +264,9 @@ def error_for_stop(reason: str | None) -> SummariserError:
 
 
 def output_room(limit_tokens: int, window: int | None = None) -> int:
-    """Return ``max_tokens``: half again the limit plus room for thinking, or less in a small window.
+    """Return ``max_tokens``: 1.5 times the limit plus room for thinking, or less in a small window.
 
-    Half again, because the limit is a local estimate, and models count the same text up to a third
+    The factor is needed because the limit is a local estimate, and models count the same text up to a third
     higher.
     """
     thinking = _THINKING_ROOM if window is None else min(_THINKING_ROOM, window // 4)

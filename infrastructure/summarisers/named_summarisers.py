@@ -92,13 +92,13 @@ class Retries:
 
     async def __call__(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
         """Call the summariser, and retry after temporary errors."""
-        return await self._tried(lambda: behind.summarise(request))
+        return await self._try(lambda: behind.summarise(request))
 
     async def for_notes(self, behind: TakeNotes, request: NotesRequest) -> NotesDraft:
-        """Request notes in the same way."""
-        return await self._tried(lambda: behind(request))
+        """Request notes, and retry after temporary errors."""
+        return await self._try(lambda: behind(request))
 
-    async def _tried(self, ask: Callable[[], Awaitable[Draft]]) -> Draft:
+    async def _try(self, ask: Callable[[], Awaitable[Draft]]) -> Draft:
         calls = 0
         again = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
@@ -115,7 +115,7 @@ class Retries:
                     calls += error.attempts
                     if calls == error.attempts:
                         raise
-                    raise _after(calls, error) from None
+                    raise _final_error(calls, error) from None
                 return draft.__replace__(attempts=draft.attempts + calls) if calls else draft
         raise AssertionError("the last attempt returns or raises")
 
@@ -131,7 +131,7 @@ def _passes(error: BaseException) -> bool:
     )
 
 
-def _after(calls: int, error: SummariserError) -> SummariserError:
+def _final_error(calls: int, error: SummariserError) -> SummariserError:
     return SummariserError(
         error.reason,
         f"after {calls} attempts: {error}",

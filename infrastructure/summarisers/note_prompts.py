@@ -170,7 +170,7 @@ class ModelNotes:
             weighed = [(p, self._weight(p)) for p in _pieces(request.messages, length)]
             if any(weight > room for _, weight in weighed):
                 continue
-            portions = tuple(_packed(weighed, room))
+            portions = tuple(_pack(weighed, room))
             if len(portions) <= MOST_CALLS or length == _LENGTHS[-1]:
                 return portions[-MOST_CALLS:]
         raise error_for("too_large", f"a window of {self._window:,} tokens is too small for notes")
@@ -190,7 +190,7 @@ class ModelNotes:
         )
 
 
-def _packed(weighed: Sequence[tuple[Passage, int]], room: int) -> Iterator[Portion]:
+def _pack(weighed: Sequence[tuple[Passage, int]], room: int) -> Iterator[Portion]:
     portion: list[Passage] = []
     left = room
     for piece, weight in weighed:

@@ -202,7 +202,7 @@ def build_prompt(request: SummaryRequest, result_limit: int = RESULT_LIMIT) -> P
         limit=request.limit_tokens,
         latest=_latest_request(request.messages),
         omitted=omitted_messages(request.omitted),
-        parts=_in_part(given_in_part(request.messages, result_limit)),
+        parts=_describe_shortened(given_in_part(request.messages, result_limit)),
     )
     parts = [opening, *(quote(name, mark, text) for name, text in given.items())]
     parts.append(quote("transcript", mark, transcript(pieces, mark)))
@@ -230,7 +230,7 @@ def omitted_messages(omitted: tuple[OmittedMessage, ...]) -> str:
     return _OMITTED.format(messages=", ".join(named))
 
 
-def _in_part(parts: tuple[GivenInPart, ...]) -> str:
+def _describe_shortened(parts: tuple[GivenInPart, ...]) -> str:
     """Return a sentence that names the shortened messages, or an empty text."""
     if not parts:
         return ""

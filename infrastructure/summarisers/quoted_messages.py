@@ -55,7 +55,7 @@ def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> It
     """
     for source in messages:
         head = f"message {source.position} {_speaker(source.message)}"
-        said = [p for block in source.message.blocks() for p in _of_block(block, limit)]
+        said = [p for block in source.message.blocks() for p in _block_passages(block, limit)]
         if not said:
             yield Passage(label=head, text="(nothing in words)")
             continue
@@ -71,12 +71,14 @@ def given_in_part(
     found: list[GivenInPart] = []
     for source in messages:
         whole = [
-            len(piece.text) for block in source.message.blocks() for piece in _of_block(block, None)
+            len(piece.text)
+            for block in source.message.blocks()
+            for piece in _block_passages(block, None)
         ]
         if max(whole, default=0) <= limit:
             continue
         cut_pieces = [
-            piece for block in source.message.blocks() for piece in _of_block(block, limit)
+            piece for block in source.message.blocks() for piece in _block_passages(block, limit)
         ]
         given = sum(
             size if size == len(piece.text) else max(limit - _CUT_RESERVE, 0)
@@ -117,7 +119,7 @@ def transcript(pieces: Iterable[Passage], mark: str) -> str:
     return "\n".join(f"[{mark} {piece.label}]\n{piece.text}" for piece in pieces)
 
 
-def _of_block(block: Block, limit: int | None) -> Iterator[Passage]:
+def _block_passages(block: Block, limit: int | None) -> Iterator[Passage]:
     kind = str(block.get("type", ""))
     if kind in THINKING:
         return

@@ -130,7 +130,7 @@ class ServerCompactionSummariser:
 
     def measure(self, request: SummaryRequest) -> int:
         """Return the tokens of messages and instructions as sent, plus the room for the answer."""
-        turns = _rendered(request)
+        turns = _render(request)
         sent = sum(self._counter.count_message(_message(turn)).total for turn in turns)
         instructions = self._counter.count_text(instructions_for(request))
         return sent + instructions + output_room(request.limit_tokens, self._window)
@@ -176,7 +176,7 @@ class ServerCompactionSummariser:
         )
 
     async def _ask(self, request: SummaryRequest) -> Answer:
-        messages = cast("list[BetaMessageParam]", await asyncio.to_thread(_rendered, request))
+        messages = cast("list[BetaMessageParam]", await asyncio.to_thread(_render, request))
         compaction = {"type": "summarize", "instructions": instructions_for(request)}
         return await self._api.answer(
             lambda client: client.beta.messages.with_raw_response.create(
@@ -226,7 +226,7 @@ def instructions_fingerprint() -> str:
     return f"server-compaction-{_VERSION}-{digest_of(fixed)}"
 
 
-def _rendered(request: SummaryRequest) -> list[Turn]:
+def _render(request: SummaryRequest) -> list[Turn]:
     return render_covered(request.messages, request.previous, request.previous_block)
 
 

@@ -53,8 +53,9 @@ class Weights(NamedTuple):
     astral: float
     """U+10000 and above: emoji, rare ideographs."""
     lone_space: float
-    """Added for each space without a partner. Spaces between words cost tokens, runs of an indent hardly
-    do.
+    """Added for each space that is not part of a pair.
+
+    Spaces between words cost tokens, but runs of spaces cost hardly any.
     """
     digit_then_upper: float
     """Added for each digit before a capital, ignoring all other characters. Such pairs indicate base64 and
@@ -102,8 +103,9 @@ MESSAGE_FRAME = 4
 
 TOOL_USE_FRAME = 45
 TOOL_RESULT_FRAME = 30
-"""Tokens of a call and its result in addition to their texts: 75 in total, and 74 in the recorded
-sessions.
+"""Tokens of a tool result in addition to its text.
+
+With ``TOOL_USE_FRAME`` these are 75 tokens for a call and its result; recorded sessions need 74.
 """
 
 TOOLS_PREAMBLE = 350
@@ -222,7 +224,7 @@ def _score_thinking(block: Mapping[str, Any]) -> int:
     return max(_score_value(block.get("thinking")), _score_sealed(block.get("signature")))
 
 
-def _up(score: int) -> int:
+def _round_up(score: int) -> int:
     return -(-score // UNITS)
 
 
@@ -244,26 +246,26 @@ class EstimatingTokenCounter:
 
     def count_text(self, text: str) -> int:
         """Return the tokens of a text, or 0 for the empty text."""
-        return _up(_score(text))
+        return _round_up(_score(text))
 
     def count_message(self, message: Message) -> TokenCount:
         """Return the tokens of a message with its frame. ``total - thinking`` is never too low."""
         if isinstance(message.content, str):
-            return TokenCount(total=MESSAGE_FRAME + _up(_score(message.content)))
+            return TokenCount(total=MESSAGE_FRAME + _round_up(_score(message.content)))
         thinking = rest = 0
         for block in message.content:
             if block.get("type") in ("thinking", "redacted_thinking"):
                 thinking += _score_thinking(block)
             else:
                 rest += self._score_block(block)
-        total = MESSAGE_FRAME + _up(thinking + rest)
+        total = MESSAGE_FRAME + _round_up(thinking + rest)
         return TokenCount(total=total, thinking=thinking // UNITS)
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
         """Return the tokens of tool definitions and of the API's instructions, or 0 without tools."""
         if not tools:
             return 0
-        definitions = _up(sum(_score(_to_json(tool)) for tool in tools))
+        definitions = _round_up(sum(_score(_to_json(tool)) for tool in tools))
         return TOOLS_PREAMBLE + TOOL_FRAME * len(tools) + definitions
 
     def _score_block(self, block: Mapping[str, Any]) -> int:

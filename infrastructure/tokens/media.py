@@ -46,13 +46,13 @@ def pixels_of(data: str) -> Pixels | None:
     """Return the size of a base64-encoded image, or None if it cannot be read."""
     head = _read(data, 0, _HEAD)
     try:
-        found = _found(data, head)
+        found = _find_size(data, head)
     except (IndexError, ValueError):
         return None
     return found if found is not None and found.width > 0 and found.height > 0 else None
 
 
-def _found(data: str, head: bytes) -> Pixels | None:
+def _find_size(data: str, head: bytes) -> Pixels | None:
     if head[:8] == b"\x89PNG\r\n\x1a\n":
         return Pixels(_big(head[16:20]), _big(head[20:24])) if head[12:16] == b"IHDR" else None
     if head[:6] in (b"GIF87a", b"GIF89a"):

@@ -53,12 +53,12 @@ def find_chats(source: Source) -> Chats:
     """Find the chats of a file. The result is empty if the file is not a list of messages."""
     if not source.is_document:
         places = [record.line for record in source.records]
-        return _among(source.stem, [record.value for record in source.records], places)
+        return _collect_chats(source.stem, [record.value for record in source.records], places)
     items = as_list(source.document)
     if items is not None:
-        return _among(source.stem, items, list(range(len(items))))
+        return _collect_chats(source.stem, items, list(range(len(items))))
     if is_message(source.document):
-        return _among(source.stem, [source.document], [1])
+        return _collect_chats(source.stem, [source.document], [1])
     chat = _chat(source.document, (source.stem,), None)
     return Chats(chats=(chat,) if chat is not None else ())
 
@@ -99,7 +99,7 @@ def speaks_openai(chats: Sequence[Chat]) -> bool:
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:
-    """Return whether the chats have something that only the Anthropic Messages API or our export uses."""
+    """Return whether the chats have something that only the Messages API or the export of refold uses."""
     return any(
         any(map(_exported, chat.messages))
         or any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
@@ -126,7 +126,7 @@ def tools_of(chat: Chat) -> list[Any]:
     return []
 
 
-def _among(stem: str, items: list[Any], places: list[int]) -> Chats:
+def _collect_chats(stem: str, items: list[Any], places: list[int]) -> Chats:
     if _mostly_messages(items):
         return Chats(
             chats=(Chat(thread_id=thread_id(stem), messages=tuple(items), places=tuple(places)),)

@@ -10,7 +10,7 @@ from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Block
 from refold.domain.value import is_list, is_object
 
-from .openai import TAKEN, MessageConverter, converted_content, converted_tool, tool_named
+from .openai import TAKEN, MessageConverter, convert_content, convert_tool, tool_named
 from .transcript_source import extra_of, text_block, text_or_none
 
 
@@ -89,13 +89,13 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
     given = _plain(messages)
     converter = MessageConverter([], by_name=True)
     if is_object(given):
-        return [_converted(converter, 0, given, "message")]
+        return [_convert(converter, 0, given, "message")]
     if not is_list(given):
         raise InvalidMessage(
             "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
         )
     return [
-        _converted(converter, index, item, f"messages[{index}]")
+        _convert(converter, index, item, f"messages[{index}]")
         for index, item in enumerate(given)
         if not (is_object(item) and item.get("type") == "reasoning" and "role" not in item)
     ]
@@ -126,7 +126,7 @@ def _tool(tool: object, place: str) -> dict[str, Any]:
     if kind != "function":
         raise InvalidMessage(f"{place}.type", _no_function(kind))
     place += _path(tool)
-    converted = converted_tool(tool)
+    converted = convert_tool(tool)
     if converted is None:
         raise InvalidMessage(f"{place}.name", "is missing")
     if (problem := name_problem(converted["name"])) is not None:
@@ -154,9 +154,7 @@ def _no_function(kind: object) -> str:
     return f"{kind!r} runs on the servers of OpenAI: only functions of your own can be converted"
 
 
-def _converted(
-    converter: MessageConverter, index: int, given: object, place: str
-) -> dict[str, Any]:
+def _convert(converter: MessageConverter, index: int, given: object, place: str) -> dict[str, Any]:
     if not is_object(given):
         kind = type(given).__name__
         raise InvalidMessage(place, f"must be a message, not a value of type {kind}")
@@ -167,7 +165,7 @@ def _converted(
     _refuse_parts(item.get("content"), f"{place}.content")
     refuse_calls(item, place)
     _refuse_no_call(converter, item, place)
-    is_readable = item.get("content") is None or converted_content(item["content"]) is not None
+    is_readable = item.get("content") is None or convert_content(item["content"]) is not None
     message = converter.message(None, index, item) if is_readable else None
     if message is None:
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")

@@ -43,7 +43,7 @@ from .transcript_source import (
 )
 
 
-def converted_content(value: Any) -> Content | None:
+def convert_content(value: Any) -> Content | None:
     """Convert a string or content parts to Anthropic content. Unknown parts are kept unchanged."""
     content = as_content(value)
     if content is None or isinstance(content, str):
@@ -51,7 +51,7 @@ def converted_content(value: Any) -> Content | None:
     return tuple(_block(part) for part in content)
 
 
-def converted_tool(tool: Any) -> dict[str, Any] | None:
+def convert_tool(tool: Any) -> dict[str, Any] | None:
     """Convert a tool definition to name, description and input_schema, or return None if it has no name."""
     outer = as_object(tool) or {}
     function = as_object(outer.get("function")) or outer
@@ -145,7 +145,7 @@ def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
         converter.take(chat.place(index), index, item)
     if (answer := _response(chat)) is not None:
         converter.take(None, len(chat.messages), answer)
-    tools = tuple(t for tool in tools_of(chat) if (t := converted_tool(tool)) is not None)
+    tools = tuple(t for tool in tools_of(chat) if (t := convert_tool(tool)) is not None)
     if len(tools) < len(tools_of(chat)):
         skipped.append(Skipped(line=chat.place(0), reason="tool without a name", damage=True))
     return RecordedConversation(
@@ -230,7 +230,7 @@ class MessageConverter:
 
     def message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
         """Convert a message, or return None if its role or content has an unknown type."""
-        content = converted_content(item.get("content"))
+        content = convert_content(item.get("content"))
         match item.get("role"):
             case "system" | "developer" if content is not None:
                 return Message(role="system", content=content)
@@ -287,7 +287,7 @@ class MessageConverter:
         if isinstance(one := item.get("tool_call_id"), str) and one:
             ids = [one]
         if not ids:
-            ids = [self._answered(index, item)]
+            ids = [self._oldest_open_id(index, item)]
         self._open = {i: name for i, name in self._open.items() if i not in ids}
         if isinstance(content, tuple):
             said: Any = list(content)
@@ -295,7 +295,7 @@ class MessageConverter:
             said = content or ""
         return tuple({"type": "tool_result", "tool_use_id": i, "content": said} for i in ids)
 
-    def _answered(self, index: int, item: dict[str, Any]) -> str:
+    def _oldest_open_id(self, index: int, item: dict[str, Any]) -> str:
         """Return the id of the oldest open call, of the named tool if the result names one."""
         name = tool_named(item) if self._by_name else None
         if name is None:
@@ -310,7 +310,7 @@ def tool_named(item: dict[str, Any]) -> str | None:
 
 
 def _unused(wanted: str, used: set[str]) -> str:
-    """Return an id that is not in ``used``, and add it."""
+    """Return an id that is not in ``used``, and add it to ``used``."""
     candidate, number = wanted, 2
     while candidate in used:
         candidate, number = f"{wanted}_{number}", number + 1

@@ -63,7 +63,7 @@ def read(source: Source) -> Reading:
                 label = text_or_none(title) or label
             case _:
                 pass
-        skipped.append(_left_out(record.line, entry))
+        skipped.append(_skip(record.line, entry))
     conversation = RecordedConversation(
         thread_id=thread_id(session), label=label, messages=tuple(messages)
     )
@@ -83,7 +83,7 @@ def _is_ours(given: Any) -> bool:
             return False
 
 
-def _left_out(line: int, entry: dict[str, Any]) -> Skipped:
+def _skip(line: int, entry: dict[str, Any]) -> Skipped:
     kind = entry.get("type")
     if not isinstance(kind, str):
         return Skipped(line=line, reason="record without a type", damage=True)

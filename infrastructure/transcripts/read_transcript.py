@@ -110,7 +110,7 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
         raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
     path = Path(path)
     source = open_source(path)
-    name = _detected(path, source) if format == "auto" else _checked(path, source, format)
+    name = _detect_format(path, source) if format == "auto" else _check_format(path, source, format)
     reading = _FORMATS[name].read(source)
     skipped = sorted((*source.skipped, *reading.skipped), key=lambda item: item.line or 0)
     return Transcript(
@@ -121,7 +121,7 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     )
 
 
-def _detected(path: Path, source: Source) -> str:
+def _detect_format(path: Path, source: Source) -> str:
     for name, known in _FORMATS.items():
         if known.detect(source):
             return name
@@ -137,7 +137,7 @@ def _detected(path: Path, source: Source) -> str:
     )
 
 
-def _checked(path: Path, source: Source, name: str) -> str:
+def _check_format(path: Path, source: Source, name: str) -> str:
     if _FORMATS[name].fits(source):
         return name
     others = [other for other, known in _FORMATS.items() if known.detect(source)]

@@ -155,7 +155,7 @@ def open_source(path: Path) -> Source:
         TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip, not text or not
             JSON.
     """
-    data = _utf8(path, _unpacked(path, _bytes_of(path)))
+    data = _utf8(path, _unpack(path, _bytes_of(path)))
     if not data.strip(b" \t\r\n\x00"):
         raise TranscriptError(f"{path} is empty: there is no conversation in it.")
     stem = _stem(path)
@@ -172,7 +172,7 @@ def _bytes_of(path: Path) -> bytes:
         if path.is_dir():
             raise TranscriptError(f"{path} is a folder: name a transcript file in it.")
         with path.open("rb") as file:
-            return _within_limit(path, file.read(MAX_BYTES + 1))
+            return _check_size(path, file.read(MAX_BYTES + 1))
     except FileNotFoundError:
         raise TranscriptError(f"{path} does not exist: check the path.") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte.
@@ -181,12 +181,12 @@ def _bytes_of(path: Path) -> bytes:
         raise TranscriptError(f"{path} cannot be read: {error}. Check its permissions.") from error
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _unpack(path: Path, data: bytes) -> bytes:
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
-            return _within_limit(path, unpacked.read(MAX_BYTES + 1))
+            return _check_size(path, unpacked.read(MAX_BYTES + 1))
     except (OSError, EOFError, zlib.error) as error:
         raise TranscriptError(
             f"{path} is a gzip file that is broken or cut off ({error}). Fetch it again, or "
@@ -194,7 +194,7 @@ def _unpacked(path: Path, data: bytes) -> bytes:
         ) from error
 
 
-def _within_limit(path: Path, data: bytes) -> bytes:
+def _check_size(path: Path, data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise TranscriptError(
             f"{path} has over {MAX_BYTES:,} bytes: split it into one file per conversation."

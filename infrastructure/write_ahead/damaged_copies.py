@@ -39,7 +39,7 @@ def notices_of_copies(log: Path) -> tuple[str, ...]:
 
 
 def is_damaged_copy(path: Path, log: Path) -> bool:
-    """Return whether a path is the name of such a copy. The file need not exist."""
+    """Return whether a path is the name of a copy of a damaged write-ahead log. The file need not exist."""
     if path.parent != write_ahead_path(log).parent:
         return False
     name = re.escape(write_ahead_path(log).name)
@@ -98,7 +98,7 @@ def _begins_with(path: Path, other: Path) -> bool:
 logger = plain_logger(__name__)
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.ENOTSUP, errno.EBADF)
-"""Errors of systems that cannot sync a file or need not."""
+"""Errors of systems that cannot sync a file or need no sync."""
 
 
 def refuse_damaged(log: Path) -> None:

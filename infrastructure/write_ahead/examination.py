@@ -75,7 +75,10 @@ def break_in(chain: Chain) -> Break | None:
 
 
 def stored_frames(chain: Chain) -> int:
-    """Return the number of frames that were certainly stored: up to the last proved or reached commit."""
+    """Return the number of frames that were certainly stored.
+
+    They end with the last commit that is proved, or that SQLite reaches from the start of the file.
+    """
     frames = 0
     for run in _runs(chain):
         reached = run.first == 0 and chain.header.is_whole and chain.is_linked(0)
@@ -133,7 +136,7 @@ def anchored_break(log: Path, file: BinaryIO, chain: Chain) -> Break | None:
 
 
 def _tail(chain: Chain, first: int) -> int:
-    """Return the end of the frames of this generation that follow ``first``. One may be damaged."""
+    """Return the exclusive end of the frames of this generation after ``first``. One may be damaged."""
     last = len(chain.frames)
     salts = chain.header.salts
     others = (
@@ -145,7 +148,7 @@ def _tail(chain: Chain, first: int) -> int:
 
 
 def _is_read(log: Path, newest: Anchored) -> bool:
-    """Return whether SQLite reads the event, or whether it could not be asked."""
+    """Return whether SQLite reads the event ``newest``. Return True if SQLite cannot answer."""
     query = (
         "SELECT originator_id, originator_version, topic, substr(state, 1, ?) FROM stored_events "
         "WHERE rowid=?"
@@ -331,10 +334,10 @@ class MendedRows(RowReader):
             for row in filter(self._is_proved, rows):
                 streams[row.stream].append(row)
         for stream, rows in streams.items():
-            for row in self._chained(stream, rows):
+            for row in self._follow_links(stream, rows):
                 yield row.number, [row]
 
-    def _chained(self, stream: str, rows: Iterable[RawRow]) -> Iterator[RawRow]:
+    def _follow_links(self, stream: str, rows: Iterable[RawRow]) -> Iterator[RawRow]:
         links = dict(self._links(stream))
         for row in sorted(rows, key=lambda row: row.version):
             envelope = parse_frame(row.state)

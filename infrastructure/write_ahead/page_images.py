@@ -18,7 +18,7 @@ def corrections(frame: bytes, seed: Sums, stored: Sums, *, big: bool) -> list[by
     [computed] = frame_sums(frame, len(frame), [seed], big=big)
     wanted = (stored[0] - computed[0] & _WORD, stored[1] - computed[1] & _WORD)
     variants: list[bytes] = []
-    for at, bit in _turned(len(frame), wanted):
+    for at, bit in _find_flips(len(frame), wanted):
         place = at + (3 - bit // 8 if big else bit // 8)
         made = bytearray(frame)
         made[place] ^= 1 << bit % 8
@@ -28,7 +28,7 @@ def corrections(frame: bytes, seed: Sums, stored: Sums, *, big: bool) -> list[by
     return [made for made, found in zip(variants, sums, strict=True) if found == stored]
 
 
-def _turned(size: int, wanted: Sums) -> list[tuple[int, int]]:
+def _find_flips(size: int, wanted: Sums) -> list[tuple[int, int]]:
     """Return the word indexes and bits whose flip would cause this difference."""
     found: list[tuple[int, int]] = []
     # Weights of the first and second word of a pair in the two sums.
@@ -105,7 +105,7 @@ class PageImages:
         return corrections(data, seed, frames[index].stored, big=header.big)
 
     def _commits(self) -> list[int]:
-        """Return the last frame of its commit for each frame."""
+        """Return for each frame the index of the last frame of its commit."""
         commits, last = [0] * self.frames, self.frames - 1
         for index in range(self.frames - 1, -1, -1):
             if self._chain.frames[index].size:

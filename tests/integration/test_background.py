@@ -12,7 +12,7 @@ import refold
 from refold.application.api.results import StoredMessage
 from refold.testing.history_layout import marked, marker
 from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_parts import blocks_of
 from tests.support.fake_summarisers import HeldSummariser
 from tests.support.talk import strings
 

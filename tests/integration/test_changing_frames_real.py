@@ -9,8 +9,7 @@ from _pytest.mark import ParameterSet
 import refold
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.infrastructure.transcripts.read_transcript import read_transcript
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.sequences import preserved_thinking_violations
+from refold.testing.request_judge import preserved_thinking_violations, violations
 from tests.support.judged_play import recordings
 from tests.support.real_data import needs_data
 

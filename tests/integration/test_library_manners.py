@@ -15,7 +15,7 @@ import pytest
 
 import refold
 from refold.application.recall.missing_vectors import to_embedder_error
-from refold.application.runtime.plain_lines import unquoted
+from refold.application.runtime.plain_lines import strip_quotations
 from refold.infrastructure.embedders.named_embedders import chosen_embedder
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, show_values
 from refold.infrastructure.settings.option_checks import MissingKeyWarning
@@ -119,7 +119,7 @@ def test_an_empty_address_or_key_of_the_embedder_is_that_of_the_models(
 
 def test_logs_do_not_quote(caplog: pytest.LogCaptureFixture) -> None:
     assert SECRET not in show_values(["t", 5, SECRET])
-    assert SECRET not in unquoted(FoldDamaged(f"conversation {SECRET!r} has 5 messages"))
+    assert SECRET not in strip_quotations(FoldDamaged(f"conversation {SECRET!r} has 5 messages"))
 
     class Broken(Exception):
         pass

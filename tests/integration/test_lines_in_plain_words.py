@@ -11,7 +11,12 @@ from refold.application.errors import BackendError, RaisedOutside, SummariserErr
 from refold.application.ports.search_backend import BackendHit
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.application.runtime import plain_lines
-from refold.application.runtime.plain_lines import conversation, plain_logger, raised, unquoted
+from refold.application.runtime.plain_lines import (
+    conversation,
+    plain_logger,
+    raised,
+    strip_quotations,
+)
 from refold.domain.errors import RefoldError
 
 SECRET = "xyzzy"
@@ -77,7 +82,7 @@ def lines(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[pytest.LogCaptureFixture]:
     # A memory of an earlier test may be stricter.
-    monkeypatch.setattr(plain_lines, "_asked", {})
+    monkeypatch.setattr(plain_lines, "_settings", {})
     with caplog.at_level(logging.DEBUG, "refold"):
         yield caplog
 
@@ -188,7 +193,7 @@ def test_a_traceback_that_somebody_logs_loses_its_words(lines: pytest.LogCapture
 
 
 def test_an_error_of_the_system_keeps_its_path() -> None:
-    assert unquoted(FileNotFoundError(2, "No such file", "a.db")).endswith("'a.db'")
+    assert strip_quotations(FileNotFoundError(2, "No such file", "a.db")).endswith("'a.db'")
 
 
 def test_what_ends_a_program_is_told_by_its_own_kind() -> None:

@@ -26,7 +26,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.observability.log_lines import LEVELS
-from refold.infrastructure.observability.log_observer import of_decisions
+from refold.infrastructure.observability.log_observer import describe_decisions
 from refold.infrastructure.sqlite.read_only import Mount, NetworkWarnings
 from tests.architecture.rules import ROOT
 from tests.support.bounded_summarisers import Bounded
@@ -319,7 +319,7 @@ def test_the_levels_are_those_of_the_documentation() -> None:
 
 def test_whatever_an_event_is_told_by_has_a_level() -> None:
     either = [event for pair in EVENTS.values() for event in pair]
-    told = of_decisions("t", Conversation(), Conversation(), either, breaker_after=3)
+    told = describe_decisions("t", Conversation(), Conversation(), either, breaker_after=3)
     assert {notice.name for notice in told} - set(LEVELS) == set()
 
 

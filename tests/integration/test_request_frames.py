@@ -11,8 +11,7 @@ import refold
 from refold.domain.events import Event, MessageAppended
 from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.sequences import preserved_thinking_violations
+from refold.testing.request_judge import preserved_thinking_violations, violations
 
 BOUND = "claude-opus-5-5"
 """A model that refuses thinking behind another prefix."""

@@ -18,9 +18,8 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports.summariser import Summariser
-from refold.testing.history_layout import Step
+from refold.testing.history_layout import Step, number_through
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
 from tests.support import deeds, erasing_deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
     BOUNDED,
@@ -87,7 +86,7 @@ class Talking(RuleBasedStateMachine):
     def _play(self, steps: list[Step], *, recorded: bool, later: int) -> None:
         """Append the steps but the last ones, which ``go_on`` appends one by one."""
         self.parts += 1
-        self.script.extend(numbered_through(steps, len(self.witness.spoken), self.parts))
+        self.script.extend(number_through(steps, len(self.witness.spoken), self.parts))
         self.recorded = recorded
         while len(self.script) > later:
             self.go_on()

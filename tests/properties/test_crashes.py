@@ -19,9 +19,8 @@ import refold
 from refold.application.ports.summariser import Summariser
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.testing.history_layout import Step
+from refold.testing.history_layout import Step, number_through
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
 from tests.support import deeds, lasting_deeds
 from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, WINDOWS
 from tests.support.dying import traced
@@ -81,7 +80,7 @@ class Crashing(RuleBasedStateMachine):
 
     def numbered(self, steps: Sequence[Step]) -> list[Step]:
         self.parts += 1
-        return numbered_through(steps, len(self.witness.spoken), self.parts)
+        return number_through(steps, len(self.witness.spoken), self.parts)
 
     def die_in(
         self, deed: Callable[[Witness], object], ends: Ends, share: float, *, same: bool = False

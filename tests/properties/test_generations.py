@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import refold
 from refold.domain.value import is_object
-from refold.testing.history_layout import Message, Step, marker
+from refold.testing.history_layout import Message, Step, marker, number_through
 from refold.testing.history_strategies import turns
-from refold.testing.numbering import numbered_through
 from tests.support import deeds
 from tests.support.effort import one_in
 from tests.support.invariants.rendered import the_request_fits
@@ -45,7 +44,7 @@ def conversation(window: int, **policy: Any) -> Generator[Witness]:
 def test_a_summary_of_summaries_of_summaries_loses_nothing(parts: list[list[Step]]) -> None:
     with conversation(4_000) as witness:
         for number, steps in enumerate(parts, start=1):
-            for step in numbered_through(steps, len(witness.spoken), number):
+            for step in number_through(steps, len(witness.spoken), number):
                 witness.append(step)
             for _ in range(3):
                 witness.append(deeds.exchange(witness, 0.12))

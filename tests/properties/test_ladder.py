@@ -18,9 +18,8 @@ from refold.domain.turns import open_calls
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of
-from refold.testing.request_rules.sequences import prefix_violations
+from refold.testing.request_judge import prefix_violations, violations
+from refold.testing.request_parts import blocks_of
 from tests.support.builders import appended
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.judged_play import CHANGES_THE_PREFIX

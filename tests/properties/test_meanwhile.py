@@ -13,9 +13,9 @@ import refold
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.messages import Block
 from refold.testing.history_layout import Message, marked, marker
-from refold.testing.request_rules.pairing import unanswered_calls
-from refold.testing.request_rules.request import blocks_of
-from refold.testing.request_rules.sequences import preserved_thinking_violations
+from refold.testing.request_judge import preserved_thinking_violations
+from refold.testing.request_parts import blocks_of
+from refold.testing.request_rules import unanswered_calls
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
 from tests.support.talk import strings

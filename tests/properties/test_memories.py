@@ -21,9 +21,8 @@ from refold.domain.events import MessageAppended
 from refold.domain.value import replace
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of
-from refold.testing.request_rules.sequences import prefix_violations
+from refold.testing.request_judge import prefix_violations, violations
+from refold.testing.request_parts import blocks_of
 from tests.properties.test_ladder import COUNTER, POLICIES, Talk
 from tests.support.effort import one_in
 from tests.support.fake_ports import MessageViews

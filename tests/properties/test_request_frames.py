@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.sequences import preserved_thinking_violations
+from refold.testing.request_judge import preserved_thinking_violations, violations
 from tests.support.effort import one_in
 from tests.support.witness import SHM
 
@@ -194,11 +193,21 @@ ANSWERED_ELSEWHERE = [
     Turn(0, 0),
 ]
 """Another process stores the answer to a changed frame, and the next request has the frame before."""
+SPOKEN_MEANWHILE = [
+    Turn(0, 0),
+    Say(0, 1),
+    Ask(0, FRAMES[0]),
+    Say(0, 1),
+    Answer(calls=False, elsewhere=True),
+    Turn(1, 0),
+]
+"""The user speaks before another process stores the answer, which then seems to be to both messages."""
 
 
 @one_in(1)
 @given(STEPS)
 @example(ANSWERED_ELSEWHERE)
+@example(SPOKEN_MEANWHILE)
 def test_thinking_is_valid_and_a_version_gives_what_was_sent(steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory(dir=SHM) as folder:
         talk = Talk(Path(folder) / "talk.db")

@@ -12,7 +12,7 @@ import refold
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.errors import ConversationGone
 from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_parts import blocks_of
 
 from .fake_summarisers import source_text
 from .surroundings import Numbers, Tick

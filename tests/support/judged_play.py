@@ -33,8 +33,11 @@ from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.transcripts.read_transcript import read_transcript
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.sequences import prefix_violations, preserved_thinking_violations
+from refold.testing.request_judge import (
+    prefix_violations,
+    preserved_thinking_violations,
+    violations,
+)
 from tests.support.real_data import files
 
 CHANGES_THE_PREFIX = (

@@ -7,7 +7,7 @@ import pytest
 from refold.application.api.results import CompactionResult
 from refold.domain.errors import InvalidMessage
 from refold.domain.notes import MemoriesChosen
-from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_parts import blocks_of
 
 from .retold import Retold
 from .talk import Spoken

@@ -213,7 +213,7 @@ def _has_begun(held: HeldSummariser, runner: Runner, background: Background) -> 
     """Whether the summariser is at work; waits for what has begun and did not come that far yet."""
     deadline = time.monotonic() + WAIT
     while not held.started.is_set():
-        if runner.run(background.drained(0)):
+        if runner.run(background.drain(0)):
             return False
         assert time.monotonic() < deadline, "it has begun, and neither asks nor ends"
         time.sleep(0.001)

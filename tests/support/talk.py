@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from refold.testing.history_layout import Message
-from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_parts import blocks_of
 
 Json = Mapping[str, Any]
 

@@ -58,7 +58,7 @@ class Ranking:
     def tier(self, line: Line) -> int:
         """Return the tier: from 0, which is dropped last, to ``NEVER_FILLED``."""
         tier = self._own_tier(line)
-        return max(0, tier - 2) if self._wanted(line) else tier
+        return max(0, tier - 2) if self._focus_score(line) else tier
 
     def score(self, line: Line) -> float:
         """Return the score. Newer, more frequent and more informative lines score higher."""
@@ -67,7 +67,7 @@ class Ranking:
         newness = 0.3 if line.section is Section.FACTS else 1.0
         score = newness * (at - self._oldest) / self._span + math.log2(line.count) * 0.4
         if self._focus:
-            score += 2.0 * self._wanted(line)
+            score += 2.0 * self._focus_score(line)
         return score + self._telling(line)
 
     def _own_tier(self, line: Line) -> int:
@@ -123,7 +123,7 @@ class Ranking:
             case _:
                 return 0.0
 
-    def _wanted(self, line: Line) -> float:
+    def _focus_score(self, line: Line) -> float:
         if not self._focus:
             return 0.0
         text = line.text.casefold()
@@ -264,7 +264,7 @@ class _Fitting:
     def text(self) -> str:
         """Return the text. Drop the least important lines while the counter finds it too long."""
         while self._taken:
-            text = self._written()
+            text = self._join_parts()
             over = self._counter.count_text(text) / max(1, self._room.limit)
             if over <= 1 and len(text) <= self._room.characters:
                 return text
@@ -279,7 +279,7 @@ class _Fitting:
         if not shared and (section is Section.EARLIER or tier > _WORTH_FILLING):
             return False
         heading = "" if section in self._spent else f"## {section.value}\n\n"
-        line = self._shortened(line, self._line_room(line))
+        line = self._shorten(line, self._line_room(line))
         rest = self._tokens - (self._cost(heading) if heading else 0)
         if shared:
             rest = min(
@@ -290,7 +290,7 @@ class _Fitting:
             and section not in _EXACT
             and self._cost(format_line(line)) > rest >= _WORTH_CUTTING
         ):
-            line = self._shortened(line, rest - 2)
+            line = self._shorten(line, rest - 2)
         cost, size = self._cost(format_line(line)), len(format_line(line)) + 1 + len(heading)
         if cost > rest:
             return False
@@ -315,7 +315,7 @@ class _Fitting:
             return ceiling
         return max(_FLOOR, min(ceiling, int(self._target * share)))
 
-    def _shortened(self, line: Line, tokens: int) -> Line:
+    def _shorten(self, line: Line, tokens: int) -> Line:
         if line.section in _EXACT:
             return line
         for _ in range(6):
@@ -330,7 +330,7 @@ class _Fitting:
     def _cost(self, text: str) -> int:
         return self._counter.count_text(text + "\n")
 
-    def _written(self) -> str:
+    def _join_parts(self) -> str:
         return "\n\n".join(filter(None, ["\n".join(self._preamble), *self._parts()]))
 
     def _parts(self) -> Iterable[str]:

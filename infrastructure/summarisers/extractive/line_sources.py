@@ -219,7 +219,7 @@ class Gathering:
 
     def _settle(self, call: _Call, position: int, outcome: Outcome) -> None:
         deed = call.deed
-        what = _named(deed)
+        what = _name_of(deed)
         if outcome.failed:
             self._fail(what, position, outcome)
         elif what in self._failed and self._failed[what][0] < position:
@@ -267,13 +267,13 @@ class Gathering:
         if self._done_last:
             position, deed, outcome = self._done_last
             ended = "failed" if outcome.failed else "ok"
-            shown_outcome = f"{squeeze(_named(deed), 240)} → {ended}: {outcome.gist()}"
+            shown_outcome = f"{squeeze(_name_of(deed), 240)} → {ended}: {outcome.gist()}"
             lines.append(Line(Section.STATE, position, f"last result: {shown_outcome}"))
         if self.goes_on:
             return lines
         # An earlier call without a result was abandoned.
         lines += [
-            Line(Section.STATE, c.position, f"no result yet: {squeeze(_named(c.deed), 300)}")
+            Line(Section.STATE, c.position, f"no result yet: {squeeze(_name_of(c.deed), 300)}")
             for c in list(self._open.values())[-4:]
             if c.position >= self._turn
         ]
@@ -294,7 +294,7 @@ def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathe
     return gathering
 
 
-def _named(deed: Action) -> str:
+def _name_of(deed: Action) -> str:
     return f"{deed.tool} {deed.title}" if deed.kind is Kind.COMMAND else deed.title
 
 

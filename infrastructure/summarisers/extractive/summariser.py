@@ -98,13 +98,13 @@ def merge(carried: Sequence[Line], fresh: Sequence[Line], covered: range) -> lis
     """
     merged: dict[tuple[Section, str], Line] = {}
     renewed = {line.section for line in fresh} & {Section.STATE}
-    succeeded = {i for f in fresh if f.section is Section.COMMANDS and (i := _succeeded(f))}
+    succeeded = {i for f in fresh if f.section is Section.COMMANDS and (i := _succeeded_command(f))}
     for line in carried:
         if line.section in renewed or line.section is Section.TASKS:
             continue
         if line.section not in REPEATED and line.position is not None and line.position in covered:
             continue
-        _add(merged, _recovered(line, succeeded), covered)
+        _add(merged, _mark_recovered(line, succeeded), covered)
     for line in fresh:
         _add(merged, line, covered)
     modified = {identity(line) for line in merged.values() if line.section is Section.MODIFIED}
@@ -135,12 +135,12 @@ def _add(merged: dict[tuple[Section, str], Line], line: Line, covered: range) ->
     merged[key] = replace(kept, count=count)
 
 
-def _succeeded(line: Line) -> str:
+def _succeeded_command(line: Line) -> str:
     title, _, ended = line.text.partition(" → ")
     return title if ended == "ok" else ""
 
 
-def _recovered(line: Line, succeeded: Iterable[str]) -> Line:
+def _mark_recovered(line: Line, succeeded: Iterable[str]) -> Line:
     """Mark a carried failure as recovered if its command has succeeded since."""
     if line.section is not Section.FAILURES or " ⇒ " in line.text:
         return line
@@ -205,7 +205,7 @@ class ExtractiveSummariser:
     def extract(self, request: SummaryRequest) -> str:
         """Return the summary: at most ``limit_tokens``, at most about half of the new messages, not empty."""
         carried = read_back(request.previous)
-        if request.previous and not request.messages and self._stands(request, carried):
+        if request.previous and not request.messages and self._can_be_kept(request, carried):
             return request.previous
         positions = [m.position for m in request.messages]
         covered = range(min(positions), max(positions) + 1) if positions else range(0)
@@ -217,7 +217,7 @@ class ExtractiveSummariser:
         text = fit(lines, preamble, request.focus, room, self._counter)
         return text or self._least(lines, covered, room)
 
-    def _stands(self, request: SummaryRequest, carried: Carried) -> bool:
+    def _can_be_kept(self, request: SummaryRequest, carried: Carried) -> bool:
         """Return whether the earlier text can be kept: no new messages, and it is short enough."""
         tokens = self._counter.count_text(request.previous or "")
         return not carried.foreign and tokens <= min(request.target_tokens, request.limit_tokens)

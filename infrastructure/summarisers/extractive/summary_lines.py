@@ -125,7 +125,7 @@ def decision_lines(position: int, words: str, *, by_user: bool, conversation: bo
     if not wanted(words):
         return []
     sentences = cues.sentences_under if by_user else cues.sentences
-    found = [s for s in _joined(sentences(words)) if wanted(s)]
+    found = [s for s in _join_headings(sentences(words)) if wanted(s)]
     if by_user:
         # A short message that only agrees is kept as a request; a second line would waste room.
         found = [s for s in found if len(s) < 0.9 * len(words) or cues.is_lasting(s)]
@@ -186,7 +186,7 @@ def last_question(words: str) -> str:
     return excerpt(ending[-1], 300) if ending else ""
 
 
-def _joined(found: Iterator[str]) -> Iterator[str]:
+def _join_headings(found: Iterator[str]) -> Iterator[str]:
     """Join each heading with the sentence that follows it."""
     heading = ""
     for sentence in found:

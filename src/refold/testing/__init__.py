@@ -11,18 +11,21 @@ guarantees of refold, with your own policy, summariser and store. ``given`` test
         check_summariser(MySummariser())
 
 The page docs/testing.md describes the findings of each check.
+
+Modules are named by what they do: ``*_checks`` have the checks, ``sample_*`` their data, ``history_*``
+generate conversations, ``request_*`` judge requests, and ``checked_*`` are what a check works on.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from refold.testing.checked_store import Opening, Place
     from refold.testing.conversation_machine import ConversationMachine
     from refold.testing.embedder_checks import check_embedder
     from refold.testing.findings import CheckFailed, Finding, Report
     from refold.testing.given_when_then import given
     from refold.testing.history_strategies import histories
-    from refold.testing.places import Opening, Place
     from refold.testing.request_judge import violations
     from refold.testing.store_checks import check_store
     from refold.testing.summariser_checks import check_summariser, text_counter
@@ -46,12 +49,12 @@ __all__ = [
 ]
 
 _PLACES = {
-    "findings": "CheckFailed Finding Report",
+    "checked_store": "Opening Place",
     "conversation_machine": "ConversationMachine",
     "embedder_checks": "check_embedder",
+    "findings": "CheckFailed Finding Report",
     "given_when_then": "given",
     "history_strategies": "histories",
-    "places": "Opening Place",
     "request_judge": "violations",
     "store_checks": "check_store",
     "summariser_checks": "check_summariser text_counter",

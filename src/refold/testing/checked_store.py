@@ -1,20 +1,55 @@
-"""A store during a check: opened several times, read through each opening, and compared with what was
-stored.
-"""
+"""A store during a check: the place of its log, opened several times, and compared with what was stored."""
 
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import refold
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
-from refold.testing.embedder_checks import run_within
 from refold.testing.findings import Findings, show_value
-from refold.testing.places import Opening
+from refold.testing.watched_calls import run_within
+
+Opening = Callable[[], Memory]
+"""A function that opens a memory on a log, as another process would."""
+Place = str | Path | Opening
+"""Place of a log: ``Path("agent.db")``, a folder for a new log, or an ``Opening``."""
 
 Fields = dict[str, Any]
+
+IN_MEMORY = ":memory:"
+
+
+def opening_of(place: Place, open: Callable[..., Memory] | None = None, **options: Any) -> Opening:
+    """Return a function that opens the log at a place. A path is opened with these options.
+
+    ``open`` is called with only the place, instead of ``refold.open``.
+
+    Raises:
+        ValueError: the place is a log in memory, which cannot be opened a second time.
+
+    >>> memory = opening_of(Path("agent.db"), window=8_000)()
+    """
+    if open is not None:
+        return partial(open, place)
+    if callable(place):
+        return place
+    if str(place) == IN_MEMORY:
+        raise ValueError(
+            "a log in memory ends with its memory: give a path, or a callable that opens a store"
+        )
+    return partial(refold.open, file_at(place), **options)
+
+
+def file_at(place: str | Path) -> str | Path:
+    """Return the path of the log, or the URL unchanged. In a folder, the log is ``check.db``."""
+    if isinstance(place, str) and "://" in place:
+        return place
+    return Path(place) / "check.db" if Path(place).is_dir() else place
 
 
 class Stored(NamedTuple):
@@ -76,7 +111,7 @@ class CheckedStore:
         seen = read(conversation)
         found = [one.content for one in seen]
         wanted = [one["content"] for one in expected]
-        if as_json(found) == as_json(wanted) and _in_a_row(seen):
+        if as_json(found) == as_json(wanted) and _is_in_order(seen):
             return True
         missing = [one for one in map(as_json, wanted) if one not in {*map(as_json, found)}]
         kind, what = rule, f"{len(found)} messages: {show_value(found)}"
@@ -86,7 +121,7 @@ class CheckedStore:
         elif len(found) > len(wanted):
             kind = "duplicates" if is_plain else rule
             what = f"{len(found)} messages where {len(wanted)} were appended"
-        elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _in_a_row(seen):
+        elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _is_in_order(seen):
             kind = "order" if is_plain else rule
             what = f"positions {[one.position for one in seen][:20]}: {show_value(found)}"
         self.findings.add(
@@ -122,7 +157,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True)
 
 
-def _in_a_row(seen: Iterable[Stored]) -> bool:
+def _is_in_order(seen: Iterable[Stored]) -> bool:
     return all(one.position == n for n, one in enumerate(seen))
 
 
@@ -154,5 +189,5 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
 
 
 _PLAIN = frozenset({"content", "durable", "lost"})
-"""Rules whose differences can be of another kind that has a rule of its own."""
+"""Rules whose differences are reported under ``duplicates`` or ``order`` if one of these fits better."""
 _RAISING = "Let every valid operation succeed; raise LogError if the store fails."

@@ -15,12 +15,10 @@ from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.testing.history_layout import Step
+from refold.testing.checked_conversation import Broken, CheckedConversation, Watch
+from refold.testing.checked_store import Place, opening_of
+from refold.testing.history_layout import Step, number_through
 from refold.testing.history_strategies import turns
-from refold.testing.machine_conversation import Broken, MachineConversation
-from refold.testing.numbering import numbered_through
-from refold.testing.places import Place, opening_of
-from refold.testing.watched_summariser import Watch
 
 MOST_PINS = 3
 SMALL_IMAGE = 60
@@ -65,7 +63,7 @@ class ConversationMachine(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._watch = Watch(self._summariser())
-        self._talk = MachineConversation(self._opening(), f"refold-check-{uuid.uuid4().hex[:12]}")
+        self._talk = CheckedConversation(self._opening(), f"refold-check-{uuid.uuid4().hex[:12]}")
         self._parts = 0
         self._judged = -1
         self._is_broken = False
@@ -105,7 +103,7 @@ class ConversationMachine(RuleBasedStateMachine):
     def talk(self, steps: list[Step]) -> None:
         """Append a few messages, in the groups in which an agent appends them."""
         self._parts += 1
-        for step in numbered_through(steps, len(self._talk.said), self._parts):
+        for step in number_through(steps, len(self._talk.said), self._parts):
             self._talk.append(step)
 
     @rule(steps=_LONG)

@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,7 +10,6 @@ from typing import cast
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Embedder, Vector
 from refold.application.runtime.foreign_code import Contained
-from refold.testing.counted_samples import ODD
 from refold.testing.findings import (
     Findings,
     NeverEnded,
@@ -20,6 +18,8 @@ from refold.testing.findings import (
     name_of,
     show_value,
 )
+from refold.testing.sample_texts import ODD
+from refold.testing.watched_calls import run_within
 
 SAME = 0.99
 """Minimum cosine of two vectors of the same text. Small quantised models vary a little."""
@@ -146,7 +146,7 @@ class _Check:
         )
         return self._sound(answer, len(texts), name)
 
-    def _asked(self, text: str, name: str) -> list[float]:
+    def _embed_query(self, text: str, name: str) -> list[float]:
         answer = run_within(lambda: self._embedder.embed_query(text), self._timeout)
         sound = self._sound([answer], 1, name)
         return sound[0] if sound else []
@@ -230,8 +230,8 @@ class _Check:
     def _questions(self) -> None:
         vectors = self._embed(TEXTS, "eight texts")
         for n, text in enumerate(TEXTS if vectors else ()):
-            query = self._asked(text, "a question")
-            again = self._asked(text, "the same question again")
+            query = self._embed_query(text, "a question")
+            again = self._embed_query(text, "the same question again")
             if not (query and again):
                 return
             self._same(query, again, f"a question twice: {show_value(text)}")
@@ -299,7 +299,7 @@ class _Check:
     def _odd(self) -> None:
         odd = {**ODD, "an empty text": "", "a blank text": " \n", "a long text": "word " * 20_000}
         for name, text in odd.items():
-            asking = (partial(self._embed, [text], name), partial(self._asked, text, name))
+            asking = (partial(self._embed, [text], name), partial(self._embed_query, text, name))
             for ask in asking:
                 self._refusing(ask, name)
 
@@ -360,28 +360,3 @@ def cosine(one: Vector, other: Vector) -> float:
     if not lengths or len(one) != len(other):
         return 0.0
     return sum(x * y for x, y in zip(one, other, strict=True)) / lengths
-
-
-def run_within(work: Callable[[], object], seconds: float) -> object:
-    """Run a function in a separate thread, which blocks nothing if it never returns.
-
-    Raises:
-        NeverEnded: the function takes longer than ``seconds``.
-    """
-    outcome: list[object] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise NeverEnded(seconds, blocks=False)
-    if errors:
-        raise errors[0]
-    return outcome[0]

@@ -68,11 +68,11 @@ class Given:
             AssertionError: the second decision differs, the result is not a sequence of events, or the
             events do not fit the history.
         """
-        first, again = self._decided(decision), self._decided(decision)
+        first, again = self._decide_once(decision), self._decide_once(decision)
         assert first.is_like(again), f"decided {first}, and {again} when the decision was repeated"
         return first
 
-    def _decided(self, decision: Decision) -> Outcome:
+    def _decide_once(self, decision: Decision) -> Outcome:
         try:
             events: object = decision(self.state)
         except RefoldError as error:

@@ -1,8 +1,8 @@
-"""Convert the moves of a conversation to messages with numbered markers and ids."""
+"""Convert the moves of a conversation to messages with numbered markers and ids, and renumber messages."""
 
 import re
-from collections.abc import Iterable
-from typing import Any, assert_never
+from collections.abc import Iterable, Sequence
+from typing import Any, assert_never, cast
 
 from refold.testing.history_moves import (
     Blank,
@@ -30,6 +30,8 @@ _PIXEL = (
 )
 _TOOLS = ("bash", "read_file", "搜索", "edit-file")
 _MARKER = re.compile(r"⟦m(\d+)⟧")
+_IDS = frozenset({"id", "tool_use_id"})
+_SEALS = frozenset({"signature", "data"})
 
 
 def marker(index: int) -> str:
@@ -43,7 +45,10 @@ def marked(text: str) -> set[int]:
 
 
 class Layout:
-    """A converter of moves. The markers make every text of a history unique."""
+    """A converter of moves to messages.
+
+    It adds a marker to each text, so that every text of a history is unique.
+    """
 
     def __init__(self, *, huge: int) -> None:
         self._huge = huge
@@ -231,3 +236,33 @@ def _image(source: str) -> Block:
         return {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
     data = {"type": "base64", "media_type": "image/png", "data": _PIXEL}
     return {"type": "image", "source": data}
+
+
+def number_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
+    """Return the steps as part ``part`` of a conversation whose next message has index ``first``.
+
+    Markers contain the index in the whole conversation. Call ids and signatures of different parts
+    differ. Blank ids and signatures stay blank.
+    """
+    return [[_renumber(message, first, part) for message in step] for step in steps]
+
+
+def _renumber(message: Message, first: int, part: int) -> Message:
+    return cast(Message, _renumber_value(message, "", first, part))
+
+
+def _renumber_value(value: Any, name: str, first: int, part: int) -> Any:
+    match value:
+        case str() if value and name in _IDS:
+            return f"{value}_{part}"
+        case str() if value and name in _SEALS and value.startswith("c2ln"):
+            return f"{value}{part}"
+        case str():
+            return _MARKER.sub(lambda found: marker(int(found[1]) + first), value)
+        case dict():
+            items = cast(Message, value).items()
+            return {k: _renumber_value(v, k, first, part) for k, v in items}
+        case list() | tuple():
+            return [_renumber_value(v, "", first, part) for v in cast("Sequence[Any]", value)]
+        case _:
+            return value

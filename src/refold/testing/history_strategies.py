@@ -11,12 +11,13 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from refold.testing.history_kinds import EVERY_KIND, Kinds
 from refold.testing.history_layout import Layout, Message, Step, marked, marker
 from refold.testing.history_moves import (
+    EVERY_KIND,
     Blank,
     Foreign,
     Interjection,
+    Kinds,
     Move,
     Part,
     Pictured,
@@ -76,7 +77,7 @@ def _weighted(often: SearchStrategy[Part], *seldom: SearchStrategy[Part]) -> Sea
     return st.one_of(often, often, often, *seldom)
 
 
-def _chained(first: tuple[Part, ...], rest: tuple[Part, ...]) -> tuple[Part, ...]:
+def _chain(first: tuple[Part, ...], rest: tuple[Part, ...]) -> tuple[Part, ...]:
     return (*first, *rest)
 
 
@@ -93,7 +94,7 @@ def _thoughts(texts: SearchStrategy[str]) -> SearchStrategy[tuple[Part, ...]]:
 def _answer_parts(texts: SearchStrategy[str]) -> SearchStrategy[tuple[Part, ...]]:
     part = _weighted(st.builds(Said, texts), _BLANKS, st.builds(Searched), _FOREIGN)
     said = st.lists(part, min_size=1, max_size=2).map(tuple)
-    return st.builds(_chained, _thoughts(texts), said)
+    return st.builds(_chain, _thoughts(texts), said)
 
 
 def _user_speaks(texts: SearchStrategy[str]) -> SearchStrategy[Speaks]:
@@ -141,9 +142,9 @@ def _odd_moves(texts: SearchStrategy[str]) -> SearchStrategy[Move]:
     unsealed = st.builds(Thought, texts, st.sampled_from(("signed", "empty", "missing")))
     alone = st.tuples(unsealed)
     before = st.one_of(st.just(()), _answer_parts(texts))
-    thinks_last = st.builds(Speaks, st.just("assistant"), st.builds(_chained, before, alone))
+    thinks_last = st.builds(Speaks, st.just("assistant"), st.builds(_chain, before, alone))
     thinks_unsealed = st.builds(
-        Speaks, st.just("assistant"), st.builds(_chained, alone, _answer_parts(texts))
+        Speaks, st.just("assistant"), st.builds(_chain, alone, _answer_parts(texts))
     )
     hung_search = st.builds(Speaks, st.just("assistant"), st.just((Searched(answered=False),)))
     system = st.builds(
@@ -189,11 +190,11 @@ def turns(
         moves = st.lists(any_move, min_size=min_messages, max_size=max_messages)
     else:
         later = st.lists(live, min_size=min_messages - 1, max_size=max_messages - 1)
-        moves = st.builds(_opened, _user_speaks(texts), later)
-    return moves.map(lambda chosen: _steps([*map(kinds.of, chosen)], max_messages, huge))
+        moves = st.builds(_prepend, _user_speaks(texts), later)
+    return moves.map(lambda chosen: _steps([*map(kinds.filter, chosen)], max_messages, huge))
 
 
-def _opened(first: Move, rest: list[Move]) -> list[Move]:
+def _prepend(first: Move, rest: list[Move]) -> list[Move]:
     return [first, *rest]
 
 
@@ -209,7 +210,7 @@ def _steps(moves: list[Move], max_messages: int, huge: int) -> list[Step]:
     return steps
 
 
-def _joined(steps: list[Step]) -> list[Message]:
+def _join_steps(steps: list[Step]) -> list[Message]:
     return [message for step in steps for message in step]
 
 
@@ -223,7 +224,7 @@ def live_histories(
     """
     return turns(
         min_messages=min_messages, max_messages=max_messages, max_text=max_text, huge=huge
-    ).map(_joined)
+    ).map(_join_steps)
 
 
 def recorded_histories(
@@ -242,7 +243,7 @@ def recorded_histories(
         max_messages=max_messages,
         max_text=max_text,
         huge=huge,
-    ).map(_joined)
+    ).map(_join_steps)
 
 
 def histories(
@@ -282,7 +283,7 @@ def histories(
     """
     kinds = Kinds(multilingual=multilingual, tools=tools, thinking=thinking, images=images)
     sizes = {"min_messages": min_messages, "max_messages": max_messages, "max_text": max_text}
-    drawn = turns(recorded=damaged, huge=huge, kinds=kinds, **sizes).map(_joined)
+    drawn = turns(recorded=damaged, huge=huge, kinds=kinds, **sizes).map(_join_steps)
     return drawn if damaged else drawn.map(_appendable)
 
 

@@ -43,7 +43,7 @@ class Talk(NamedTuple):
     values: tuple[str, ...]
     """Values worth keeping. A good summary has at least one of them."""
     marks: tuple[str, ...]
-    """Those of the values that occur in no other conversation."""
+    """The values that occur in no other conversation."""
 
 
 def message(role: Role, *blocks: Block | str) -> Message:

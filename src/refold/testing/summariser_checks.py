@@ -27,17 +27,17 @@ from refold.testing.findings import (
     name_of,
     show_value,
 )
-from refold.testing.summary_answers import AnswerJudge
-from refold.testing.summary_requests import (
+from refold.testing.summary_probes import (
     ANOTHER,
     ORDINARY,
     REPEATED,
+    AnswerJudge,
     Asked,
     another,
     asked_in_order,
     ordinary,
 )
-from refold.testing.watched_loop import Watched, WatchedLoop, cancel, watch
+from refold.testing.watched_calls import Watched, WatchedLoop, cancel, watch
 
 LONGEST_BLOCK = 0.15
 """Maximum seconds for which a summariser may block the event loop."""
@@ -135,7 +135,7 @@ class _Check:
                 if self._findings.has("type", "async"):
                     return
             self._compare()
-            self._in_parallel()
+            self._run_in_parallel()
             self._cancelling()
             self._bounds()
             self._models()
@@ -171,7 +171,7 @@ class _Check:
     def _call_and_check(self, asked: Asked) -> Watched | None:
         """Call the summariser once, watch the event loop, and check that the request is unchanged."""
         given = deepcopy(asked.request)
-        done = self._loop.run(self._watched(given), self._timeout)
+        done = self._loop.run(self._watch_call(given), self._timeout)
         if self._findings.has("async"):
             return None
         self._findings.require(
@@ -182,12 +182,12 @@ class _Check:
             advice="Copy the blocks that you change: they are those of the conversation.",
         )
         if done.error is not None:
-            self._raised(asked, done.error)
+            self._report_error(asked, done.error)
         if done.longest_block > LONGEST_BLOCK and not self._findings.has("blocks"):
             self._blocks(asked, done.longest_block)
         return done
 
-    async def _watched(self, request: SummaryRequest) -> Watched:
+    async def _watch_call(self, request: SummaryRequest) -> Watched:
         return await watch(self._call(request))
 
     async def _call(self, request: SummaryRequest) -> object:
@@ -202,7 +202,7 @@ class _Check:
             return answer
         return await cast("Awaitable[object]", answer)
 
-    def _raised(self, asked: Asked, error: Exception) -> None:
+    def _report_error(self, asked: Asked, error: Exception) -> None:
         if isinstance(error, SummariserError):
             self._findings.require(
                 asked.is_odd,
@@ -222,7 +222,7 @@ class _Check:
     def _blocks(self, asked: Asked, seconds: float) -> None:
         """Call twice more before reporting, because a busy machine blocks the event loop as well."""
         for _ in range(2):
-            again = self._loop.run(self._watched(deepcopy(asked.request)), self._timeout)
+            again = self._loop.run(self._watch_call(deepcopy(asked.request)), self._timeout)
             seconds = min(seconds, again.longest_block)
         self._findings.require(
             seconds <= LONGEST_BLOCK,
@@ -239,7 +239,7 @@ class _Check:
             one, _, again = (self._drafts[name][1] for name in names)
             self._judge.fingerprints(one, again)
 
-    def _in_parallel(self) -> None:
+    def _run_in_parallel(self) -> None:
         by_name = {asked.name: asked for asked in asked_in_order()}
         pair = [by_name[ANOTHER], by_name[REPEATED]]
 
@@ -251,7 +251,7 @@ class _Check:
             for asked, done in zip(pair, self._loop.run(both(), 2 * self._timeout), strict=True):
                 named = asked._replace(name=f"{asked.name}, two requests at once")
                 if done.error is not None:
-                    self._raised(named, done.error)
+                    self._report_error(named, done.error)
                 elif (draft := self._judge.draft(named, done.value)) is not None:
                     self._judge.judge(named, draft)
 
@@ -349,9 +349,9 @@ class _Check:
             return
         request = NotesRequest(messages=another().messages, most=5)
         with self._findings.probe("notes", advice=_RAISING):
-            done = self._loop.run(watch(_taken(take, request)), self._timeout)
+            done = self._loop.run(watch(_call_for_notes(take, request)), self._timeout)
             if done.error is not None:
-                self._raised(Asked("notes", another()), done.error)
+                self._report_error(Asked("notes", another()), done.error)
                 return
             self._findings.require(
                 isinstance(done.value, NotesDraft),
@@ -362,7 +362,7 @@ class _Check:
             )
 
 
-async def _taken(
+async def _call_for_notes(
     take: Callable[[NotesRequest], Awaitable[object]], request: NotesRequest
 ) -> object:
     return await take(request)

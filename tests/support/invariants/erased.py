@@ -18,7 +18,7 @@ from refold.domain.blocks import LONGEST, legal_name
 from refold.domain.events import MessagePinned
 from refold.testing.history_layout import marked
 from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import THINKING, message_blocks
+from refold.testing.request_parts import THINKING, message_blocks
 from tests.support.talk import Json, Spoken, strings
 from tests.support.witness import THREAD, Asked, Witness
 

@@ -10,7 +10,7 @@ from refold.application.rendering.request_blocks import (
     SUMMARY_HEADING,
 )
 from refold.domain.events import CompactionPerformed
-from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_parts import blocks_of
 from tests.support.witness import THREAD, Witness
 
 

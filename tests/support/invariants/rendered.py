@@ -11,9 +11,12 @@ from refold.application.conversation.addresses import address_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.testing.history_layout import marked
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import THINKING, blocks_of, message_blocks
-from refold.testing.request_rules.sequences import prefix_violations, preserved_thinking_violations
+from refold.testing.request_judge import (
+    prefix_violations,
+    preserved_thinking_violations,
+    violations,
+)
+from refold.testing.request_parts import THINKING, blocks_of, message_blocks
 from tests.support.talk import Json, Spoken, strings, unanswered
 from tests.support.witness import THREAD, Asked, Witness, as_message, in_words
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from refold.application.api.context import Context
 from refold.application.rendering import request_blocks as texts
-from refold.testing.request_rules.request import message_blocks
+from refold.testing.request_parts import message_blocks
 from tests.support.talk import preamble, strings
 from tests.support.witness import Witness
 

@@ -75,7 +75,7 @@ def test_what_was_to_begin_when_it_was_closed_does_not_begin() -> None:
         background = Background(core_of(background=True))
         await background.finish(0)
         background.begin("t")
-        return await background.drained(0)
+        return await background.drain(0)
 
     assert asyncio.run(scene())
 

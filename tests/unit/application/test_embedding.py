@@ -352,15 +352,15 @@ def test_a_question_that_cannot_be_embedded_is_not_tried_again_at_once(
     with working(desk, embedder) as embedding:
         for _ in range(3):
             with pytest.raises(EmbedderError, match="no connection"):
-                embedding.of_question("which?")
+                embedding.embed_question("which?")
         assert len(embedder.errors) == 2
         assert desk.names == ["embedder.failed"]
         monkeypatch.setattr(asked, "QUESTIONS_PAUSE", 0.0)
         for reason in ("connection", "raised"):
             with pytest.raises(EmbedderError) as failed:
-                embedding.of_question("which?")
+                embedding.embed_question("which?")
             assert failed.value.reason == reason
-        assert embedding.of_question("which?") == embedder.vector("which?")
+        assert embedding.embed_question("which?") == embedder.vector("which?")
 
 
 def test_vectors_that_another_process_made_are_not_made_again() -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.lasting_facts import stated
+from refold.domain.lasting_facts import classify_statement
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from refold.domain.lasting_facts import stated
     ],
 )
 def test_a_habit_or_a_rule_of_the_house_is_a_rule(said: str) -> None:
-    assert stated(said) == "rule"
+    assert classify_statement(said) == "rule"
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_habit_or_a_rule_of_the_house_is_a_rule(said: str) -> None:
     ],
 )
 def test_what_was_settled_is_a_decision(said: str) -> None:
-    assert stated(said) == "decision"
+    assert classify_statement(said) == "decision"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_was_settled_is_a_decision(said: str) -> None:
     ],
 )
 def test_what_is_said_of_the_moment_states_nothing(said: str) -> None:
-    assert stated(said) is None
+    assert classify_statement(said) is None
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_no_text_takes_long(piece: str) -> None:
     text = (piece * 200)[:200]
     began = time.process_time()
     for _ in range(20):
-        stated(text)
+        classify_statement(text)
     assert time.process_time() - began < 1

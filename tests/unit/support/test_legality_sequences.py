@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold.testing.request_rules.sequences import prefix_violations, preserved_thinking_violations
+from refold.testing.request_judge import prefix_violations, preserved_thinking_violations
 
 Json = dict[str, Any]
 

@@ -4,14 +4,9 @@ from typing import Any
 
 import pytest
 
-from refold.testing.request_judge import violations
-from refold.testing.request_rules import limits
-from refold.testing.request_rules.limits import too_large, too_many_messages
-from refold.testing.request_rules.models import (
-    accepts_prefill,
-    accepts_system_messages,
-    signs_the_prefix,
-)
+from refold.testing import request_judge
+from refold.testing.request_judge import too_large, too_many_messages, violations
+from refold.testing.request_parts import accepts_prefill, accepts_system_messages, signs_the_prefix
 
 Json = dict[str, Any]
 
@@ -141,6 +136,6 @@ def test_the_judge_asks_for_both_limits(
 ) -> None:
     assert violations({"messages": [ASK]}) == []
 
-    monkeypatch.setattr(limits, limit, 0)
+    monkeypatch.setattr(request_judge, limit, 0)
 
     assert [f.split(":")[0] for f in violations({"messages": [ASK]})] == [rule]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.ledger.headings import sense_of, shown
+from refold.domain.ledger.headings import choose_headings, sense_of
 from refold.domain.ledger.speech import sentences
 
 
@@ -140,13 +140,13 @@ def test_the_nearest_heading_with_a_sense_decides() -> None:
 def test_of_many_headings_the_nearest_and_the_ones_that_bind_are_shown() -> None:
     text = "Guide|Never|Database|Tables"
     places = [(0, 5), (6, 11), (12, 20), (21, 27)]
-    assert shown(text, places) == ("Never", "Tables")
-    assert shown(text, ()) == ()
+    assert choose_headings(text, places) == ("Never", "Tables")
+    assert choose_headings(text, ()) == ()
 
 
 def test_of_a_long_heading_the_end_is_shown_with_a_mark() -> None:
     text = "Because of this and that " * 20 + "do not:"
-    (lead,) = shown(text, [(0, len(text))])
+    (lead,) = choose_headings(text, [(0, len(text))])
     assert len(lead) == 200
     assert lead.startswith("… ")
     assert lead.endswith("do not:")

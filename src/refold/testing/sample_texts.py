@@ -1,4 +1,4 @@
-"""Texts, messages and tools for the checks of token counters."""
+"""Texts, images, messages and tools for the checks of token counters, embedders and stores."""
 
 import base64
 import struct
@@ -137,7 +137,7 @@ GROWING: Mapping[str, tuple[Message, Message]] = {
         message("assistant", "Yes.", {"type": "future_block", "text": PROSE}),
     ),
 }
-"""Pairs of messages without and with an addition, by its name."""
+"""Pairs of messages, without and with an addition, by the name of the addition."""
 
 
 def tool(name: str, description: str, **properties: Any) -> dict[str, object]:

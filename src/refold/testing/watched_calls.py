@@ -1,9 +1,9 @@
-"""A watched event loop in a separate thread. It detects calls that block or never return."""
+"""Calls with a time limit, and an event loop in a separate thread that detects calls that block or never return."""
 
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -146,3 +146,28 @@ async def cancel(call: Coroutine[Any, Any, object], after: float, patience: floa
         task.exception() is None or not isinstance(task.exception(), SummariserError)
     )
     return Cancelled(True, True, swallowed)
+
+
+def run_within(work: Callable[[], object], seconds: float) -> object:
+    """Run a function in a separate thread, which blocks nothing if it never returns.
+
+    Raises:
+        NeverEnded: the function takes longer than ``seconds``.
+    """
+    outcome: list[object] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise NeverEnded(seconds, blocks=False)
+    if errors:
+        raise errors[0]
+    return outcome[0]

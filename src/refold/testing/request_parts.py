@@ -1,5 +1,6 @@
-"""Access to a request for the rules: its messages, blocks, nested blocks and turns."""
+"""The parts of a request as the rules read it (messages, blocks, turns), and what each model accepts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -14,6 +15,12 @@ ASSISTANT_ONLY = frozenset(
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
+
+_NEW = re.compile(r"claude-([a-z]+)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_OLD = re.compile(r"claude-(\d)(?:[-.](\d))?(?!\d)")
+_FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos", "instant"})
+_FIRST_TO_SIGN_THE_PREFIX = {"fable": (5, 1), "mythos": (5, 2)}
+_OTHERS_SIGN_THE_PREFIX = (5, 5)
 
 
 class Placed(NamedTuple):
@@ -79,11 +86,11 @@ def all_blocks(request: Json) -> Iterator[Placed]:
     """Yield every block of system and messages, including those inside results and documents."""
     for placed in (*system_blocks(request), *message_blocks(request)):
         yield placed
-        for i, block in enumerate(_nested(placed.block)):
+        for i, block in enumerate(_nested_blocks(placed.block)):
             yield Placed(f"{placed.where}.content[{i}]", placed.role, block)
 
 
-def _nested(block: Json) -> list[Json]:
+def _nested_blocks(block: Json) -> list[Json]:
     # Results of server tools are not checked, and the input of a call is data.
     match block.get("type"):
         case "tool_result" | "search_result":
@@ -128,3 +135,36 @@ def call_ids(blocks: Sequence[Placed]) -> list[str]:
 def result_id(placed: Placed) -> str:
     """Return the id of the call that a result answers."""
     return str(placed.block.get("tool_use_id"))
+
+
+def generation(model: str) -> tuple[str, tuple[int, int]] | None:
+    """Return family and generation of a model id: ``("opus", (4, 5))``, or None if it is unknown.
+
+    An unknown model gets the strictest rules.
+    """
+    if (new := _NEW.search(model)) and new[1] in _FAMILIES:
+        return new[1], (int(new[2]), int(new[3] or 0))
+    if old := _OLD.search(model):
+        return "", (int(old[1]), int(old[2] or 0))
+    return None
+
+
+def accepts_prefill(model: str) -> bool:
+    """Return whether the last message may be the assistant's: only before generation 4.6."""
+    known = generation(model)
+    return known is not None and known[1] < (4, 6)
+
+
+def accepts_system_messages(model: str) -> bool:
+    """Return whether a message may have the role system: from generation 4.8 on."""
+    known = generation(model)
+    return known is not None and known[1] >= (4, 8)
+
+
+def signs_the_prefix(model: str) -> bool:
+    """Return whether a thinking block is valid only after the exact content it was written after."""
+    known = generation(model)
+    if known is None:
+        return True
+    family, number = known
+    return number >= _FIRST_TO_SIGN_THE_PREFIX.get(family, _OTHERS_SIGN_THE_PREFIX)

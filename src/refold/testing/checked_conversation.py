@@ -1,19 +1,27 @@
-"""A conversation under test. Its messages and actions are recorded separately and compared with the store."""
+"""A conversation under test, compared with a separate record of what happened in it, and its watched summariser."""
 
+import asyncio
+import inspect
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
+from typing import cast
 
 import refold
 from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.application.conversation.block_checks import UnknownBlockWarning
+from refold.application.errors import SummariserError
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest, is_by_code
+from refold.application.summaries.summariser_calls import relay
+from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
 from refold.testing.checked_store import as_json
-from refold.testing.findings import show_value
+from refold.testing.findings import Finding, describe_error, show_value
 from refold.testing.history_layout import Message
 from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of, message_blocks
+from refold.testing.request_parts import blocks_of, message_blocks
 
 SHORT = 100
 """Characters of a text that is never shortened."""
@@ -34,7 +42,7 @@ def holds(condition: bool, invariant: str, seen: object) -> None:
         raise Broken(f"{invariant}\n  seen: {show_value(seen, quoted=not isinstance(seen, str))}")
 
 
-class MachineConversation:
+class CheckedConversation:
     """A driver of one conversation that knows its expected content."""
 
     def __init__(self, opening: Callable[[], Memory], thread_id: str) -> None:
@@ -139,7 +147,7 @@ class MachineConversation:
         return self.conversation.context(at=self.conversation.version if at is None else at)
 
     def _forget_newest(self) -> None:
-        """Forget requests whose frame is recorded with the next event only."""
+        """Forget requests of the newest version, because their frames are recorded with the next event only."""
         newest = self.conversation.version
         self.sent = {version: sent for version, sent in self.sent.items() if version < newest}
 
@@ -234,3 +242,46 @@ class MachineConversation:
     @staticmethod
     def _bytes(context: Context) -> str:
         return as_json([context.system, context.messages, context.tools])
+
+
+class Watch:
+    """A record of the errors of a summariser. ``summariser`` is the watched wrapper to use instead."""
+
+    def __init__(self, behind: Summariser) -> None:
+        self.found: list[Finding] = []
+        self.summariser: Summariser = relay(behind, self._ask)
+
+    async def _ask(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
+        given = deepcopy(request)
+        try:
+            answer: object = behind.summarise(given)
+            if inspect.isawaitable(answer):
+                answer = await cast("Awaitable[object]", answer)
+            else:
+                self._add("async", "`async def summarise`", type(answer).__name__)
+        except (SummariserError, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            self._add("raises", "an answer, or SummariserError", describe_error(error))
+            raise
+        if given != request:
+            self._add("mutates", "an unchanged request", "another one")
+        if isinstance(answer, SummaryDraft):
+            self._judge(answer, by_code=is_by_code(behind))
+        else:
+            self._add("type", "a refold.SummaryDraft", show_value(answer))
+        return cast("SummaryDraft", answer)
+
+    def _judge(self, draft: SummaryDraft, *, by_code: bool) -> None:
+        if not draft.complete:
+            return  # Its own text says that this is not a summary.
+        try:
+            judge_text(draft.text, complete=True, required=draft.required, by_code=by_code)
+        except SummaryRefused as refusal:
+            self._add(
+                refusal.reason, "a text that refold accepts", f"{refusal}: {show_value(draft.text)}"
+            )
+
+    def _add(self, rule: str, expected: str, seen: str) -> None:
+        advice = "Run check_summariser on it: it reports more and is faster."
+        self.found.append(Finding(f"summariser: {rule}", expected, seen, advice))

@@ -1,1 +1,0 @@
-"""The rules of the Messages API, one small function each, independent of refold's code."""
