@@ -11,18 +11,12 @@ from refold.application.runtime.core import Core
 from refold.domain.conversation import Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
-    CompactionFailed,
-    CompactionPerformed,
     CompactionRequested,
-    ConversationLabelled,
     Event,
     MessageAppended,
     MessageErased,
-    MessagePinned,
 )
-from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
-from refold.domain.notes import MemoriesChosen, NotesFlushed
 from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoting_attempts
 
 AT_ONCE = 1_000
@@ -45,7 +39,7 @@ class Lineage(NamedTuple):
     erased: frozenset[int] = frozenset()
     """All positions that were erased before, requested or not."""
     decisions: tuple[tuple[int, Event], ...] = ()
-    """Events that may contain text made or quoted from messages, with their versions."""
+    """Events other than messages and erasures, with their versions."""
     takes_all: bool = False
     """True if texts written by the owner are erased with the messages, quoting them or not."""
 
@@ -100,22 +94,10 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
                 erased.update({logged.event.position} if logged.erased else ())
     for logged in places.decisions_after(known.version):
         event = logged.event
-        match event:
-            case MessageErased():
-                erased.add(event.position)
-            case (
-                CompactionRequested()
-                | CompactionPerformed()
-                | CompactionFailed()
-                | MessagePinned()
-                | NotesFlushed()
-                | MemoriesChosen()
-                | ConversationLabelled()
-                | RequestFrameChanged()
-            ):
-                decisions.append((logged.version, event))
-            case _:
-                pass
+        if isinstance(event, MessageErased):
+            erased.add(event.position)
+        else:  # Which of them lose content is decided by ``is_made_from`` and ``is_quoting``.
+            decisions.append((logged.version, event))
     return known._replace(
         version=version,
         messages=messages,

@@ -52,6 +52,42 @@ print("done")
 """
 
 
+ERASING_SCENE = """
+from datetime import UTC, datetime
+import refold
+from refold.domain.events import TestedEvent
+
+with refold.open(":memory:", window=8_000) as memory:
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": "the quokka"})
+    event = TestedEvent(mood="about the quokka", position=0)
+    memory._opened.log.transact("t", lambda _: [event], at=datetime.now(UTC))
+    fork = conversation.fork()
+    conversation.erase(0)
+    for one in (conversation, fork, conversation.fork(at=2)):
+        (fields,) = [e["fields"] for e in one.export("events") if e["name"] == "tested_event"]
+        assert fields == {"mood": "", "position": 0}, fields
+    assert memory.verify().ok
+print("done")
+"""
+ABOUT_A_MESSAGE = {
+    "domain/events.py": (("    mood: str\n", "    mood: str\n    position: int\n"),),
+    "domain/erasing.py": (
+        ("            | TestedEvent()\n", ""),
+        (
+            "        case CompactionFailed():\n            return replace(",
+            "        case TestedEvent():\n            return replace(event, mood='')\n"
+            "        case CompactionFailed():\n            return replace(",
+        ),
+        (
+            "        case MessagePinned():\n            return event.position",
+            "        case MessagePinned() | TestedEvent():\n            return event.position",
+        ),
+    ),
+}
+"""What the page says of an event about a message."""
+
+
 def copy_with_event(place: Path) -> None:
     for layer in LAYERS:
         shutil.copytree(ROOT / layer, place / layer, ignore=shutil.ignore_patterns("__pycache__"))
@@ -60,9 +96,9 @@ def copy_with_event(place: Path) -> None:
     follow(STEPS, place)
 
 
-def run_scene(place: Path) -> subprocess.CompletedProcess[str]:
+def run_scene(place: Path, scene: str = SCENE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCENE, str(place / "agent.db")],
+        [sys.executable, "-W", "ignore", "-c", scene, str(place / "agent.db")],
         env={**os.environ, "PYTHONPATH": str(place / "src")},
         cwd=place,
         capture_output=True,
@@ -83,6 +119,20 @@ def test_an_event_that_the_state_does_not_know_fails_when_it_is_stored(tmp_path:
     copy_with_event(tmp_path)
     shutil.copy(ROOT / "domain/evolve.py", tmp_path / "domain/evolve.py")
     assert "Expected code to be unreachable" in run_scene(tmp_path).stderr
+
+
+def test_an_event_about_a_message_loses_its_words_when_the_message_is_erased(
+    tmp_path: Path,
+) -> None:
+    copy_with_event(tmp_path)
+    for path, changes in ABOUT_A_MESSAGE.items():
+        text = (tmp_path / path).read_text("utf-8")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / path).write_text(text, "utf-8")
+    ran = run_scene(tmp_path, ERASING_SCENE)
+    assert ran.stdout == "done\n", ran.stderr
 
 
 def test_the_type_checker_finds_a_file_that_was_forgotten() -> None:
