@@ -1,4 +1,4 @@
-"""What the running process gives: its name among the owners of attempts, its clock, and new ids."""
+"""The process that runs refold: its name among the owners of attempts, its clock, and new ids."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The ports of summarisers, observers, owners, clocks and token counters."""
+"""The port of summarisers."""
 
 from typing import Literal, Protocol, runtime_checkable
 
