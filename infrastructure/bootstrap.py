@@ -14,7 +14,8 @@ from refold.application.errors import LogError
 from refold.application.frames.request_frames import NewestRequests
 from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
-from refold.application.ports.summariser import Summariser, TokenCounter
+from refold.application.ports.summariser import Summariser
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.projections.thread_views import ThreadViews
 from refold.application.recall.thread_recall import RecallParts, address_by_thread
 from refold.application.recall.tokens import stem_with

@@ -10,7 +10,8 @@ from refold.application.api.results import CompactionResult, Outcome
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
 from refold.application.notes.note_taking import NoteTaking
-from refold.application.ports.summariser import Owner, Summariser
+from refold.application.ports.processes import Owner
+from refold.application.ports.summariser import Summariser
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.observers import follow_compaction, notify_compaction

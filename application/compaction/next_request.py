@@ -10,7 +10,7 @@ from refold.application.errors import TokenCountError
 from refold.application.frames.sent_request import load_sent
 from refold.application.history.moments import At, load_at
 from refold.application.notes.note_taking import notes_are_due
-from refold.application.ports.summariser import RequestCounter
+from refold.application.ports.token_counter import RequestCounter
 from refold.application.recall.owner_memories import choose_first_memories, wants_first_choice
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied

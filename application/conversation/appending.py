@@ -9,7 +9,7 @@ from refold.application.api.results import Appended, AppendedMessage
 from refold.application.compaction.attempt import end_abandoned
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.ports.summariser import TokenCount
+from refold.application.ports.token_counter import TokenCount
 from refold.application.runtime.core import Core
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict

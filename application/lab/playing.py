@@ -11,7 +11,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
-from refold.application.ports.summariser import TokenCounter
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.domain.errors import ContextWindowExceeded
 from refold.domain.messages import Message

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from refold.application.api.context import Context
 from refold.application.conversation.models import longest_prefix
-from refold.application.ports.summariser import TokenCounter
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.value import Value
 
 from .playing import RepeatedPrefix, token_measure

@@ -15,12 +15,8 @@ from refold.application.conversation.stream_places import stored_messages
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.application.history.explain import MessageFate, explain
 from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
-from refold.application.ports.summariser import (
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    TokenCounter,
-)
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras
 from refold.application.summaries.summariser_calls import relay

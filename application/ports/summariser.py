@@ -1,19 +1,10 @@
-"""The ports of summarisers, observers, owners, clocks and token counters."""
+"""The port of summarisers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
-from refold.application.api.results import CompactionResult
-from refold.domain.events import GivenInPart, OmittedMessage, Trigger
+from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.messages import Block, Message
 from refold.domain.value import Value
-
-Clock = Callable[[], datetime]
-"""Function that returns the current time with a time zone."""
-NewId = Callable[[], str]
-"""Function that returns a unique id of letters, digits, ``-`` and ``_``."""
 
 
 class SourceMessage(Value, frozen=True):
@@ -146,124 +137,3 @@ def for_models(summariser: Summariser, asked: str | None, answering: str | None)
 def is_by_code(summariser: Summariser) -> bool:
     """Return whether a summariser calls no model (``by_code = True``). Its calls are then not counted."""
     return bool(getattr(summariser, "by_code", False))
-
-
-class Observer(Protocol):
-    """An observer of the memory's events. Its exceptions are logged and not raised further."""
-
-    def compaction_ended(self, result: CompactionResult) -> None:
-        """Observe a compaction that was performed, failed, reverted, or avoided by the ladder."""
-        ...
-
-    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
-        """Observe a new context. Its first ``tokens_repeated`` tokens equal the previous request."""
-        ...
-
-
-@runtime_checkable
-class FollowingObserver(Protocol):
-    """An observer that also follows a compaction while it runs."""
-
-    def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[object]:
-        """Return a context manager that surrounds one compaction.
-
-        It is entered before the compaction is planned and left after its end; ``compaction_ended`` is
-        called within it.
-        """
-        ...
-
-
-@runtime_checkable
-class ProgressObserver(Protocol):
-    """An observer that receives the progress of a summary that takes several calls."""
-
-    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
-        """Observe that ``done`` of ``chunks`` chunks of a summary, or of a part of it, are summarised."""
-        ...
-
-
-@runtime_checkable
-class FinishingObserver(Protocol):
-    """An observer that may still have work running when the memory closes."""
-
-    async def finish(self) -> None:
-        """Wait for the running work; the observer chooses its own time limit."""
-        ...
-
-
-class Owner(Protocol):
-    """The identity of a process that works on a compaction.
-
-    The work of a process that is certainly dead can be taken over.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of this process, unique on this machine."""
-        ...
-
-    def is_gone(self, name: str) -> bool:
-        """Return whether the process with this name certainly no longer runs; False for ``""``."""
-        ...
-
-
-class UnnamedOwner:
-    """An owner without a name; its unfinished work stays locked until its lease expires."""
-
-    name = ""
-
-    def is_gone(self, name: str) -> bool:
-        """Return False: the process may still run."""
-        del name
-        return False
-
-
-NOBODY = UnnamedOwner()
-
-
-class TokenCount(Value, frozen=True):
-    """The size of a message in tokens."""
-
-    total: int
-    """Tokens of the whole message, including what the API adds around it."""
-    thinking: int = 0
-    """Tokens of thinking blocks in ``total``, saved if they are dropped."""
-
-
-class TokenCounter(Protocol):
-    """A counter of tokens. Pure and fast: it runs on every append.
-
-    Monotone: more content never lowers a count. An image costs the same in any encoding.
-    """
-
-    def count_text(self, text: str) -> int:
-        """Return the tokens of a text alone."""
-        ...
-
-    def count_message(self, message: Message) -> TokenCount:
-        """Return the tokens of a message in a request, including its frame."""
-        ...
-
-    def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
-        """Return the tokens of tool definitions, including what the API adds if there are any."""
-        ...
-
-
-@runtime_checkable
-class RequestCounter(Protocol):
-    """A token counter that can also count a whole request exactly, over the network.
-
-    It is used after a compaction, when an exact size matters most, and corrects later estimates. Raises
-    ``TokenCountError`` on failure; the estimate is then used.
-    """
-
-    async def count_request(
-        self,
-        *,
-        model: str,
-        system: str | Sequence[Mapping[str, Any]],
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> int:
-        """Return the input tokens of a request."""
-        ...

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from refold.application.errors import BackendError, EmbedderError
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Filters, Found
 from refold.application.ports.search_backend import BackendHit, SearchBackend
-from refold.application.ports.vectors import Vector, VectorStore
+from refold.application.ports.vectors import VectorStore
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from refold.application.errors import EmbedderError
+from refold.application.ports.embedder import Embedder
 from refold.application.ports.recall_index import RecallIndex
-from refold.application.ports.vectors import Embedder, VectorStore
+from refold.application.ports.vectors import VectorStore
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.value import Value
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refold.application.errors import EmbedderError
+from refold.application.ports.embedder import Embedder, Vector
 from refold.application.ports.recall_index import RecallIndex
-from refold.application.ports.vectors import Embedder, Vector, VectorStore
+from refold.application.ports.vectors import VectorStore
 from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 

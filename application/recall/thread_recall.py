@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
+from refold.application.ports.embedder import Embedder, Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
-from refold.application.ports.vectors import Embedder, Nearest, Vector, VectorStore, always
+from refold.application.ports.vectors import Nearest, VectorStore, always
 
 from .embedding import Embedding
 from .hits import RecallMode

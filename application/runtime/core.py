@@ -25,23 +25,17 @@ from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import EmbedderError
 from refold.application.frames.request_frames import Frame, NewestRequests
 from refold.application.ports.conversation_log import ConversationLog
+from refold.application.ports.embedder import Embedder, Vector
 from refold.application.ports.log_keeper import LogKeeper
 from refold.application.ports.markdown_pages import MarkdownPages
 from refold.application.ports.notes_folder import NotesFolder
+from refold.application.ports.observer import Observer
+from refold.application.ports.processes import NOBODY, Clock, NewId, Owner
 from refold.application.ports.read_models import ReadModels
 from refold.application.ports.sdk_tools import NO_SDK, SDKTools
-from refold.application.ports.summariser import (
-    NOBODY,
-    Clock,
-    NewId,
-    Observer,
-    Owner,
-    Summariser,
-    TokenCounter,
-    for_models,
-)
+from refold.application.ports.summariser import Summariser, for_models
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.ports.topic_extractor import TopicExtractor
-from refold.application.ports.vectors import Embedder, Vector
 from refold.application.projections.window import PinnedText, Preview, PreviewKey
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.thread_recall import RecallParts

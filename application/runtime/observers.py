@@ -6,11 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from refold.application.api.context import Context
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.ports.summariser import (
-    FinishingObserver,
-    FollowingObserver,
-    ProgressObserver,
-)
+from refold.application.ports.observer import FinishingObserver, FollowingObserver, ProgressObserver
 from refold.domain.events import Trigger
 
 from .core import Core, Extras

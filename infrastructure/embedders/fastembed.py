@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refold.application.errors import EmbedderError
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import encodable
 

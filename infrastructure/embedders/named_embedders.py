@@ -4,7 +4,7 @@ import os
 from importlib.util import find_spec
 from typing import assert_never
 
-from refold.application.ports.vectors import Embedder
+from refold.application.ports.embedder import Embedder
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.settings.option_checks import warn_of_missing_key
 from refold.infrastructure.settings.settings_model import EmbedderName

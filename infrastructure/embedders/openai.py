@@ -11,7 +11,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.wait import wait_exponential, wait_random
 
 from refold.application.errors import EmbedderError
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import encodable
 from refold.infrastructure.api_failures import (

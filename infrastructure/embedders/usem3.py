@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol
 
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from refold.domain.text_cuts import encodable
 
 MODEL = "universal-sentence-encoder-multilingual-3"

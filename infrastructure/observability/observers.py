@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from refold.application.api.results import CompactionResult
 from refold.application.ports.log_observer import LogObserver
-from refold.application.ports.summariser import Observer, Summariser
+from refold.application.ports.observer import Observer
+from refold.application.ports.summariser import Summariser
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
 from refold.infrastructure.settings.settings_model import RefoldSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import get_args
 
 from refold.application.ports.conversation_log import ConversationLog
+from refold.application.ports.embedder import Embedder
 from refold.application.ports.search_backend import SearchBackend
-from refold.application.ports.vectors import Embedder
 from refold.application.recall.embedding import Embedding
 from refold.application.recall.ranking import words_in
 from refold.application.recall.thread_recall import RecallParts

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refold.application.errors import EmbedderError
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Filters, RecallIndex
-from refold.application.ports.vectors import Nearest, Vector
+from refold.application.ports.vectors import Nearest
 from refold.application.recall.passages import Passage
 
 from .vector_file import VectorsFile

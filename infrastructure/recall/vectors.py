@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from refold.application.errors import EmbedderError
 from refold.application.ports.conversation_log import Damage
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Filters, RecallIndex
-from refold.application.ports.vectors import Nearest, Vector, always
+from refold.application.ports.vectors import Nearest, always
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn

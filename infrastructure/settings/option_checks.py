@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from refold.application.api.argument_checks import invalid_argument, is_path
+from refold.application.ports.embedder import Embedder
+from refold.application.ports.observer import Observer
+from refold.application.ports.processes import Clock, NewId
 from refold.application.ports.search_backend import SearchBackend
-from refold.application.ports.summariser import Clock, NewId, Observer, Summariser, TokenCounter
-from refold.application.ports.vectors import Embedder
+from refold.application.ports.summariser import Summariser
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 

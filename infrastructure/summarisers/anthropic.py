@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter

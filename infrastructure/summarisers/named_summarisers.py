@@ -18,12 +18,8 @@ from tenacity import (
 
 from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
-from refold.application.ports.summariser import (
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    TokenCounter,
-)
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.summaries.summariser_calls import Relay, relay
 from refold.infrastructure.api_failures import is_temporary
 from refold.infrastructure.settings.option_checks import warn_of_missing_key

@@ -7,7 +7,8 @@ from typing import get_args
 
 from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SourceMessage, TokenCounter
+from refold.application.ports.summariser import SourceMessage
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.notes import Note, NoteKind
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.rendering.request_forms import render_covered
 from refold.application.rendering.turn_builder import Turn
 from refold.application.runtime.plain_lines import plain_logger

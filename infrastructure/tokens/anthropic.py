@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from refold.application.conversation.models import COMPACTION_BETA
 from refold.application.errors import TokenCountError
-from refold.application.ports.summariser import TokenCount, TokenCounter
+from refold.application.ports.token_counter import TokenCount, TokenCounter
 from refold.application.rendering.request_blocks import opens_with_signed_summary
 from refold.domain.messages import Message
 from refold.infrastructure.api_failures import ADVICE, reason_of

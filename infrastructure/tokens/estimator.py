@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import adler32
 
-from refold.application.ports.summariser import TokenCount
+from refold.application.ports.token_counter import TokenCount
 from refold.domain.messages import Block, Message
 
 from .media import HIGH_RESOLUTION_IMAGE, UNSEEN, image_tokens, pdf_tokens

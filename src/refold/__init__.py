@@ -79,7 +79,9 @@ if TYPE_CHECKING:
         Sizes,
     )
     from refold.application.maintenance.verifying import DamageReport, Replayed, Verification
+    from refold.application.ports.embedder import Embedder
     from refold.application.ports.note_taker import NotesDraft, NotesRequest, NoteTaker
+    from refold.application.ports.observer import Observer
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
@@ -90,15 +92,12 @@ if TYPE_CHECKING:
     from refold.application.ports.sdk_tools import ToolOutput
     from refold.application.ports.summariser import (
         BoundedSummariser,
-        Observer,
         SourceMessage,
         Summariser,
         SummaryDraft,
         SummaryRequest,
-        TokenCount,
-        TokenCounter,
     )
-    from refold.application.ports.vectors import Embedder
+    from refold.application.ports.token_counter import TokenCount, TokenCounter
     from refold.application.recall.embedding import EmbeddingProgress
     from refold.application.recall.hits import Neighbour, Recalled, RecallHit
     from refold.application.recall.recall_query import RecallOptions
@@ -294,7 +293,9 @@ _PLACES = {
         "Share Sizes"
     ),
     "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
+    "refold.application.ports.embedder": "Embedder",
     "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
+    "refold.application.ports.observer": "Observer",
     "refold.application.ports.read_models": """
         CompactionRow
         ConversationRow
@@ -304,10 +305,9 @@ _PLACES = {
     """,
     "refold.application.ports.sdk_tools": "ToolOutput",
     "refold.application.ports.summariser": (
-        "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest "
-        "TokenCount TokenCounter"
+        "BoundedSummariser SourceMessage Summariser SummaryDraft SummaryRequest"
     ),
-    "refold.application.ports.vectors": "Embedder",
+    "refold.application.ports.token_counter": "TokenCount TokenCounter",
     "refold.application.recall.embedding": "EmbeddingProgress",
     "refold.application.recall.hits": "Neighbour RecallHit Recalled",
     "refold.application.recall.recall_query": "RecallOptions",

@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold.application.notes.note_files import owner_folder
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from tests.support.command_line import ran
 from tests.support.fake_embedders import DigestEmbedder
 

@@ -10,7 +10,8 @@ import pytest
 
 import refold
 from refold.application.errors import EmbedderError
-from refold.application.ports.vectors import Nearest, Vector
+from refold.application.ports.embedder import Vector
+from refold.application.ports.vectors import Nearest
 from refold.application.recall import embedding as schedule
 from refold.application.recall.hits import RecallMode
 from refold.infrastructure.recall.vectors import SQLiteVectorStore

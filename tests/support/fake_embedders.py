@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 
 from refold.application.errors import EmbedderError
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 
 
 class DigestEmbedder:

@@ -28,6 +28,8 @@ from refold.application.ports.conversation_log import (
     Stored,
 )
 from refold.application.ports.log_keeper import Checked
+from refold.application.ports.observer import Observer
+from refold.application.ports.processes import NOBODY, Owner
 from refold.application.ports.read_models import (
     CompactionRow,
     ConversationRow,
@@ -36,7 +38,8 @@ from refold.application.ports.read_models import (
     SummaryRow,
     TopicSeen,
 )
-from refold.application.ports.summariser import NOBODY, Observer, Owner, Summariser, TokenCount
+from refold.application.ports.summariser import Summariser
+from refold.application.ports.token_counter import TokenCount
 from refold.application.projections.message_list import readable
 from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core, Settings

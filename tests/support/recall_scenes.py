@@ -7,9 +7,10 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.errors import BackendError, EmbedderError
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.ports.search_backend import BackendHit
-from refold.application.ports.vectors import Nearest, Vector, always
+from refold.application.ports.vectors import Nearest, always
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
 from refold.application.recall.thread_recall import RecallParts

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from refold.application.api.memory import Memory
-from refold.application.ports.summariser import Summariser, TokenCounter
+from refold.application.ports.summariser import Summariser
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter

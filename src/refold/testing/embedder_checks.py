@@ -8,7 +8,7 @@ from functools import partial
 from typing import cast
 
 from refold.application.errors import EmbedderError
-from refold.application.ports.vectors import Embedder, Vector
+from refold.application.ports.embedder import Embedder, Vector
 from refold.application.runtime.foreign_code import Contained
 from refold.testing.findings import (
     Findings,

@@ -14,9 +14,9 @@ from refold.application.ports.summariser import (
     Summariser,
     SummaryDraft,
     SummaryRequest,
-    TokenCounter,
     is_by_code,
 )
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.findings import (

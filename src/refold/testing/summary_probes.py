@@ -8,12 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from refold.application.ports.summariser import (
-    SourceMessage,
-    SummaryDraft,
-    SummaryRequest,
-    TokenCounter,
-)
+from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Message

@@ -8,7 +8,7 @@ from copy import deepcopy
 from itertools import combinations, pairwise
 from typing import Any
 
-from refold.application.ports.summariser import TokenCount, TokenCounter
+from refold.application.ports.token_counter import TokenCount, TokenCounter
 from refold.domain.messages import Message
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from refold.application.errors import EmbedderError, LogError
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from refold.application.recall import embedding as schedule
 from refold.application.recall import missing_vectors as asked
 from refold.application.recall.embedding import Embedding, EmbeddingProgress

@@ -11,7 +11,7 @@ from refold.application.compaction.fit_to_budget import settle
 from refold.application.compaction.ladder import climb, make_fit
 from refold.application.compaction.overflow import window_exceeded
 from refold.application.conversation import appending
-from refold.application.ports.summariser import TokenCount
+from refold.application.ports.token_counter import TokenCount
 from refold.application.rendering.render import Rendered, render
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import budget_for

@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from refold.application.errors import TokenCountError
-from refold.application.ports.summariser import TokenCounter
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.errors import RefoldError
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.application.ports.summariser import TokenCounter
+from refold.application.ports.token_counter import TokenCounter
 from refold.domain.messages import Block, Message
 from refold.infrastructure.tokens.estimator import (
     CLASSES,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.ports.vectors import Vector
+from refold.application.ports.embedder import Vector
 from refold.testing.embedder_checks import check_embedder
 from refold.testing.findings import CheckFailed
 from tests.support.fake_embedders import DigestEmbedder
