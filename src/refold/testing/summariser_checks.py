@@ -314,7 +314,7 @@ class _Check:
             advice=_MEASURING,
         )
         self._findings.require(
-            sizes[0] < sizes[1] <= sizes[2] and sizes[1] == sizes[3] and sizes[1] >= 1_200,
+            sizes[0] < sizes[1] < sizes[2] and sizes[1] == sizes[3] and sizes[1] >= 1_200,
             "measure",
             expected="more for more messages and a higher limit, the same for the same request, and "
             "the room of the answer included",
