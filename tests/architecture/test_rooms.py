@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from tests.architecture import rooms
-from tests.architecture.rules import LAYERS, Module
+from tests.architecture.rules import LAYERS, ROOT, Module
 from tests.support.entered_files import entered_files
 
 MODULES = rooms.product_modules()
@@ -115,3 +115,11 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
     """The goals are 25, 40, 80 and 40 files; these are the figures reached."""
     assert len(entered[walk]) <= most, "\n".join(sorted(entered[walk]))
+
+
+def test_a_unit_test_has_the_name_of_a_module() -> None:
+    """``test_MODULE.py`` or ``test_MODULE_ASPECT.py``, in the folder of the module's layer."""
+    for layer in LAYERS:
+        names = [f"test_{m.path.stem}" for m in MODULES if m.path.parts[0] == layer]
+        paths = sorted((ROOT / "tests" / "unit" / layer).rglob("test_*.py"))
+        assert [p for p in paths if not any(f"{p.stem}_".startswith(f"{n}_") for n in names)] == []
