@@ -37,4 +37,4 @@ class UnnamedOwner:
         return False
 
 
-NOBODY = UnnamedOwner()
+UNNAMED_OWNER = UnnamedOwner()

@@ -30,7 +30,7 @@ from refold.application.ports.log_keeper import LogKeeper
 from refold.application.ports.markdown_pages import MarkdownPages
 from refold.application.ports.notes_folder import NotesFolder
 from refold.application.ports.observer import Observer
-from refold.application.ports.processes import NOBODY, Clock, NewId, Owner
+from refold.application.ports.processes import UNNAMED_OWNER, Clock, NewId, Owner
 from refold.application.ports.read_models import ReadModels
 from refold.application.ports.sdk_tools import NO_SDK, SDKTools
 from refold.application.ports.summariser import Summariser, for_models
@@ -305,7 +305,7 @@ class Core:
     instruction_files: tuple[ShownFile, ...] = ()
     """Instruction files as they are shown."""
     observers: tuple[Observer, ...] = ()
-    owner: Owner = NOBODY
+    owner: Owner = UNNAMED_OWNER
     sdk_tools: SDKTools = NO_SDK
     """Factory for tools of an agent SDK."""
     process: OpeningProcess = field(default_factory=OpeningProcess)

@@ -29,7 +29,7 @@ from refold.application.ports.conversation_log import (
 )
 from refold.application.ports.log_keeper import Checked
 from refold.application.ports.observer import Observer
-from refold.application.ports.processes import NOBODY, Owner
+from refold.application.ports.processes import UNNAMED_OWNER, Owner
 from refold.application.ports.read_models import (
     CompactionRow,
     ConversationRow,
@@ -355,7 +355,7 @@ def core_of(
     summariser: Summariser | None = None,
     fallback: Summariser | None = None,
     background: bool = False,
-    owner: Owner = NOBODY,
+    owner: Owner = UNNAMED_OWNER,
     observers: tuple[Observer, ...] = (),
     compaction_wait: float = 0.0,
 ) -> Core:
