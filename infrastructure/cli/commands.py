@@ -40,6 +40,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "simulate",
             "Replay a recorded conversation under several policies and compare what it costs and keeps.",
         ),
+        "exam": Entry(
+            "exam_command",
+            "exam",
+            "Measure what a memory still shows of recorded sessions when they use it again.",
+        ),
     },
     "Look": {
         "list": Entry(
