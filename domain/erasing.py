@@ -146,6 +146,8 @@ def _withdraw_summary(event: CompactionPerformed) -> CompactionPerformed:
         block=None,
         topics=(),
         topics_shown=0,
+        index=(),
+        index_shown=0,
     )
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.index.entry import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 
 from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
@@ -148,6 +149,10 @@ class CompactionPerformed(Value, frozen=True):
     """Number of messages in the conversation when the summary was made."""
     topics_ask: bool = True
     """Whether the line of topics suggests the recall tool. True if requests offered that tool."""
+    index: tuple[IndexEntry, ...] = ()
+    """Exact values of the covered messages: the shown ones, then the others, the most useful first."""
+    index_shown: int = 0
+    """Number of entries of the index that are rendered."""
 
 
 class CompactionFailed(Value, frozen=True):

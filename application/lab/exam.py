@@ -189,7 +189,9 @@ class _Sitting:
     def _size_of(self, request: Request) -> int:
         sizes = (self._counter.count_message(_message(m)).total for m in request["messages"])
         system = request.get("system")
-        return sum(sizes) + sum(map(self._counter.count_text, request_texts({"system": system, "messages": []})))
+        return sum(sizes) + sum(
+            map(self._counter.count_text, request_texts({"system": system, "messages": []}))
+        )
 
     def _measure(self, request: Request) -> None:
         shown = Shown(request_texts(request))
@@ -200,11 +202,7 @@ class _Sitting:
         for fact in set[Fact]().union(*(facts_of(m) for m, is_full in pairs if not is_full)):
             if reuse.uses(fact):
                 self._marks.reuse[fact.kind, shown.has(fact.text)] += 1
-        full = sum(
-            self._counter.count_message(m).total
-            for m, is_full in pairs
-            if is_full
-        )
+        full = sum(self._counter.count_message(m).total for m, is_full in pairs if is_full)
         self._marks.use.append(self._size / self._budget)
         self._marks.written.append(max(0, self._size - full) / self._budget)
 
@@ -224,7 +222,9 @@ class _Sitting:
 
 def _message(given: dict[str, Any]) -> Message:
     content = given["content"]
-    return Message(role=given["role"], content=content if isinstance(content, str) else tuple(content))
+    return Message(
+        role=given["role"], content=content if isinstance(content, str) else tuple(content)
+    )
 
 
 def _question(needle: Needle, number: int) -> RecordedMessage:
@@ -235,4 +235,3 @@ def _question(needle: Needle, number: int) -> RecordedMessage:
 def _reply(number: int) -> RecordedMessage:
     message = Message(role="assistant", content="I am looking it up.")
     return RecordedMessage(message=message, key=f"exam-reply-{number}")
-

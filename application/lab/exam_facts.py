@@ -34,7 +34,9 @@ _ASKS = re.compile(
     r"show|start|stop|test|try|update|use|verify|write)\b",
     re.IGNORECASE,
 )
-_PROGRAM = re.compile(r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)")
+_PROGRAM = re.compile(
+    r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
+)
 _CODE = re.compile(r"[{}<>|=$\\]|^\s*[-+#>*]|://")
 _SHORTEST, _LONGEST = 12, 300
 _SHORTEST_NAME, _LONGEST_NAME = 5, 60
@@ -209,7 +211,7 @@ class Shown:
 
 
 def _continues_before(before: str) -> bool:
-    return bool(before) and (before.isalnum() and before.isascii() or before in "_-/")
+    return bool(before) and ((before.isalnum() and before.isascii()) or before in "_-/")
 
 
 def _continues_behind(behind: str) -> bool:

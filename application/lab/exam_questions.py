@@ -53,7 +53,9 @@ class ResumeFacts:
 
     def _take_answer(self, message: Message) -> None:
         for command in commands_of(message):
-            self._facts["command"] = command[:_SHOWN].rsplit(" ", 1)[0] if len(command) > _SHOWN else command
+            self._facts["command"] = (
+                command[:_SHOWN].rsplit(" ", 1)[0] if len(command) > _SHOWN else command
+            )
             self._facts.pop("result", None)
         for block in message.blocks():
             fields = block.get("input")
@@ -129,4 +131,3 @@ def _common_words(history: Sequence[Message]) -> set[str]:
     for message in history:
         counts.update({w.casefold() for text in texts_of(message) for w in _WORD.findall(text)})
     return {word for word, count in counts.items() if count > max(3, len(history) // 10)}
-

@@ -1,7 +1,7 @@
 """Render a request: the summary and quoted memories first, then the turns."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from refold.application.agent_tools.arguments import RECALL_MEMORY
@@ -10,6 +10,8 @@ from refold.application.projections.entries import Entry
 from refold.application.projections.window import PinnedText, Window
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
+from refold.domain.index.entry import STANDING, IndexEntry
+from refold.domain.index.entry import Kind as IndexKind
 from refold.domain.ledger.line import Kind, LedgerLine, Writer
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory
@@ -68,8 +70,12 @@ _TAGS: dict[Kind, str] = {"read": "read-files", "modified": "modified-files"}
 _PINNED = "Pinned"
 
 
-def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
-    """Return the ledger as text, or an empty string if there is nothing to keep.
+def ledger_text(
+    lines: Sequence[LedgerLine],
+    pins: Sequence[PinnedText],
+    index: Sequence[IndexEntry] = (),
+) -> str:
+    """Return the ledger and the index as text, or an empty string if there is nothing to keep.
 
     Quoted text always follows the bracketed position of its source on the same line, and headings
     never do, so no text can imitate a heading. A pinned text of several lines is between fences
@@ -80,7 +86,64 @@ def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
         if own := [line for line in lines if heading_of(line) == heading]:
             quoted = map(ledger_line, sorted(own, key=lambda line: line.position))
             parts.append("\n".join([heading.opening, *quoted, *heading.closing]))
+    if listed := index_text(index):
+        parts.append(listed)
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
+
+
+_INDEX_TITLES: Mapping[IndexKind, str] = {
+    "decision": "Where the work stood before the messages below",
+    "path": "Files",
+    "command": "Commands that ran",
+    "name": "Names",
+    "value": "Numbers",
+}
+_LABELS: Mapping[IndexKind, str] = {
+    "decision": "last decision: ",
+    "result": "last result ended with: ",
+    "file": "file in work: ",
+}
+_ROWS: tuple[IndexKind, ...] = ("path", "name", "value")
+"""Kinds of the index that share rows."""
+
+
+def index_text(entries: Sequence[IndexEntry]) -> str:
+    """Return the index as text, or an empty string without entries.
+
+    Like a ledger line, each row begins with the bracketed position of its source, or with those of its oldest and
+    newest source.
+    """
+    rows = [f"[{e.position}] {_LABELS[e.kind]}{e.text}" for e in entries if e.kind in STANDING]
+    parts = [f"## {_INDEX_TITLES['decision']}\n" + "\n".join(rows)] if rows else []
+    for kind in ("path", "command", "name", "value"):
+        own = sorted((e for e in entries if e.kind == kind), key=lambda e: e.position)
+        if own and kind in _ROWS:
+            rows = list(_shared_rows(own)) if kind == "path" else [_row(own)]
+        else:
+            rows = [f"[{e.position}] {e.text}" for e in own]
+        if rows:
+            parts.append(f"## {_INDEX_TITLES[kind]}\n" + "\n".join(rows))
+    return "\n".join(parts)
+
+
+def _shared_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:
+    """Yield a row for each folder with several paths, and one for all other paths."""
+    folders: dict[str, list[IndexEntry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.text):
+        folders.setdefault(entry.text.rpartition("/")[0], []).append(entry)
+    alone = [own[0] for own in folders.values() if len(own) == 1]
+    for own in folders.values():
+        if len(own) > 1:
+            yield _row(own)
+    if alone:
+        yield _row(alone)
+
+
+def _row(entries: Sequence[IndexEntry]) -> str:
+    positions = [entry.position for entry in entries]
+    first, last = min(positions), max(positions)
+    place = f"{first}" if first == last else f"{first}–{last}"
+    return f"[{place}] " + " ".join(entry.text for entry in entries)
 
 
 def ledger_overhead(count: Callable[[str], int]) -> int:
@@ -288,11 +351,14 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
         said = texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE
         guidance.append(f"{said} {texts.TOPICS_GUIDANCE}" if topics else said)
     lines = summary.ledger[: summary.ledger_shown] if summary else ()
+    index = summary.index[: summary.index_shown] if summary else ()
     tokens = summary.tokens if summary else 0
-    if ledger := ledger_text(lines, window.pins):
+    if ledger := ledger_text(lines, window.pins, index):
         shown.append(copied(ledger))
         guidance.append(texts.LEDGER_GUIDANCE)
-        tokens += sum(pin.tokens for pin in window.pins) + (0 if lines else ledger_overhead(count))
+        tokens += sum(pin.tokens for pin in window.pins) + (
+            0 if lines or index else ledger_overhead(count)
+        )
     return _Memory(tuple(shown), tuple(guidance), block, topics, tokens)
 
 

@@ -6,7 +6,12 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.erasure.rebuilt_summary import read_again
 from refold.application.ports.summariser import SourceMessage
 from refold.application.runtime.core import Core
-from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget, ledger_target, summary_target
+from refold.domain.compaction.budget import (
+    SHORTEST_SUMMARY,
+    Budget,
+    reserve_room,
+    summary_target,
+)
 from refold.domain.compaction.compacting import breaker_closes_at
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed
@@ -77,8 +82,8 @@ def _plan(
     core: Core,
 ) -> CompactionPlan:
     policy = core.settings.policy
-    kept, ledger = loaded.state.tokens - made.tokens, ledger_target(budget, policy)
-    room = budget.room - kept - budget.summary_overhead - ledger
+    kept, beside = loaded.state.tokens - made.tokens, reserve_room(budget, policy).beside
+    room = budget.room - kept - budget.summary_overhead - beside
     limit = min(int(summary_target(budget, policy) * policy.summary_slack), room)
     return CompactionPlan(
         coverage=made.coverage,
@@ -88,6 +93,6 @@ def _plan(
         limit_tokens=limit,
         accepted_tokens=room,
         split_at=made.split_at if made.is_split_turn else None,
-        ledger_tokens=ledger,
+        beside_tokens=beside,
         goal_tokens=max(0, budget.target - budget.fixed),
     )

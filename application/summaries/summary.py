@@ -3,27 +3,46 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace as copy
 from hashlib import sha256
 from typing import NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
-from refold.application.projections.entries import Entries, Entry, LongEntries, Words
+from refold.application.projections.entries import (
+    Entries,
+    Entry,
+    LongEntries,
+    Words,
+    held_entries,
+)
 from refold.application.rendering.render import (
     heading_text,
+    index_text,
     ledger_line,
     ledger_overhead,
     ledger_text,
+    render,
 )
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.application.topics.summary_topics import KeptTopics, TopicGathering
-from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget, ledger_target
+from refold.domain.blocks import strings_in
+from refold.domain.compaction.budget import (
+    SHORTEST_SUMMARY,
+    Budget,
+    index_target,
+    ledger_target,
+    most_index,
+)
 from refold.domain.compaction.summary_rules import Summary, must_rebuild
 from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
+from refold.domain.index.entry import IndexEntry, merge_entries
+from refold.domain.index.entry_choice import choose_entries, has_whole
+from refold.domain.index.facts import read_entries
 from refold.domain.ledger.cues import OTHERS, PROMISES
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
@@ -185,37 +204,80 @@ class KeptLedger(NamedTuple):
     """The rendered lines."""
 
 
-class Gathering:
-    """Collects a ledger message by message, oldest first."""
+class KeptIndex(NamedTuple):
+    """The index of a compaction in progress."""
 
-    def __init__(self, core: Core, thread_id: str, known: Sequence[LedgerLine] = ()) -> None:
+    entries: tuple[IndexEntry, ...] = ()
+    """Entries of the index: the shown ones, then the others, the most useful first."""
+    shown: int = 0
+    """Number of entries that are rendered."""
+    tokens: int = 0
+    """Tokens of the rendered index."""
+
+
+class Gathering:
+    """Collects ledger and index message by message, oldest first."""
+
+    def __init__(
+        self,
+        core: Core,
+        thread_id: str,
+        known: Sequence[LedgerLine] = (),
+        entries: Sequence[IndexEntry] = (),
+    ) -> None:
         self._core = core
         self._thread_id = thread_id
         self._policy = core.settings.policy
         self._lines = tuple(known)
+        self._entries = tuple(entries)
 
     @property
     def is_wanted(self) -> bool:
         """True if the settings ask for a ledger."""
         return bool(self._policy.ledger_tokens and self._policy.ledger_share)
 
+    @property
+    def is_index_wanted(self) -> bool:
+        """True if the settings ask for an index."""
+        return bool(self._policy.index_tokens and self._policy.index_share)
+
     def take(self, covered: Sequence[SourceMessage]) -> None:
-        """Extract lines from these messages; calls and results must be together."""
-        if not self.is_wanted:
-            return
+        """Extract lines and entries from these messages; calls and results must be together."""
+        sources = [(s.position, s.message) for s in covered]
+        # A fault in the extraction must not stop the compaction or lose what is known.
         try:
-            sources = ((s.position, s.message) for s in covered)
-            self._lines = merge_ledger(
-                self._lines, gather(sources, self._policy.failure_characters)
-            )
-        except (
-            Exception
-        ) as error:  # A fault in the extraction must not stop the compaction or lose earlier lines.
+            if self.is_wanted:
+                self._lines = merge_ledger(
+                    self._lines, gather(sources, self._policy.failure_characters)
+                )
+            if self.is_index_wanted:
+                self._entries = merge_entries(self._entries, read_entries(sources))
+        except Exception as error:
             logger.warning(
-                "%s: the ledger could not be extended: %s",
+                "%s: the ledger or the index could not be extended: %s",
                 conversation(self._thread_id),
                 raised(error),
             )
+
+    def select_index(self, room: int, visible: str, *, has_ledger: bool) -> KeptIndex:
+        """Return the index with at most ``room`` tokens shown, without what ``visible`` has.
+
+        The first text of the block has a heading of its own, if there is no ledger.
+        """
+        if not self.is_index_wanted:
+            return KeptIndex(self._entries)
+        count = self._core.counter.count_text
+        overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
+        chosen = choose_entries(
+            self._entries, room - overhead, count, lambda text: has_whole(visible, text)
+        )
+        shown = chosen.shown
+        while shown:
+            tokens = count(index_text(chosen.entries[:shown])) + overhead
+            if tokens <= room:
+                return KeptIndex(chosen.entries, shown, tokens)
+            shown -= max(1, shown // 16)
+        return KeptIndex(chosen.entries)
 
     def select(self, room: int) -> KeptLedger:
         """Return the ledger, most important lines first, with at most ``room`` tokens shown."""
@@ -254,7 +316,8 @@ def gather_ledger(
 ) -> Gathering:
     """Return the lines known after ``covered`` left the context."""
     summary = before.window.summary
-    gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())
+    known, entries = (summary.ledger, summary.index) if summary else ((), ())
+    gathering = Gathering(core, before.thread_id, known, entries)
     gathering.take(covered)
     return gathering
 
@@ -280,7 +343,8 @@ async def write_summary(
     Raises:
         SummaryRefused, SummariserError: there is no acceptable text.
     """
-    room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
+    room = min(plan.beside_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
+    room = _share_of_ledger(room, budget, core)
     gathering = await asyncio.to_thread(gather_ledger, core, before, source.messages)
     ledger = await asyncio.to_thread(gathering.select, max(0, room))
     split_at = None if signs(summariser) else plan.split_at
@@ -298,14 +362,27 @@ async def write_summary(
     ledger = await asyncio.to_thread(
         _enlarge_ledger, core, gathering, ledger, plan, budget, written
     )
+    index = await asyncio.to_thread(
+        _select_index, core, before, gathering, ledger, plan, budget, written
+    )
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
-    made = await asyncio.to_thread(_build_summary, core, summariser.name, task, written, ledger)
+    made = await asyncio.to_thread(
+        _build_summary, core, summariser.name, task, written, ledger, index
+    )
     digest = await asyncio.to_thread(source.digest, written.omitted)
     made = replace(made, model_calls=calls.model_calls, source_digest=digest, leaf=leaf)
-    topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
+    topics = await asyncio.to_thread(_topics, core, before, source, plan, budget, written, made)
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
+
+
+def _share_of_ledger(room: int, budget: Budget, core: Core) -> int:
+    """Return how much of the room for ledger and index the ledger may take."""
+    policy = core.settings.policy
+    ledger, index = ledger_target(budget, policy), index_target(budget, policy)
+    least = room * ledger // max(1, ledger + index)
+    return min(ledger, max(least, room - index))
 
 
 def _enlarge_ledger(
@@ -317,13 +394,47 @@ def _enlarge_ledger(
     written: Written,
 ) -> KeptLedger:
     """Return a larger ledger if the text left room and some lines were not shown."""
-    text = core.counter.count_text(written.text)
-    spare = min(plan.limit_tokens, plan.covered_tokens - budget.summary_overhead - 1) - text
-    room = plan.ledger_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
-    room = min(room, ledger_target(budget, core.settings.policy))
-    if ledger.shown == len(ledger.lines) or room <= plan.ledger_tokens:
+    before = _share_of_ledger(plan.beside_tokens, budget, core)
+    spare = _room_beside(core, plan, budget, written) - plan.beside_tokens
+    room = min(before + spare, ledger_target(budget, core.settings.policy))
+    if ledger.shown == len(ledger.lines) or room <= before:
         return ledger
     return gathering.select(room)
+
+
+def _room_beside(core: Core, plan: CompactionPlan, budget: Budget, written: Written) -> int:
+    """Return the room for ledger and index, with what the text left except some room for topics."""
+    text = core.counter.count_text(written.text)
+    spare = min(plan.limit_tokens, plan.covered_tokens - budget.summary_overhead - 1) - text
+    return plan.beside_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
+
+
+def _select_index(
+    core: Core,
+    before: LoadedConversation,
+    gathering: Gathering,
+    ledger: KeptLedger,
+    plan: CompactionPlan,
+    budget: Budget,
+    written: Written,
+) -> KeptIndex:
+    text = core.counter.count_text(written.text)
+    smaller = plan.covered_tokens - budget.summary_overhead - text - 1
+    room = min(_room_beside(core, plan, budget, written), smaller) - ledger.tokens
+    room = min(room, most_index(budget, core.settings.policy))
+    visible = "\n".join([ledger.text, written.text, *_kept_texts(before, plan.coverage)])
+    return gathering.select_index(max(0, room), visible, has_ledger=bool(ledger.shown))
+
+
+def _kept_texts(before: LoadedConversation, coverage: Coverage) -> Iterator[str]:
+    """Yield the texts of the messages that a compaction leaves in the request, as they are shown."""
+    kept = tuple(e for e in held_entries(before.window.entries) if not coverage.covers(e.position))
+    window = copy(before.window, entries=kept, summary=None, memories=None)
+    shown = render(before.thread_id, window, None, lambda _: 0)
+    yield from strings_in([turn["content"] for turn in shown.messages], deepest=_DEEPEST)
+
+
+_DEEPEST = 12
 
 
 def _skimming_note(thread_id: str, source: Source) -> str:
@@ -337,9 +448,9 @@ def _topics(
     before: LoadedConversation,
     source: Source,
     plan: CompactionPlan,
+    budget: Budget,
     written: Written,
     made: Summary,
-    ledger: KeptLedger,
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
@@ -347,14 +458,19 @@ def _topics(
     gathering.take(
         source.messages[-_TOPICAL:] if source.skimmed else source.messages, written.topics
     )
-    # Topics only use room that text and ledger left, so that the target size is not exceeded.
-    left = plan.limit_tokens - made.text_tokens + plan.ledger_tokens - ledger.tokens
+    # Topics only use room that the rest left, so that the target size is not exceeded.
+    left = plan.limit_tokens + plan.beside_tokens + budget.summary_overhead - made.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
     return gathering.select(room, apart=made.block is not None, ask=made.topics_ask)
 
 
 def _build_summary(
-    core: Core, summariser: str, task: Task, written: Written, ledger: KeptLedger
+    core: Core,
+    summariser: str,
+    task: Task,
+    written: Written,
+    ledger: KeptLedger,
+    index: KeptIndex,
 ) -> Summary:
     newest, tokens = written.newest, core.counter.count_text(written.text)
     divides = written.prefix is not None
@@ -362,7 +478,7 @@ def _build_summary(
         summary_id=core.new_id(),
         text=written.text,
         text_tokens=tokens,
-        tokens=tokens + task.budget.summary_overhead + ledger.tokens,
+        tokens=tokens + task.budget.summary_overhead + ledger.tokens + index.tokens,
         complete=True,
         summariser=summariser,
         model=newest.model if newest else summariser,
@@ -373,6 +489,8 @@ def _build_summary(
         split_at=task.divided.turn_from if divides else None,
         ledger=ledger.lines,
         ledger_shown=ledger.shown,
+        index=index.entries,
+        index_shown=index.shown,
         omitted=written.omitted,
         given_in_part=written.given_in_part,
         block=written.block,

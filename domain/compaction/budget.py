@@ -168,12 +168,29 @@ def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.ledger_tokens, int(budget.conversation * policy.ledger_share))
 
 
+LARGEST_INDEX = 0.25
+"""Largest share of the budget for the index, if the summary and the ledger leave room."""
+
+
+def index_target(budget: Budget, policy: CompactionPolicy) -> int:
+    """Return the maximum size of the index in tokens, where it does not use room that others left."""
+    return min(policy.index_tokens, int(budget.conversation * policy.index_share))
+
+
+def most_index(budget: Budget, policy: CompactionPolicy) -> int:
+    """Return the maximum size of the index in tokens, where it also uses room that others left."""
+    if not index_target(budget, policy):
+        return 0
+    share = max(policy.index_share, LARGEST_INDEX)
+    return min(policy.index_tokens, int(budget.conversation * share))
+
+
 class ReservedRoom(NamedTuple):
-    """Tokens reserved for a summary and its ledger."""
+    """Tokens reserved for a summary and what is rendered with it."""
 
     text: int
-    ledger: int
-    """Tokens of the ledger and the rendered topics."""
+    beside: int
+    """Tokens of the ledger, the index and the rendered topics."""
 
 
 def reserve_room(
@@ -181,16 +198,17 @@ def reserve_room(
 ) -> ReservedRoom:
     """Return the room to reserve for the expected summary, or for the longest one if ``expected`` is None.
 
-    The text may be longer than expected by ``summary_slack``, and the ledger by half. A text always gets
+    The text may be longer than expected by ``summary_slack``, and the rest by half. A text always gets
     at least half of its target length; otherwise one short summary would make all later ones short.
     """
     aim = summary_target(budget, policy)
-    longest, most = int(aim * policy.summary_slack), ledger_target(budget, policy)
+    longest = int(aim * policy.summary_slack)
+    most = ledger_target(budget, policy) + index_target(budget, policy)
     if expected is None:
         return ReservedRoom(longest, most)
     text = max(aim // 2, SHORTEST_SUMMARY, int(expected.text * policy.summary_slack))
-    ledger = max(0, expected.beside - budget.summary_overhead) * 3 // 2
-    return ReservedRoom(min(longest, text), min(most, ledger))
+    beside = max(0, expected.beside - budget.summary_overhead) * 3 // 2
+    return ReservedRoom(min(longest, text), min(most, beside))
 
 
 def kept_target(
@@ -198,10 +216,10 @@ def kept_target(
 ) -> int:
     """Return the maximum tokens of messages and pinned texts that may stay.
 
-    This is the target minus the expected summary, its heading and the ledger, and at most the sum of the
+    This is the target minus the expected summary, its heading, ledger and index, and at most the sum of the
     tiers for condensed and whole messages.
     """
     aside = reserve_room(budget, policy, expected)
-    left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.ledger
+    left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.beside
     tiers = budget.conversation * (policy.condensed_tier + policy.whole_tier)
     return max(0, min(left, int(tiers)))

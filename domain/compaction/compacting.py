@@ -147,6 +147,8 @@ def _performed_event(
         topics_shown=summary.topics_shown,
         message_count=state.length,
         topics_ask=summary.topics_ask,
+        index=summary.index,
+        index_shown=summary.index_shown,
     )
 
 

@@ -142,10 +142,15 @@ class CompactionPolicy(Value, frozen=True):
     leaf_tokens: int = Field(default=1_000, ge=50)
     """The length of a leaf summary: an extract by code of the messages that a compaction newly covered."""
 
-    ledger_share: float = Field(default=0.10, ge=0, le=0.5)
+    ledger_share: float = Field(default=0.13, ge=0, le=0.5)
     """The ledger takes at most this share of the budget."""
     ledger_tokens: int = Field(default=6_000, ge=0)
     """The ledger takes at most this many tokens."""
+    index_share: float = Field(default=0.20, ge=0, le=0.5)
+    """The index of exact values takes at most this share of the budget, and more where the summary and the ledger
+    leave room below the target. 0: no index."""
+    index_tokens: int = Field(default=12_000, ge=0)
+    """The index takes at most this many tokens."""
     failures_kept: int = Field(default=8, ge=0)
     """Number of tool failures in the ledger."""
     failure_characters: int = Field(default=240, ge=40)

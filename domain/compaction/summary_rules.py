@@ -7,6 +7,7 @@ from typing import NamedTuple
 from refold.domain.conversation import ActiveSummary, Conversation, SummaryLength, Topic
 from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
+from refold.domain.index.entry import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block
 from refold.domain.value import Value
@@ -108,6 +109,8 @@ class Summary(Value, frozen=True):
     topics: tuple[Topic, ...] = ()
     topics_shown: int = 0
     topics_ask: bool = True
+    index: tuple[IndexEntry, ...] = ()
+    index_shown: int = 0
 
 
 def judge_text(
@@ -191,6 +194,10 @@ LAST = 3
 """Number of the newest lengths of one model that are used."""
 
 
+TOKENS_OF_ENTRY = 8
+"""Approximate size of an entry of the index, in tokens."""
+
+
 class ExpectedLength(NamedTuple):
     """The expected size of the next summary, in tokens."""
 
@@ -206,6 +213,8 @@ def add_length(
     if not event.text_tokens:  # Old versions of refold did not measure the text separately.
         return lengths
     extra = max(0, event.tokens - event.text_tokens)
+    # Entries of the index that had no room count, so that one with too little room does not stay small.
+    extra += TOKENS_OF_ENTRY * (len(event.index) - event.index_shown)
     length = SummaryLength(event.summariser, event.model, event.text_tokens, extra)
     return (*lengths, length)[-REMEMBERED:]
 

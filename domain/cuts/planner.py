@@ -46,8 +46,8 @@ class CompactionPlan(Value, frozen=True):
     Newly covered messages from here on are the prefix of the turn, and earlier ones are history. It is
     never before the end of the current coverage, so the history may consist of the previous summary only.
     """
-    ledger_tokens: int = 0
-    """Maximum tokens of the ledger, without pinned texts."""
+    beside_tokens: int = 0
+    """Maximum tokens of the ledger and the index, without pinned texts."""
     goal_tokens: int = 0
     """Target size of the conversation, including the summary. ``effective`` compares with it."""
 
@@ -150,7 +150,7 @@ def _plan_cut(
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
         split_at=turns.split_at(chosen.cut, budget.window, policy),
-        ledger_tokens=reserve_room(budget, policy).ledger,
+        beside_tokens=reserve_room(budget, policy).beside,
         goal_tokens=max(0, budget.target - budget.fixed),
     )
     plan = _fit_lengths(plan, budget, policy, reserve_room(budget, policy, expected))
@@ -159,7 +159,7 @@ def _plan_cut(
 
 def _set_accepted_length(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
     """Return the plan with the maximum accepted length, which may be above the requested one."""
-    extra = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
+    extra = plan.kept_tokens + budget.summary_overhead + plan.beside_tokens
     return replace(plan, accepted_tokens=max(plan.limit_tokens, budget.room - extra))
 
 
@@ -196,28 +196,28 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
 def _fit_lengths(
     plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: ReservedRoom
 ) -> CompactionPlan:
-    """Return the plan with less room for summary and ledger if the kept content leaves too little.
+    """Return the plan with less room for summary, ledger and index if the kept content leaves too little.
 
-    The ledger shrinks first, down to its expected size. A short summary is better than missing the target,
+    Ledger and index shrink first, down to their expected size. A short summary is better than missing the target,
     and any length is better than a request that is too large.
     """
     extra = plan.kept_tokens + budget.summary_overhead
     left = min(plan.goal_tokens, budget.limit - budget.fixed) - extra
-    if left >= plan.limit_tokens + plan.ledger_tokens:
+    if left >= plan.limit_tokens + plan.beside_tokens:
         return plan
-    ledger = min(plan.ledger_tokens, max(aside.ledger, left - plan.limit_tokens))
+    beside = min(plan.beside_tokens, max(aside.beside, left - plan.limit_tokens))
     least = max(SHORTEST_SUMMARY, plan.target_tokens // 2)
-    if left - ledger < least:
-        ledger = max(0, left - least) if left >= least else left // 3
-    if left - ledger >= SHORTEST_SUMMARY:
-        plan = replace(plan, ledger_tokens=ledger)
-        return _limit_length(plan, min(plan.limit_tokens, left - ledger), policy)
-    left, wanted = budget.limit - budget.fixed - extra, plan.limit_tokens + plan.ledger_tokens
+    if left - beside < least:
+        beside = max(0, left - least) if left >= least else left // 3
+    if left - beside >= SHORTEST_SUMMARY:
+        plan = replace(plan, beside_tokens=beside)
+        return _limit_length(plan, min(plan.limit_tokens, left - beside), policy)
+    left, wanted = budget.limit - budget.fixed - extra, plan.limit_tokens + plan.beside_tokens
     if left >= wanted:
         return plan
-    ledger = max(0, plan.ledger_tokens * left // wanted)
-    plan = replace(plan, ledger_tokens=ledger)
-    return _limit_length(plan, max(SHORTEST_SUMMARY, left - ledger), policy)
+    beside = max(0, plan.beside_tokens * left // wanted)
+    plan = replace(plan, beside_tokens=beside)
+    return _limit_length(plan, max(SHORTEST_SUMMARY, left - beside), policy)
 
 
 def _limit_length(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> CompactionPlan:

@@ -193,6 +193,11 @@ ASSISTANT_DECISION = re.compile(
     r"|决定|采用|选定|定为|方案是|结论|根本原因|原因是|约定|改用|改为",
     re.IGNORECASE,
 )
+REASON = re.compile(
+    r"\b(?:because|instead of|rather than|so that|the reason|that['’]s why|since (?:the|this|we|it))\b"
+    r"|因为|由于|所以|而不是",
+    re.IGNORECASE,
+)
 FACT = re.compile(
     r"\bmy (?:[\w-]+ ){0,2}(?:name|wife|husband|partner|son|daughter|kids?|child\w*|dogs?|cats?|mom|mother|dad|"
     r"father|parents|friends?|sister|brother|boss|job|birthday|email|phone|address|account|user\w*|id|github|"

@@ -161,7 +161,9 @@ def _open_refold(policy: Path | None, budget: int) -> RefoldMemory:
     share = 1 - usual.margin_share - usual.reserve_share
     options: dict[str, Any] = {"policy_file": policy} if policy else {}
     return RefoldMemory(
-        refold.open(":memory:", window=max(1_000, round(budget / share)), telemetry=False, **options)
+        refold.open(
+            ":memory:", window=max(1_000, round(budget / share)), telemetry=False, **options
+        )
     )
 
 

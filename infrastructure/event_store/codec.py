@@ -121,6 +121,20 @@ def _upcast_performed_4(fields: Json) -> Json:
     }
 
 
+# The same for fields that shape 5 added: there was no index.
+POLICY_DEFAULTS_OF_SHAPE_4: Mapping[str, Any] = MappingProxyType(
+    {"index_share": 0.0, "index_tokens": 0}
+)
+
+
+def _upcast_policy_5(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_DEFAULTS_OF_SHAPE_4, **fields["policy"]}}
+
+
+def _upcast_performed_5(fields: Json) -> Json:
+    return {**_upcast_policy_5(fields), "index": [], "index_shown": 0}
+
+
 def _upcast_appended(fields: Json) -> Json:
     return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
@@ -141,9 +155,11 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_requested", 1): _upcast_requested,
         ("compaction_requested", 2): _upcast_policy_3,
         ("compaction_requested", 3): _upcast_policy_4,
+        ("compaction_requested", 4): _upcast_policy_5,
         ("compaction_performed", 1): _upcast_performed,
         ("compaction_performed", 2): _upcast_performed_3,
         ("compaction_performed", 3): _upcast_performed_4,
+        ("compaction_performed", 4): _upcast_performed_5,
         ("compaction_failed", 1): _upcast_failed,
         ("notes_flushed", 1): _upcast_flushed,
         ("memories_chosen", 1): _upcast_chosen,
@@ -162,8 +178,8 @@ SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
         "message_appended": 2,
-        "compaction_requested": 4,
-        "compaction_performed": 4,
+        "compaction_requested": 5,
+        "compaction_performed": 5,
         "compaction_failed": 2,
         "notes_flushed": 2,
         "memories_chosen": 2,

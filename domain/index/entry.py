@@ -1,0 +1,68 @@
+"""An entry of the index: an exact value of covered messages, and how often it was used."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+Kind = Literal["decision", "result", "file", "path", "command", "name", "value"]
+"""Kind of an entry.
+
+The last decision of the model, the end of the last command's result, and the file that was edited last say where the
+work stood. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
+or address are exact values.
+"""
+
+STANDING: tuple[Kind, ...] = ("decision", "result", "file")
+"""Kinds of which only the newest entry is kept."""
+
+Source = Literal["person", "model", "call", "result"]
+"""Where a value stood: words of a person or of the model, the input of a tool call, or the result of one."""
+
+
+class IndexEntry(NamedTuple):
+    """An exact value with its uses. It is stored as a list, because there are many of them."""
+
+    kind: Kind
+    text: str
+    """Text as it stood in the message, on one line. Line breaks of a command are spaces."""
+    position: int
+    """Position of the newest covered message with the text."""
+    messages: int = 1
+    """Number of covered messages with the text."""
+    calls: int = 0
+    """Number of these messages that have it in the input of a tool call."""
+    last_call: int = -1
+    """Position of the newest of these calls, or -1."""
+    by: Source = "result"
+    """Where it stood. Of several, a person counts before the model, then a call, then a result."""
+    edited: bool = False
+    """Whether a tool call wrote the file at this path."""
+
+
+_SOURCES: tuple[Source, ...] = ("person", "model", "call", "result")
+
+
+def merge_entries(
+    known: Iterable[IndexEntry], fresh: Iterable[IndexEntry]
+) -> tuple[IndexEntry, ...]:
+    """Return known and new entries, each text once. The new ones come from later messages."""
+    kept = {(entry.kind, _key(entry)): entry for entry in known}
+    for entry in fresh:
+        key = (entry.kind, _key(entry))
+        before = kept.pop(key, None)
+        kept[key] = entry if before is None or entry.kind in STANDING else _merge(before, entry)
+    return tuple(kept.values())
+
+
+def _key(entry: IndexEntry) -> str:
+    return "" if entry.kind in STANDING else entry.text
+
+
+def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
+    return entry._replace(
+        position=max(before.position, entry.position),
+        messages=before.messages + entry.messages,
+        calls=before.calls + entry.calls,
+        last_call=max(before.last_call, entry.last_call),
+        by=min(before.by, entry.by, key=_SOURCES.index),
+        edited=before.edited or entry.edited,
+    )

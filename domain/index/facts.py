@@ -1,0 +1,187 @@
+"""Read the exact values of messages for the index, each message once."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from refold.domain.blocks import strings_in
+from refold.domain.ledger import cues
+from refold.domain.ledger.exact_values import exact_values, paths_in, says_nothing, steps_of
+from refold.domain.ledger.gathering import Source as Place
+from refold.domain.ledger.speech import is_program_text, sentences, without_code
+from refold.domain.ledger.tool_calls import Action, parse_call, result_text
+from refold.domain.ledger.tool_calls import Kind as ActionKind
+from refold.domain.messages import Message
+
+from .entry import IndexEntry, Kind, Source, merge_entries
+
+_SCANNED = 24_000
+"""Characters of a text that are read from its beginning."""
+_SCANNED_END = 6_000
+"""Characters of a longer text that are read from its end."""
+_NUMBERS = 4_000
+"""The same of a result for numbers; most of its numbers are of no use."""
+_LONGEST: Mapping[Kind, int] = {
+    "decision": 300, "result": 200, "file": 200, "path": 200, "command": 1_200, "name": 60, "value": 120,
+}  # fmt: skip
+"""Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
+_SHORTEST = 4
+_SHORTEST_DECISION = 20
+_SHORTEST_NAME = 5
+_SHORTEST_STEP = 6
+_NAME = re.compile(
+    r"(?<![\w./@-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){1,5})(?![\w@-]|[./]\w)",
+    re.ASCII,
+)
+_HYPHENS = re.compile(r"[^-]*-[^-]*")
+_DEEPEST = 6
+_SPACES = re.compile(r"\s+")
+_PIPES = re.compile(r"\s*(?:\|\||\|)\s*")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def read_entries(messages: Iterable[Place]) -> tuple[IndexEntry, ...]:
+    """Return the exact values of these messages, and where the work stood after them.
+
+    Values that look like credentials are left out.
+    """
+    reader = _Reader()
+    for position, message in messages:
+        reader.take(position, message)
+    return merge_entries((), reader.found)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found: list[IndexEntry] = []
+        self._commands: set[str] = set()
+        """Ids of the calls that run a command."""
+        self._here: dict[tuple[Kind, str], IndexEntry] = {}
+
+    def take(self, position: int, message: Message) -> None:
+        """Read one message. A text that it has several times counts once."""
+        self._here = {}
+        for block in message.blocks():
+            kind = str(block.get("type", ""))
+            if kind == "text":
+                self._words(position, message, str(block.get("text", "")))
+            elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+                self._call(position, block)
+            elif kind.endswith("tool_result"):
+                self._result(position, block)
+        self.found += self._here.values()
+
+    def _words(self, position: int, message: Message, text: str) -> None:
+        if message.role == "assistant":
+            self._values(text, position, "model")
+            if decision := _newest_decision(text):
+                self._add("decision", decision, position, "model")
+            return
+        typed = message.role == "user" and message.author not in ("program", "tool")
+        typed = typed and not is_program_text(text)
+        self._values(text, position, "person" if typed else "result")
+
+    def _call(self, position: int, block: Mapping[str, Any]) -> None:
+        action = parse_call(block.get("name"), block.get("input"))
+        if action.kind is ActionKind.COMMAND:
+            self._commands.add(str(block.get("id")))
+            self._command(position, action)
+        for text in strings_in(block.get("input"), deepest=_DEEPEST):
+            self._values(text, position, "call")
+        if action.kind in (ActionKind.MODIFY, ActionKind.READ):
+            edits = action.kind is ActionKind.MODIFY
+            for path in action.exact:
+                self._add("path", path, position, "call", edited=edits)
+            if edits:
+                self._add("file", action.exact[0], position, "call")
+
+    def _command(self, position: int, action: Action) -> None:
+        command = action.verb or action.exact[0]
+        self._add("command", command, position, "call")
+        steps = [part for step in _steps(command) for part in (step, *_piped(step))]
+        for step in steps:
+            if len(step) >= _SHORTEST_STEP:
+                self._add("command", step, position, "call")
+
+    def _result(self, position: int, block: Mapping[str, Any]) -> None:
+        text = result_text(block)
+        self._values(text, position, "result")
+        if str(block.get("tool_use_id")) in self._commands:
+            printed = [line for line in text[-2_000:].splitlines() if any(map(str.isalnum, line))]
+            if printed:
+                self._add("result", printed[-1], position, "result")
+
+    def _values(self, text: str, position: int, by: Source) -> None:
+        for part in _ends(text, _SCANNED, _SCANNED_END):
+            for found in paths_in(part):
+                self._add("path", found[0], position, by)
+            for found in _NAME.finditer(part):
+                if len(found[0]) >= _SHORTEST_NAME and not _HYPHENS.fullmatch(found[0]):
+                    self._add("name", found[0], position, by)
+        size = _NUMBERS if by == "result" else _SCANNED
+        for part in _ends(text, size // 2, size // 2):
+            for found in exact_values(part):
+                value = found[0].rstrip(".,;:")
+                if len(value) >= _SHORTEST and not says_nothing(value, by_tool=by == "result"):
+                    self._add("value", value, position, by)
+
+    def _add(
+        self, kind: Kind, text: str, position: int, by: Source, *, edited: bool = False
+    ) -> None:
+        text = _SPACES.sub(" ", text).strip()
+        if kind in ("decision", "result"):
+            text = _beginning(text, _LONGEST[kind])
+        if not _SHORTEST <= len(text) <= _LONGEST[kind] or _UNSAFE.search(text):
+            return
+        if (kind, text) in self._here and not edited and by != "call":
+            return
+        if cues.redact(text) != text:
+            return
+        is_call = by == "call"
+        fresh = IndexEntry(
+            kind, text, position, 1, int(is_call), position if is_call else -1, by, edited
+        )
+        known = self._here.get((kind, text))
+        if known is not None:
+            fresh = fresh._replace(
+                by=known.by if known.by != "result" else by, edited=known.edited or edited
+            )
+        self._here[kind, text] = fresh
+
+
+def _newest_decision(text: str) -> str | None:
+    """Return the last sentence that decides something or gives a reason, or None."""
+    words = without_code(text[:_SCANNED])
+    found = [words[span.start : span.stop] for span in sentences(words)]
+    decides = (
+        s for s in reversed(found) if cues.ASSISTANT_DECISION.search(s) or cues.REASON.search(s)
+    )
+    return next((s for s in decides if len(s) >= _SHORTEST_DECISION), None)
+
+
+def _steps(command: str) -> Iterator[str]:
+    """Yield the steps of every line of a command, if there are several."""
+    lines = [line.strip() for line in command.splitlines() if line.strip()]
+    steps = [step for line in lines for step in steps_of(line)]
+    if len(steps) > 1:
+        yield from steps
+    elif steps:
+        yield from _piped(steps[0])
+
+
+def _piped(step: str) -> Iterator[str]:
+    """Yield the commands of a pipe, if there are several."""
+    parts = _PIPES.split(step)
+    if len(parts) > 1:
+        yield from parts
+
+
+def _ends(text: str, head: int, tail: int) -> tuple[str, ...]:
+    if len(text) <= head + tail:
+        return (text,)
+    return text[:head], text[-tail:]
+
+
+def _beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit].rsplit(" ", 1)[0]
