@@ -24,6 +24,8 @@ _DECIDES = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _EDITS = re.compile(r"edit|write|create|patch|replace", re.IGNORECASE)
 _PATHS = ("file_path", "path", "notebook_path", "filename", "target_file")
+_MARKS = "-*#>|+•0123456789. "
+"""Marks before an item of a list, which are not part of its words."""
 _SHOWN = 200
 """Characters of a fact that must stand in the request."""
 
@@ -69,7 +71,7 @@ class ResumeFacts:
                 self._calls = {str(block.get("id"))}
 
     def _take_words(self, text: str) -> None:
-        decided = [one_line(s) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
+        decided = [one_line(s).lstrip(_MARKS) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
         decided = [s for s in decided if len(s) >= 20]
         if decided:
             self._facts["decision"] = decided[-1][:_SHOWN].rsplit(" ", 1)[0]

@@ -198,13 +198,18 @@ def _fit_lengths(
 ) -> CompactionPlan:
     """Return the plan with less room for summary, ledger and index if the kept content leaves too little.
 
-    Ledger and index shrink first, down to their expected size. A short summary is better than missing the target,
-    and any length is better than a request that is too large.
+    Ledger and index shrink first, down to their expected size. If large new messages leave less than half of the
+    expected sizes, the summary may go beyond the target by half of the room up to the trigger: what binds the agent must
+    not disappear because of one large result. Any length is better than a request that is too large.
     """
     extra = plan.kept_tokens + budget.summary_overhead
     left = min(plan.goal_tokens, budget.limit - budget.fixed) - extra
     if left >= plan.limit_tokens + plan.beside_tokens:
         return plan
+    needed = (aside.text + aside.beside) // 2
+    if left < needed:
+        spare = max(0, budget.room - extra - max(0, left))
+        left = max(left, min(needed, max(0, left) + spare // 2))
     beside = min(plan.beside_tokens, max(aside.beside, left - plan.limit_tokens))
     least = max(SHORTEST_SUMMARY, plan.target_tokens // 2)
     if left - beside < least:
@@ -215,7 +220,7 @@ def _fit_lengths(
     left, wanted = budget.limit - budget.fixed - extra, plan.limit_tokens + plan.beside_tokens
     if left >= wanted:
         return plan
-    beside = max(0, plan.beside_tokens * left // wanted)
+    beside = max(0, min(plan.beside_tokens * left // wanted, left - SHORTEST_SUMMARY))
     plan = replace(plan, beside_tokens=beside)
     return _limit_length(plan, max(SHORTEST_SUMMARY, left - beside), policy)
 

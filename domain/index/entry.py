@@ -1,6 +1,6 @@
 """An entry of the index: an exact value of covered messages, and how often it was used."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["decision", "result", "file", "path", "command", "name", "value"]
@@ -11,8 +11,8 @@ work stood. A path, a shell command or one of its steps, a name composed of seve
 or address are exact values.
 """
 
-STANDING: tuple[Kind, ...] = ("decision", "result", "file")
-"""Kinds of which only the newest entry is kept."""
+STANDING: dict[Kind, int] = {"decision": 3, "result": 1, "file": 1}
+"""Kinds that say where the work stood, and how many of the newest entries are kept of each."""
 
 Source = Literal["person", "model", "call", "result"]
 """Where a value stood: words of a person or of the model, the input of a tool call, or the result of one."""
@@ -38,6 +38,7 @@ class IndexEntry(NamedTuple):
     """Whether a tool call wrote the file at this path."""
 
 
+_Key = tuple[Kind, str]
 _SOURCES: tuple[Source, ...] = ("person", "model", "call", "result")
 
 
@@ -45,16 +46,18 @@ def merge_entries(
     known: Iterable[IndexEntry], fresh: Iterable[IndexEntry]
 ) -> tuple[IndexEntry, ...]:
     """Return known and new entries, each text once. The new ones come from later messages."""
-    kept = {(entry.kind, _key(entry)): entry for entry in known}
+    kept = {(entry.kind, entry.text): entry for entry in known}
     for entry in fresh:
-        key = (entry.kind, _key(entry))
+        key = (entry.kind, entry.text)
         before = kept.pop(key, None)
-        kept[key] = entry if before is None or entry.kind in STANDING else _merge(before, entry)
-    return tuple(kept.values())
+        kept[key] = entry if before is None else _merge(before, entry)
+    old = {key for kind, most in STANDING.items() for key in _of_kind(kept, kind)[:-most]}
+    return tuple(entry for key, entry in kept.items() if key not in old)
 
 
-def _key(entry: IndexEntry) -> str:
-    return "" if entry.kind in STANDING else entry.text
+def _of_kind(kept: Mapping[_Key, IndexEntry], kind: Kind) -> list[_Key]:
+    """Return the keys of a kind, the newest last."""
+    return sorted((key for key in kept if key[0] == kind), key=lambda key: kept[key].position)
 
 
 def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:

@@ -11,7 +11,7 @@ _WORTH: dict[Kind, float] = {"path": 2.0, "command": 1.5, "name": 0.7, "value": 
 _SHARES: dict[Kind, float] = {"path": 0.6, "command": 0.4, "name": 0.35, "value": 0.1}
 """Share of the room that a kind may take before other kinds had their turn."""
 _BY: dict[Source, float] = {"person": 2.5, "model": 0.4, "call": 0.0, "result": -0.5}
-MOST_KEPT: dict[Kind, int] = {"path": 250, "command": 100, "name": 300, "value": 80}
+MOST_KEPT: dict[Kind, int] = {"path": 200, "command": 80, "name": 250, "value": 50}
 """Number of entries of each kind that are kept, shown or not. It limits the size of the event."""
 
 
@@ -37,7 +37,7 @@ def choose_entries(
     standing = [e for e in entries if e.kind in STANDING]
     ranked = _rank([e for e in entries if e.kind not in STANDING])
     choice = _Choice(room, cost, is_visible)
-    for entry in standing:
+    for entry in sorted(standing, key=lambda entry: (list(STANDING).index(entry.kind), -entry.position)):
         choice.take(entry, room)
     candidates = [
         (_WORTH[entry.kind] * score / choice.cost(entry), entry) for score, entry in ranked
