@@ -23,8 +23,10 @@ _EXTENSION = re.compile(
     r"\.(?:py|pyi|ts|tsx|js|jsx|mjs|go|rs|java|kt|rb|php|c|h|cpp|cs|swift|sh|sql|json|jsonl|yaml|yml|toml|"
     r"cfg|md|rst|txt|csv|xml|html|css|lock|log|proto|svg|png)$"
 )
-_NAME = re.compile(r"(?<![\w./-])_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}(?![\w/-])|"
-                   r"(?<![\w./-])[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+(?![\w/-])")  # fmt: skip
+_NAME = re.compile(
+    r"(?<![\w./-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)"
+    r"(?![\w/-]|\.\w)"
+)
 _STEPS = re.compile(r"\s*(?:&&|\|\||;|\||\n)\s*")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _ASKS = re.compile(
@@ -38,6 +40,8 @@ _PROGRAM = re.compile(
     r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
 )
 _CODE = re.compile(r"[{}<>|=$\\]|^\s*[-+#>*]|://")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_TYPED = 1_500
 _SHORTEST, _LONGEST = 12, 300
 _SHORTEST_NAME, _LONGEST_NAME = 5, 60
 _SHORTEST_PATH, _LONGEST_PATH = 4, 200
@@ -144,14 +148,16 @@ def parts_of(command: str) -> Iterator[str]:
 
 
 def said_by_person(message: Message) -> Iterator[str]:
-    """Yield the sentences that a person wrote, without code."""
+    """Yield the sentences that a person typed, without code. A long text is pasted and not typed."""
     if message.role != "user" or message.author in ("program", "tool"):
         return
     for block in message.blocks():
         text = block.get("text")
         if block.get("type") != "text" or not isinstance(text, str) or _PROGRAM.match(text):
             continue
-        for sentence in _SENTENCE.split(text):
+        if len(text) > _TYPED:
+            continue
+        for sentence in _SENTENCE.split(_FENCED.sub("\n", text)):
             said = one_line(sentence)
             if _SHORTEST <= len(said) <= _LONGEST and not _CODE.search(sentence):
                 yield said

@@ -92,7 +92,8 @@ class Needle(NamedTuple):
 MOST_NEEDLES = 20
 """Maximum number of questions for one session."""
 _LABELLED = re.compile(
-    r"^[\s\-*|#>\"']*([A-Za-z][A-Za-z0-9 _./-]{5,50}?)[\"'`*]*\s*(?::|=|is|are|was)\s+[\"'`*]*([^\s\"'`,;|*]{3,60})[\"'`*,;.|]*\s*$"
+    r"^[\s\-*|#>\"']*([A-Za-z][A-Za-z0-9 _./-]{5,50}?)[\"'`*]*\s*(?::|=|is|are|was)\s+"
+    r"[\"'`*]*([^\s\"'`,;|*]{3,60})[\"'`*,;.|]*\s*$"
 )
 _VALUE = re.compile(r"(?=.*\d)[\w.:/%@+-]+|[\w.-]+(?:[/_][\w.-]+)+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")

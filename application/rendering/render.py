@@ -12,6 +12,7 @@ from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from refold.domain.index.entry import STANDING, IndexEntry
 from refold.domain.index.entry import Kind as IndexKind
+from refold.domain.index.entry import Source as IndexSource
 from refold.domain.ledger.line import Kind, LedgerLine, Writer
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory
@@ -98,6 +99,10 @@ _INDEX_TITLES: Mapping[IndexKind, str] = {
     "name": "Names",
     "value": "Numbers",
 }
+_SAID_BY: Mapping[IndexSource, str] = {
+    "person": "Sentences of the user",
+    "unknown": "Sentences in messages whose author is not recorded",
+}
 _LABELS: Mapping[IndexKind, str] = {
     "decision": "last decision: ",
     "result": "last result ended with: ",
@@ -115,6 +120,10 @@ def index_text(entries: Sequence[IndexEntry]) -> str:
     """
     rows = [f"[{e.position}] {_LABELS[e.kind]}{e.text}" for e in entries if e.kind in STANDING]
     parts = [f"## {_INDEX_TITLES['decision']}\n" + "\n".join(rows)] if rows else []
+    for by, title in _SAID_BY.items():
+        said = [e for e in entries if e.kind == "said" and e.by == by]
+        if said:
+            parts.append(f"## {title}\n" + "\n".join(_said_rows(said)))
     for kind in ("path", "command", "name", "value"):
         own = sorted((e for e in entries if e.kind == kind), key=lambda e: e.position)
         if own and kind in _ROWS:
@@ -124,6 +133,15 @@ def index_text(entries: Sequence[IndexEntry]) -> str:
         if rows:
             parts.append(f"## {_INDEX_TITLES[kind]}\n" + "\n".join(rows))
     return "\n".join(parts)
+
+
+def _said_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:
+    """Yield a row for each message."""
+    messages: dict[int, list[str]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.position):
+        messages.setdefault(entry.position, []).append(entry.text)
+    for position, said in messages.items():
+        yield f"[{position}] " + " ".join(said)
 
 
 def _shared_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:

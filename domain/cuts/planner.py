@@ -199,8 +199,8 @@ def _fit_lengths(
     """Return the plan with less room for summary, ledger and index if the kept content leaves too little.
 
     Ledger and index shrink first, down to their expected size. If large new messages leave less than half of the
-    expected sizes, the summary may go beyond the target by half of the room up to the trigger: what binds the agent must
-    not disappear because of one large result. Any length is better than a request that is too large.
+    expected sizes, the summary may go beyond the target by half of the room up to the trigger: what binds the
+    agent must not disappear because of one large result. Any length is better than a request that is too large.
     """
     extra = plan.kept_tokens + budget.summary_overhead
     left = min(plan.goal_tokens, budget.limit - budget.fixed) - extra

@@ -3,19 +3,23 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-Kind = Literal["decision", "result", "file", "path", "command", "name", "value"]
+Kind = Literal["decision", "result", "file", "said", "path", "command", "name", "value"]
 """Kind of an entry.
 
 The last decision of the model, the end of the last command's result, and the file that was edited last say where the
-work stood. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
+work stood. A sentence that a person typed, which the ledger may not have. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
 or address are exact values.
 """
 
 STANDING: dict[Kind, int] = {"decision": 3, "result": 1, "file": 1}
 """Kinds that say where the work stood, and how many of the newest entries are kept of each."""
 
-Source = Literal["person", "model", "call", "result"]
-"""Where a value stood: words of a person or of the model, the input of a tool call, or the result of one."""
+Source = Literal["person", "unknown", "model", "call", "result"]
+"""Where a value stood.
+
+In words of a person, of a user message whose author was not given, or of the model, in the input of a tool call, or
+in the result of one.
+"""
 
 
 class IndexEntry(NamedTuple):
@@ -39,7 +43,7 @@ class IndexEntry(NamedTuple):
 
 
 _Key = tuple[Kind, str]
-_SOURCES: tuple[Source, ...] = ("person", "model", "call", "result")
+_SOURCES: tuple[Source, ...] = ("person", "unknown", "model", "call", "result")
 
 
 def merge_entries(

@@ -8,7 +8,9 @@ from refold.domain.blocks import strings_in
 from refold.domain.ledger import cues
 from refold.domain.ledger.exact_values import exact_values, paths_in, says_nothing, steps_of
 from refold.domain.ledger.gathering import Source as Place
-from refold.domain.ledger.speech import is_program_text, sentences, without_code
+from refold.domain.ledger.quotations import split_quotations
+from refold.domain.ledger.quote import Print, print_of
+from refold.domain.ledger.speech import is_program_text, sentences, user_words, without_code
 from refold.domain.ledger.tool_calls import Action, parse_call, result_text
 from refold.domain.ledger.tool_calls import Kind as ActionKind
 from refold.domain.messages import Message
@@ -19,10 +21,12 @@ _SCANNED = 24_000
 """Characters of a text that are read from its beginning."""
 _SCANNED_END = 6_000
 """Characters of a longer text that are read from its end."""
+_TYPED = 1_500
+"""Characters of a user's text. A longer one is pasted; the ledger quotes what it asks for."""
 _NUMBERS = 4_000
 """The same of a result for numbers; most of its numbers are of no use."""
 _LONGEST: Mapping[Kind, int] = {
-    "decision": 300, "result": 200, "file": 200, "path": 200, "command": 1_200, "name": 60, "value": 120,
+    "decision": 300, "result": 200, "file": 200, "said": 300, "path": 200, "command": 1_200, "name": 60, "value": 120,
 }  # fmt: skip
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
@@ -78,9 +82,13 @@ class _Reader:
             if decision := _newest_decision(text):
                 self._add("decision", decision, position, "model")
             return
-        typed = message.role == "user" and message.author not in ("program", "tool")
-        typed = typed and not is_program_text(text)
-        self._values(text, position, "person" if typed else "result")
+        by: Source = "person" if message.author == "person" else "unknown"
+        if message.role != "user" or message.author in ("program", "tool") or is_program_text(text):
+            by = "result"
+        self._values(text, position, by)
+        if by != "result" and len(text) <= _TYPED:
+            for said in _own_sentences(text):
+                self._add("said", said, position, by)
 
     def _call(self, position: int, block: Mapping[str, Any]) -> None:
         action = parse_call(block.get("name"), block.get("input"))
@@ -148,6 +156,19 @@ class _Reader:
                 by=known.by if known.by != "result" else by, edited=known.edited or edited
             )
         self._here[kind, text] = fresh
+
+
+def _own_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a user's text that are neither quoted nor printed by a program.
+
+    A sentence under a heading is left out, because the heading may reverse its meaning, and so is struck text.
+    """
+    own, _ = split_quotations(user_words(text))
+    words = without_code(own)
+    for span in sentences(words):
+        said = words[span.start : span.stop]
+        if not span.under and "~~" not in said and print_of(said) < Print.YES:
+            yield said
 
 
 def _newest_decision(text: str) -> str | None:

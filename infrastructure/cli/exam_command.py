@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from refold.application.conversation.transcripts import RecordedConversation
-from refold.application.lab.exam import Exam, ExamFigures, Share
+from refold.application.lab.exam import Exam, ExamFigures, Share, budget_of
 from refold.application.lab.exam_facts import KINDS
 from refold.application.lab.exam_memories import (
     Factory,
@@ -26,8 +26,8 @@ from .options import Json, PolicyFile
 from .output import Cell, clean, print_json, say, show_table
 from .play_command import read_file
 
-FEWEST = 40
-"""A session with fewer messages is skipped, because little of it would be out of sight."""
+LEAST_TOKENS = 30_000
+"""A session with fewer tokens is skipped, because a small share of it is no budget for a request."""
 BUDGETS = (5.0, 10.0, 20.0)
 EXAMPLE = (
     "Examples: refold exam session.jsonl examines refold. refold exam sessions/ --memory refold --memory newest "
@@ -78,7 +78,7 @@ def exam(
     }
     skipped = 0
     for session in _sessions(data):
-        if len(session.messages) < FEWEST:
+        if budget_of(session, counter, 100) < LEAST_TOKENS:
             skipped += 1
             continue
         for one in exams.values():
@@ -90,7 +90,7 @@ def exam(
     for percent in dict.fromkeys(percent for percent, _ in figures):
         _show(percent, {name: f for (p, name), f in figures.items() if p == percent})
     if skipped:
-        say(f"Sessions with fewer than {FEWEST} messages were skipped: {skipped:,}.")
+        say(f"Sessions with fewer than {LEAST_TOKENS:,} tokens were skipped: {skipped:,}.")
     say(
         "The share of exact strings that the session uses again and that still stand in the request. It does not "
         "show whether a model uses them."
@@ -101,8 +101,10 @@ def _show(percent: float, figures: dict[str, ExamFigures]) -> None:
     title = f"budget {percent:g} % of a session, {next(iter(figures.values())).sessions:,} sessions"
     names = [f"{clean(name)}#" for name in figures]
     rows: list[list[Cell]] = [[kind, *_row(figures, kind)] for kind in KINDS]
-    for kind in RESUME_KINDS:
-        rows.append([f"to go on: {kind}", *(_percent(f.resume[kind]) for f in figures.values())])
+    rows += [
+        [f"to go on: {kind}", *(_percent(f.resume[kind]) for f in figures.values())]
+        for kind in RESUME_KINDS
+    ]
     rows.append(["needle questions", *(_percent(f.needles) for f in figures.values())])
     parts: list[tuple[str, Callable[[ExamFigures], Cell]]] = [
         ("budget used", lambda f: f"{f.use:.0%}"),
