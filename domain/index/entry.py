@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-Kind = Literal["decision", "result", "file", "said", "path", "command", "name", "value"]
+Kind = Literal["decision", "ran", "result", "file", "said", "path", "command", "name", "value"]
 """Kind of an entry.
 
-The last decision of the model, the end of the last command's result, and the file that was edited last say where the
-work stood. A sentence that a person typed, which the ledger may not have. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
+The last decisions of the model, the last command, the end of its result, and the file that was edited last say where
+the work stood. A sentence that a person typed, which the ledger may not have. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
 or address are exact values.
 """
 
-STANDING: dict[Kind, int] = {"decision": 3, "result": 1, "file": 1}
+STANDING: dict[Kind, int] = {"decision": 3, "ran": 1, "result": 1, "file": 1}
 """Kinds that say where the work stood, and how many of the newest entries are kept of each."""
 
 Source = Literal["person", "unknown", "model", "call", "result"]

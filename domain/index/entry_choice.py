@@ -6,11 +6,17 @@ from typing import NamedTuple
 
 from .entry import STANDING, IndexEntry, Kind, Source
 
-_WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.0, "command": 1.5, "name": 0.7, "value": 0.3}
+_WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.2, "command": 1.7, "name": 0.6, "value": 0.3}
 """Weight of a kind when kinds compete for the same room."""
-_SHARES: dict[Kind, float] = {"said": 0.25, "path": 0.6, "command": 0.4, "name": 0.35, "value": 0.1}
+_SHARES: dict[Kind, float] = {"said": 0.22, "path": 0.6, "command": 0.4, "name": 0.3, "value": 0.1}
 """Share of the room that a kind may take before other kinds had their turn."""
-_BY: dict[Source, float] = {"person": 2.5, "unknown": 2.5, "model": 0.4, "call": 0.0, "result": -0.5}
+_BY: dict[Source, float] = {
+    "person": 2.5,
+    "unknown": 2.5,
+    "model": 0.4,
+    "call": 0.0,
+    "result": -0.5,
+}
 MOST_KEPT: dict[Kind, int] = {"said": 60, "path": 200, "command": 80, "name": 250, "value": 50}
 """Number of entries of each kind that are kept, shown or not. It limits the size of the event."""
 

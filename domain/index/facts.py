@@ -14,6 +14,7 @@ from refold.domain.ledger.speech import is_program_text, sentences, user_words, 
 from refold.domain.ledger.tool_calls import Action, parse_call, result_text
 from refold.domain.ledger.tool_calls import Kind as ActionKind
 from refold.domain.messages import Message
+from refold.domain.text_cuts import last_mark
 
 from .entry import IndexEntry, Kind, Source, merge_entries
 
@@ -26,7 +27,7 @@ _TYPED = 1_500
 _NUMBERS = 4_000
 """The same of a result for numbers; most of its numbers are of no use."""
 _LONGEST: Mapping[Kind, int] = {
-    "decision": 300, "result": 200, "file": 200, "said": 300, "path": 200, "command": 1_200, "name": 60, "value": 120,
+    "decision": 300, "ran": 300, "result": 200, "file": 200, "said": 300, "path": 200, "command": 1_200, "name": 60, "value": 120,
 }  # fmt: skip
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
@@ -107,6 +108,7 @@ class _Reader:
     def _command(self, position: int, action: Action) -> None:
         command = action.verb or action.exact[0]
         self._add("command", command, position, "call")
+        self._add("ran", command, position, "call")
         steps = [part for step in _steps(command) for part in (step, *_piped(step))]
         for step in steps:
             if len(step) >= _SHORTEST_STEP:
@@ -138,7 +140,7 @@ class _Reader:
         self, kind: Kind, text: str, position: int, by: Source, *, edited: bool = False
     ) -> None:
         text = _SPACES.sub(" ", text).strip()
-        if kind in ("decision", "result"):
+        if kind in ("decision", "ran", "result"):
             text = _beginning(text, _LONGEST[kind])
         if not _SHORTEST <= len(text) <= _LONGEST[kind] or _UNSAFE.search(text):
             return
@@ -182,13 +184,27 @@ def _newest_decision(text: str) -> str | None:
 
 
 def _steps(command: str) -> Iterator[str]:
-    """Yield the steps of every line of a command, if there are several."""
-    lines = [line.strip() for line in command.splitlines() if line.strip()]
-    steps = [step for line in lines for step in steps_of(line)]
+    """Yield the steps of a command, if there are several. A text in quotes or a document stays whole."""
+    steps = [step for line in _shell_lines(command) for step in steps_of(line)]
     if len(steps) > 1:
         yield from steps
     elif steps:
         yield from _piped(steps[0])
+
+
+def _shell_lines(command: str) -> Iterator[str]:
+    """Yield the lines of a command. Lines that a quotation or a document joins are one."""
+    if "<<" in command:
+        yield command.strip()
+        return
+    held = ""
+    for line in command.splitlines():
+        held = f"{held}\n{line}" if held else line.strip()
+        if held and held.count('"') % 2 == 0 and held.count("'") % 2 == 0:
+            yield held
+            held = ""
+    if held:
+        yield held
 
 
 def _piped(step: str) -> Iterator[str]:
@@ -205,4 +221,4 @@ def _ends(text: str, head: int, tail: int) -> tuple[str, ...]:
 
 
 def _beginning(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit].rsplit(" ", 1)[0]
+    return text if len(text) <= limit else text[: last_mark(text, (" ",), limit // 2, limit)[0]]
