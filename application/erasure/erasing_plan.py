@@ -276,6 +276,7 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "summary", 1
             yield "leaf", 1 if event.leaf else 0
             yield "ledger", len(event.ledger)
+            yield "index", len(event.index)
             yield "topics", len(event.topics)
             yield "focus", int(event.focus != left.focus)
         case CompactionRequested(), CompactionRequested():

@@ -9,6 +9,7 @@ Place = Literal[
     "summary",
     "leaf",
     "ledger",
+    "index",
     "attempt",
     "pin",
     "label",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
-from refold.application.rendering.render import topics_tokens
+from refold.application.rendering.render import index_text, topics_tokens
 from refold.application.runtime.core import Core, Extras
 from refold.application.summaries.chunking import omission_note, unread_note
 from refold.application.summaries.leaves import (
@@ -19,7 +19,12 @@ from refold.application.summaries.leaves import (
     leaf_within,
     text_of_leaves,
 )
-from refold.application.summaries.summary import Gathering, KeptLedger
+from refold.application.summaries.ledger_and_index import (
+    Gathering,
+    KeptIndex,
+    KeptLedger,
+    kept_texts,
+)
 from refold.application.topics.summary_topics import TopicGathering
 from refold.domain.conversation import Coverage
 from refold.domain.erasing import WITHDRAWN
@@ -73,7 +78,7 @@ def reread_positions(
         wanted = set(range(*whole))
     else:
         wanted = _ends(whole).union(*map(_ends, touched))
-        for line in old.ledger:
+        for line in (*old.ledger, *old.index):
             wanted.update(range(line.position - _BESIDE, line.position + _BESIDE + 1))
     return sorted(p for p in wanted - gone if coverage.covers(p))
 
@@ -201,9 +206,21 @@ class _Rebuilder:
                     fresh.setdefault(part, []).append(await self._leaf(own))
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._topics_tokens
-        ledger = await asyncio.to_thread(gathering.select, max(0, room))
+        ledger = await asyncio.to_thread(gathering.select, max(0, room - self._index_tokens))
         text = remove_headings(await self._text(leaves))
-        return self._build(leaves, text, ledger, topics)
+        visible = [ledger.text, text, *kept_texts(self._loaded, self._old.coverage)]
+        index = await asyncio.to_thread(
+            gathering.select_index,
+            max(0, room - ledger.tokens),
+            "\n".join(visible),
+            has_ledger=bool(ledger.shown),
+        )
+        return self._build(leaves, text, ledger, index, topics)
+
+    @property
+    def _index_tokens(self) -> int:
+        """Tokens of the index of the old summary."""
+        return self._count(index_text(self._old.index[: self._old.index_shown]))
 
     @property
     def _topics_tokens(self) -> int:
@@ -265,6 +282,7 @@ class _Rebuilder:
         leaves: Sequence[LeafSummary],
         text: str,
         ledger: KeptLedger,
+        index: KeptIndex,
         gathered: TopicGathering,
     ) -> SummaryRebuild:
         old, before = self._old, self._loaded.state.tokens
@@ -272,7 +290,7 @@ class _Rebuilder:
         digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
         requested = _requested_event(self._core, old, before, digest)
         text_tokens = self._count(text)
-        tokens = text_tokens + self._overhead + ledger.tokens
+        tokens = text_tokens + self._overhead + ledger.tokens + index.tokens
         topics = gathered.select(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
         performed = replace(
@@ -284,6 +302,8 @@ class _Rebuilder:
             tokens_after=before - old.tokens + tokens,
             ledger=ledger.lines,
             ledger_shown=ledger.shown,
+            index=index.entries,
+            index_shown=index.shown,
             leaf=LeafSummary(
                 start=old.coverage.start,
                 stop=old.coverage.stop,

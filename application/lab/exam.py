@@ -173,7 +173,7 @@ class _Sitting:
     def _request(self) -> Request | None:
         try:
             request = self._memory.context()
-        except Exception:  # Whatever stops a memory from making a request, the agent stands still.
+        except Exception:  # Any error of a memory stops the agent.
             self._marks.refused += 1
             return None
         size = self._size_of(request)

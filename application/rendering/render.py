@@ -141,8 +141,8 @@ def _said_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:
     messages: dict[int, list[str]] = {}
     for entry in sorted(entries, key=lambda entry: entry.position):
         messages.setdefault(entry.position, []).append(entry.text)
-    for position, said in messages.items():
-        yield f"[{position}] " + " ".join(said)
+    for position, texts_of_one in messages.items():
+        yield f"[{position}] " + " ".join(texts_of_one)
 
 
 def _shared_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:

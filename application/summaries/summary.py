@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace as copy
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -15,20 +15,10 @@ from refold.application.projections.entries import (
     Entry,
     LongEntries,
     Words,
-    held_entries,
-)
-from refold.application.rendering.render import (
-    heading_text,
-    index_text,
-    ledger_line,
-    ledger_overhead,
-    ledger_text,
-    render,
 )
 from refold.application.runtime.core import Core
-from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.topics.summary_topics import KeptTopics, TopicGathering
-from refold.domain.blocks import strings_in
 from refold.domain.compaction.budget import (
     SHORTEST_SUMMARY,
     Budget,
@@ -40,17 +30,12 @@ from refold.domain.compaction.summary_rules import Summary, must_rebuild
 from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
-from refold.domain.index.entry import IndexEntry, merge_entries
-from refold.domain.index.entry_choice import choose_entries, has_whole
-from refold.domain.index.facts import read_entries
 from refold.domain.ledger.cues import OTHERS, PROMISES
-from refold.domain.ledger.gathering import gather
-from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
 from refold.domain.value import replace
 
 from .chunking import skimming_note
 from .leaves import OFF, earlier_texts, is_written, leaf_of, names_of_code
+from .ledger_and_index import Gathering, KeptIndex, KeptLedger, gather_ledger, kept_texts
 from .summariser_calls import SummariserCalls
 from .writer import Task, Writer, Written, divide
 
@@ -191,137 +176,6 @@ def _leaves(
         return ()
 
 
-class KeptLedger(NamedTuple):
-    """The ledger of a compaction in progress."""
-
-    lines: tuple[LedgerLine, ...] = ()
-    """Ledger lines, most important first."""
-    shown: int = 0
-    """Number of lines that are rendered."""
-    tokens: int = 0
-    """Tokens of the rendered lines with their headings."""
-    text: str = ""
-    """The rendered lines."""
-
-
-class KeptIndex(NamedTuple):
-    """The index of a compaction in progress."""
-
-    entries: tuple[IndexEntry, ...] = ()
-    """Entries of the index: the shown ones, then the others, the most useful first."""
-    shown: int = 0
-    """Number of entries that are rendered."""
-    tokens: int = 0
-    """Tokens of the rendered index."""
-
-
-class Gathering:
-    """Collects ledger and index message by message, oldest first."""
-
-    def __init__(
-        self,
-        core: Core,
-        thread_id: str,
-        known: Sequence[LedgerLine] = (),
-        entries: Sequence[IndexEntry] = (),
-    ) -> None:
-        self._core = core
-        self._thread_id = thread_id
-        self._policy = core.settings.policy
-        self._lines = tuple(known)
-        self._entries = tuple(entries)
-
-    @property
-    def is_wanted(self) -> bool:
-        """True if the settings ask for a ledger."""
-        return bool(self._policy.ledger_tokens and self._policy.ledger_share)
-
-    @property
-    def is_index_wanted(self) -> bool:
-        """True if the settings ask for an index."""
-        return bool(self._policy.index_tokens and self._policy.index_share)
-
-    def take(self, covered: Sequence[SourceMessage]) -> None:
-        """Extract lines and entries from these messages; calls and results must be together."""
-        sources = [(s.position, s.message) for s in covered]
-        # A fault in the extraction must not stop the compaction or lose what is known.
-        try:
-            if self.is_wanted:
-                self._lines = merge_ledger(
-                    self._lines, gather(sources, self._policy.failure_characters)
-                )
-            if self.is_index_wanted:
-                self._entries = merge_entries(self._entries, read_entries(sources))
-        except Exception as error:
-            logger.warning(
-                "%s: the ledger or the index could not be extended: %s",
-                conversation(self._thread_id),
-                raised(error),
-            )
-
-    def select_index(self, room: int, visible: str, *, has_ledger: bool) -> KeptIndex:
-        """Return the index with at most ``room`` tokens shown, without what ``visible`` has.
-
-        The first text of the block has a heading of its own, if there is no ledger.
-        """
-        if not self.is_index_wanted:
-            return KeptIndex(self._entries)
-        count = self._core.counter.count_text
-        overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
-        chosen = choose_entries(
-            self._entries, room - overhead, count, lambda text: has_whole(visible, text)
-        )
-        shown = chosen.shown
-        while shown:
-            tokens = count(index_text(chosen.entries[:shown])) + overhead
-            if tokens <= room:
-                return KeptIndex(chosen.entries, shown, tokens)
-            shown -= max(1, shown // 16)
-        return KeptIndex(chosen.entries)
-
-    def select(self, room: int) -> KeptLedger:
-        """Return the ledger, most important lines first, with at most ``room`` tokens shown."""
-        if not self.is_wanted:
-            return KeptLedger(self._lines)
-        count = self._core.counter.count_text
-        costs = Costs(
-            lambda line: count(ledger_line(line) + "\n"), lambda line: count(heading_text(line))
-        )
-        room_of_lines = room - ledger_overhead(count)
-        fitted = choose_lines(
-            self._lines, room_of_lines, costs, failures=self._policy.failures_kept
-        )
-        shown = fitted.shown
-        while shown:
-            text = ledger_text(fitted.lines[:shown], ())
-            tokens = count(text) + ledger_overhead(count)
-            if tokens <= room:
-                return KeptLedger(fitted.lines, shown, tokens, text)
-            shown -= 1
-        return KeptLedger(fitted.lines)
-
-
-def kept_ledger(
-    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage], room: int
-) -> KeptLedger:
-    """Return the ledger after ``covered`` left the context, with at most ``room`` tokens shown.
-
-    Lines that do not fit, or that the settings switch off, are kept for later.
-    """
-    return gather_ledger(core, before, covered).select(room)
-
-
-def gather_ledger(
-    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]
-) -> Gathering:
-    """Return the lines known after ``covered`` left the context."""
-    summary = before.window.summary
-    known, entries = (summary.ledger, summary.index) if summary else ((), ())
-    gathering = Gathering(core, before.thread_id, known, entries)
-    gathering.take(covered)
-    return gathering
-
-
 _TOPICAL = 1_000
 _ROOM_FOR_TOPICS = 200
 """Tokens reserved for topics when the ledger uses room that the text left free."""
@@ -343,10 +197,9 @@ async def write_summary(
     Raises:
         SummaryRefused, SummariserError: there is no acceptable text.
     """
-    room = min(plan.beside_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
-    room = _share_of_ledger(room, budget, core)
+    rooms = _Rooms(core, plan, budget)
     gathering = await asyncio.to_thread(gather_ledger, core, before, source.messages)
-    ledger = await asyncio.to_thread(gathering.select, max(0, room))
+    ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
     split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
@@ -359,12 +212,8 @@ async def write_summary(
         skimming=_skimming_note(before.thread_id, source),
     )
     written = await Writer(core, before.thread_id, summariser, calls, task).write()
-    ledger = await asyncio.to_thread(
-        _enlarge_ledger, core, gathering, ledger, plan, budget, written
-    )
-    index = await asyncio.to_thread(
-        _select_index, core, before, gathering, ledger, plan, budget, written
-    )
+    ledger = await asyncio.to_thread(_enlarge_ledger, gathering, ledger, rooms, written)
+    index = await asyncio.to_thread(_select_index, before, gathering, ledger, rooms, written)
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
     made = await asyncio.to_thread(
         _build_summary, core, summariser.name, task, written, ledger, index
@@ -377,64 +226,73 @@ async def write_summary(
     )
 
 
-def _share_of_ledger(room: int, budget: Budget, core: Core) -> int:
-    """Return how much of the room for ledger and index the ledger may take."""
-    policy = core.settings.policy
-    ledger, index = ledger_target(budget, policy), index_target(budget, policy)
-    least = room * ledger // max(1, ledger + index)
-    return min(ledger, max(least, room - index))
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """The room of a summary's parts, in tokens."""
+
+    core: Core
+    plan: CompactionPlan
+    budget: Budget
+
+    @property
+    def ledger(self) -> int:
+        """Room of the ledger before the text is written; the index needs its share as well."""
+        plan, overhead = self.plan, self.budget.summary_overhead
+        return self._share(
+            min(plan.beside_tokens, plan.covered_tokens - overhead - SHORTEST_SUMMARY)
+        )
+
+    def enlarged_ledger(self, written: Written) -> int:
+        """Return the room of the ledger with what the text left."""
+        spare = self._room_with_rest(written) - self.plan.beside_tokens
+        most = ledger_target(self.budget, self.core.settings.policy)
+        return min(self._share(self.plan.beside_tokens) + spare, most)
+
+    def index(self, written: Written, ledger: KeptLedger) -> int:
+        """Return the room of the index with what the text and the ledger left."""
+        overhead = self.budget.summary_overhead
+        smaller = self.plan.covered_tokens - overhead - self._tokens(written) - 1
+        room = min(self._room_with_rest(written), smaller) - ledger.tokens
+        return max(0, min(room, most_index(self.budget, self.core.settings.policy)))
+
+    def _share(self, room: int) -> int:
+        """Return how much of the room for ledger and index the ledger may take."""
+        policy = self.core.settings.policy
+        ledger, index = ledger_target(self.budget, policy), index_target(self.budget, policy)
+        least = room * ledger // max(1, ledger + index)
+        return max(0, min(ledger, max(least, room - index)))
+
+    def _room_with_rest(self, written: Written) -> int:
+        """Return the room for ledger and index with what the text left, except some room for topics."""
+        longest = self.plan.covered_tokens - self.budget.summary_overhead - 1
+        spare = min(self.plan.limit_tokens, longest) - self._tokens(written)
+        return self.plan.beside_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
+
+    def _tokens(self, written: Written) -> int:
+        return self.core.counter.count_text(written.text)
 
 
 def _enlarge_ledger(
-    core: Core,
-    gathering: Gathering,
-    ledger: KeptLedger,
-    plan: CompactionPlan,
-    budget: Budget,
-    written: Written,
+    gathering: Gathering, ledger: KeptLedger, rooms: _Rooms, written: Written
 ) -> KeptLedger:
     """Return a larger ledger if the text left room and some lines were not shown."""
-    before = _share_of_ledger(plan.beside_tokens, budget, core)
-    spare = _room_beside(core, plan, budget, written) - plan.beside_tokens
-    room = min(before + spare, ledger_target(budget, core.settings.policy))
-    if ledger.shown == len(ledger.lines) or room <= before:
+    room = rooms.enlarged_ledger(written)
+    if ledger.shown == len(ledger.lines) or room <= rooms.ledger:
         return ledger
     return gathering.select(room)
 
 
-def _room_beside(core: Core, plan: CompactionPlan, budget: Budget, written: Written) -> int:
-    """Return the room for ledger and index, with what the text left except some room for topics."""
-    text = core.counter.count_text(written.text)
-    spare = min(plan.limit_tokens, plan.covered_tokens - budget.summary_overhead - 1) - text
-    return plan.beside_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
-
-
 def _select_index(
-    core: Core,
     before: LoadedConversation,
     gathering: Gathering,
     ledger: KeptLedger,
-    plan: CompactionPlan,
-    budget: Budget,
+    rooms: _Rooms,
     written: Written,
 ) -> KeptIndex:
-    text = core.counter.count_text(written.text)
-    smaller = plan.covered_tokens - budget.summary_overhead - text - 1
-    room = min(_room_beside(core, plan, budget, written), smaller) - ledger.tokens
-    room = min(room, most_index(budget, core.settings.policy))
-    visible = "\n".join([ledger.text, written.text, *_kept_texts(before, plan.coverage)])
-    return gathering.select_index(max(0, room), visible, has_ledger=bool(ledger.shown))
-
-
-def _kept_texts(before: LoadedConversation, coverage: Coverage) -> Iterator[str]:
-    """Yield the texts of the messages that a compaction leaves in the request, as they are shown."""
-    kept = tuple(e for e in held_entries(before.window.entries) if not coverage.covers(e.position))
-    window = copy(before.window, entries=kept, summary=None, memories=None)
-    shown = render(before.thread_id, window, None, lambda _: 0)
-    yield from strings_in([turn["content"] for turn in shown.messages], deepest=_DEEPEST)
-
-
-_DEEPEST = 12
+    shown = kept_texts(before, rooms.plan.coverage)
+    visible = "\n".join([ledger.text, written.text, *shown])
+    room = rooms.index(written, ledger)
+    return gathering.select_index(room, visible, has_ledger=bool(ledger.shown))
 
 
 def _skimming_note(thread_id: str, source: Source) -> str:

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 Kind = Literal["decision", "ran", "result", "file", "said", "path", "command", "name", "value"]
 """Kind of an entry.
 
-The last decisions of the model, the last command, the end of its result, and the file that was edited last say where
-the work stood. A sentence that a person typed, which the ledger may not have. A path, a shell command or one of its steps, a name composed of several words, and a number, version, id
-or address are exact values.
+The last decisions of the model, the last command that ran, the end of its result, and the file that was edited last
+say where the work stood. ``said`` is a sentence that a person typed. A path, a shell command or one of its steps, a
+name composed of several words, and a number, version, id or address are exact values.
 """
 
 STANDING: dict[Kind, int] = {"decision": 3, "ran": 1, "result": 1, "file": 1}

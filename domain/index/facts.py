@@ -27,8 +27,16 @@ _TYPED = 1_500
 _NUMBERS = 4_000
 """The same of a result for numbers; most of its numbers are of no use."""
 _LONGEST: Mapping[Kind, int] = {
-    "decision": 300, "ran": 300, "result": 200, "file": 200, "said": 300, "path": 200, "command": 1_200, "name": 60, "value": 120,
-}  # fmt: skip
+    "decision": 300,
+    "ran": 300,
+    "result": 200,
+    "file": 200,
+    "said": 300,
+    "path": 200,
+    "command": 1_200,
+    "name": 60,
+    "value": 120,
+}
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_DECISION = 20

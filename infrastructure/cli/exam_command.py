@@ -173,7 +173,7 @@ def _given(name: str) -> Factory:
     """Return the factory that ``module:factory`` names."""
     module, _, attribute = name.partition(":")
     try:
-        factory = getattr(import_module(module), attribute)
+        factory: Factory = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidSetting(
             f"--memory {name}: {error}; give refold, newest, random, or MODULE:FACTORY",

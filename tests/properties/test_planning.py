@@ -151,9 +151,9 @@ def test_the_goal_is_met_if_a_cut_meets_it(case: Case) -> None:
         assert plan.kept_tokens == best
         return
     assert plan.kept_tokens <= case.goal
-    beside = plan.limit_tokens + plan.ledger_tokens + case.budget.summary_overhead
+    beside = plan.limit_tokens + plan.beside_tokens + case.budget.summary_overhead
     assert plan.kept_tokens + beside <= plan.goal_tokens
-    assert plan.ledger_tokens == ledger_target(case.budget, case.policy)
+    assert plan.beside_tokens == ledger_target(case.budget, case.policy)
 
 
 @given(cases(BY_ITSELF))

@@ -5,7 +5,7 @@ import pytest
 from refold.domain.compaction.budget import budget_for, kept_target, ledger_target, summary_target
 from refold.domain.compaction.policy import CompactionPolicy
 
-DEFAULT = CompactionPolicy()
+DEFAULT = CompactionPolicy(ledger_share=0.1, index_share=0)
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,20 @@ def test_a_summary_aims_at_its_setting_or_a_tenth_of_the_budget(
 
 
 def test_the_ledger_takes_its_share_of_the_budget_or_its_setting() -> None:
-    policy = CompactionPolicy(ledger_share=0.05, ledger_tokens=4_000)
+    policy = CompactionPolicy(ledger_share=0.05, ledger_tokens=4_000, index_share=0)
     assert ledger_target(budget_for(8_000, 200, policy), policy) == 300
     assert ledger_target(budget_for(200_000, 0, policy), policy) == 4_000
 
 
 def test_what_may_stay_leaves_the_target_room_for_the_longest_summary_and_the_ledger() -> None:
-    policy = CompactionPolicy(ledger_share=0.05)
+    policy = CompactionPolicy(ledger_share=0.05, index_share=0)
     budget = budget_for(32_000, 400, policy, summary_overhead=100)
     assert budget.target == 400 + 11_000
     assert kept_target(budget, policy) == 11_000 - int(2_440 * 1.2) - 100 - 1_220
 
 
 def test_what_may_stay_fits_the_tiers_of_condensed_and_whole_messages() -> None:
-    small = CompactionPolicy(condensed_tier=0.1, whole_tier=0.1)
+    small = CompactionPolicy(condensed_tier=0.1, whole_tier=0.1, ledger_share=0.1, index_share=0)
     assert kept_target(budget_for(32_000, 0, small), small) == 4_960
 
 

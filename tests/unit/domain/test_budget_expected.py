@@ -9,7 +9,7 @@ from refold.domain.conversation import Conversation, SummaryLength
 from refold.domain.evolve import fold
 from tests.support.builders import history, performed, talk
 
-POLICY = CompactionPolicy()
+POLICY = CompactionPolicy(ledger_share=0.1, index_share=0)
 BUDGET = budget_for(32_000, 0, POLICY, summary_overhead=100)
 
 

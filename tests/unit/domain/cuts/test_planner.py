@@ -25,7 +25,7 @@ from tests.support.builders import (
     user,
 )
 
-POLICY = CompactionPolicy(summary_tier=0.1, ledger_share=0.05)
+POLICY = CompactionPolicy(summary_tier=0.1, ledger_share=0.05, index_share=0)
 BUDGET = Budget(
     window=1_500,
     margin=0,
@@ -70,8 +70,8 @@ def test_as_much_is_kept_as_meets_the_target() -> None:
 def test_the_plan_says_what_it_leaves_room_for() -> None:
     found = plan(conversation(*talk(6)))
     assert found.goal_tokens == 600
-    assert found.ledger_tokens == 70
-    longest = found.kept_tokens + found.limit_tokens + found.ledger_tokens
+    assert found.beside_tokens == 70
+    longest = found.kept_tokens + found.limit_tokens + found.beside_tokens
     assert longest <= found.goal_tokens
 
 
@@ -156,7 +156,7 @@ def test_the_summary_may_be_half_as_long_where_that_meets_the_target() -> None:
     assert isinstance(found, CompactionPlan)
     assert found.kept_tokens == 3_000
     assert (found.target_tokens, found.limit_tokens) == (1_083, 1_300)
-    assert found.kept_tokens + found.limit_tokens + found.ledger_tokens == found.goal_tokens
+    assert found.kept_tokens + found.limit_tokens + found.beside_tokens == found.goal_tokens
 
 
 def test_the_request_of_the_running_turn_stays_when_the_cut_lies_inside_the_turn() -> None:

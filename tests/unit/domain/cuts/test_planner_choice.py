@@ -44,7 +44,13 @@ def plan(
 ) -> CompactionPlan:
     given: dict[str, Any] = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
     wish = CompactionWish(everything=trigger == "manual")
-    found = plan_compaction(state, budget, CompactionPolicy(**given), trigger, wish=wish)
+    found = plan_compaction(
+        state,
+        budget,
+        CompactionPolicy(**{"ledger_share": 0.1, "index_share": 0, **given}),
+        trigger,
+        wish=wish,
+    )
     assert isinstance(found, CompactionPlan), found
     return found
 

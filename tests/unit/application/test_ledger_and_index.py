@@ -5,8 +5,8 @@ import pytest
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SourceMessage
 from refold.application.rendering.render import render
-from refold.application.summaries import summary as keeping
-from refold.application.summaries.summary import KeptLedger, kept_ledger
+from refold.application.summaries import ledger_and_index as keeping
+from refold.application.summaries.ledger_and_index import KeptLedger, gather_ledger
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
@@ -31,7 +31,7 @@ def carrying(kept: KeptLedger, *messages: Message) -> LoadedConversation:
 
 @pytest.mark.parametrize("room", [0, 60, 150, 400, 3_000])
 def test_what_is_shown_takes_no_more_than_its_room(room: int) -> None:
-    kept = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), room)
+    kept = gather_ledger(core_of(), EMPTY, source(*RULES, *WORK)).select(room)
     assert kept.tokens <= room
     assert bool(kept.text) == (kept.shown > 0)
     assert all(line.text in kept.text for line in kept.lines[: kept.shown])
@@ -39,18 +39,18 @@ def test_what_is_shown_takes_no_more_than_its_room(room: int) -> None:
 
 def test_a_moment_without_room_forgets_nothing() -> None:
     core = core_of()
-    known = kept_ledger(core, EMPTY, source(*RULES, *WORK), 3_000)
-    squeezed = kept_ledger(core, carrying(known), [], 0)
-    again = kept_ledger(core, carrying(squeezed), [], 3_000)
+    known = gather_ledger(core, EMPTY, source(*RULES, *WORK)).select(3_000)
+    squeezed = gather_ledger(core, carrying(known), []).select(0)
+    again = gather_ledger(core, carrying(squeezed), []).select(3_000)
     assert again.text == known.text
 
 
 def test_it_is_carried_over_with_growing_counts() -> None:
     core = core_of()
-    kept = kept_ledger(core, EMPTY, source(user("Never push to main."), *WORK), 1_000)
+    kept = gather_ledger(core, EMPTY, source(user("Never push to main."), *WORK)).select(1_000)
     for generation in range(10):
         more = source(user("Never push to main."), *WORK, start=10 * (generation + 1))
-        kept = kept_ledger(core, carrying(kept), more, 1_000)
+        kept = gather_ledger(core, carrying(kept), more).select(1_000)
     [line] = [line for line in kept.lines if line.kind == "rule"]
     assert (line.count, line.position) == (11, 100)
     assert "[100] Never push to main. ×11" in kept.text
@@ -58,13 +58,13 @@ def test_it_is_carried_over_with_growing_counts() -> None:
 
 def test_without_a_budget_there_is_no_ledger() -> None:
     core = core_of(policy=CompactionPolicy(ledger_tokens=0))
-    assert kept_ledger(core, EMPTY, source(*RULES), 1_000) == KeptLedger()
+    assert gather_ledger(core, EMPTY, source(*RULES)).select(1_000) == KeptLedger()
 
 
 def test_its_size_is_what_rendering_adds() -> None:
     core = core_of()
     count = core.counter.count_text
-    kept = kept_ledger(core, EMPTY, source(*RULES, *WORK), 800)
+    kept = gather_ledger(core, EMPTY, source(*RULES, *WORK)).select(800)
     loaded = carrying(kept, user("go on"))
     rendered = render("t", loaded.window, None, count)
     assert rendered.tokens == loaded.state.tokens
@@ -76,10 +76,10 @@ def test_its_size_is_what_rendering_adds() -> None:
 
 def test_a_ledger_that_is_turned_off_for_a_while_is_kept_unseen() -> None:
     core = core_of(policy=CompactionPolicy(ledger_share=0))
-    known = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), 3_000)
-    off = kept_ledger(core, carrying(known), source(*RULES), 1_000)
+    known = gather_ledger(core_of(), EMPTY, source(*RULES, *WORK)).select(3_000)
+    off = gather_ledger(core, carrying(known), source(*RULES)).select(1_000)
     assert off == KeptLedger(known.lines)
-    again = kept_ledger(core_of(), carrying(off), source(user("go on")), 3_000)
+    again = gather_ledger(core_of(), carrying(off), source(user("go on"))).select(3_000)
     assert {line.text for line in known.lines[: known.shown]} <= {line.text for line in again.lines}
 
 
@@ -89,8 +89,8 @@ def test_a_fault_in_recognising_costs_nothing_that_is_kept_already(
     def broken(*_: object) -> tuple[LedgerLine, ...]:
         raise RuntimeError("a recogniser failed")
 
-    known = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), 3_000)
+    known = gather_ledger(core_of(), EMPTY, source(*RULES, *WORK)).select(3_000)
     monkeypatch.setattr(keeping, "gather", broken)
-    kept = kept_ledger(core_of(), carrying(known), source(user("Never rebase.")), 3_000)
+    kept = gather_ledger(core_of(), carrying(known), source(user("Never rebase."))).select(3_000)
     assert kept == known
     assert known.shown

@@ -1,0 +1,161 @@
+"""Collect the ledger and the index of the messages that leave the context."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import SourceMessage
+from refold.application.projections.entries import held_entries
+from refold.application.rendering.render import (
+    heading_text,
+    index_text,
+    ledger_line,
+    ledger_overhead,
+    ledger_text,
+    render,
+)
+from refold.application.runtime.core import Core
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.domain.blocks import strings_in
+from refold.domain.conversation import Coverage
+from refold.domain.index.entry import IndexEntry, merge_entries
+from refold.domain.index.entry_choice import choose_entries, has_whole
+from refold.domain.index.facts import read_entries
+from refold.domain.ledger.gathering import gather
+from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
+
+logger = plain_logger(__name__)
+
+_DEEPEST = 12
+"""Levels of a request that are searched for texts."""
+
+
+class KeptLedger(NamedTuple):
+    """The ledger of a compaction in progress."""
+
+    lines: tuple[LedgerLine, ...] = ()
+    """Ledger lines, most important first."""
+    shown: int = 0
+    """Number of lines that are rendered."""
+    tokens: int = 0
+    """Tokens of the rendered lines with their headings."""
+    text: str = ""
+    """The rendered lines."""
+
+
+class KeptIndex(NamedTuple):
+    """The index of a compaction in progress."""
+
+    entries: tuple[IndexEntry, ...] = ()
+    """Entries of the index: the shown ones, then the others, the most useful first."""
+    shown: int = 0
+    """Number of entries that are rendered."""
+    tokens: int = 0
+    """Tokens of the rendered index."""
+
+
+class Gathering:
+    """Collects ledger and index message by message, oldest first."""
+
+    def __init__(
+        self,
+        core: Core,
+        thread_id: str,
+        known: Sequence[LedgerLine] = (),
+        entries: Sequence[IndexEntry] = (),
+    ) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._policy = core.settings.policy
+        self._lines = tuple(known)
+        self._entries = tuple(entries)
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if the settings ask for a ledger."""
+        return bool(self._policy.ledger_tokens and self._policy.ledger_share)
+
+    @property
+    def is_index_wanted(self) -> bool:
+        """True if the settings ask for an index."""
+        return bool(self._policy.index_tokens and self._policy.index_share)
+
+    def take(self, covered: Sequence[SourceMessage]) -> None:
+        """Extract lines and entries from these messages; calls and results must be together."""
+        sources = [(s.position, s.message) for s in covered]
+        # A fault in the extraction must not stop the compaction or lose what is known.
+        try:
+            if self.is_wanted:
+                self._lines = merge_ledger(
+                    self._lines, gather(sources, self._policy.failure_characters)
+                )
+            if self.is_index_wanted:
+                self._entries = merge_entries(self._entries, read_entries(sources))
+        except Exception as error:
+            logger.warning(
+                "%s: the ledger or the index could not be extended: %s",
+                conversation(self._thread_id),
+                raised(error),
+            )
+
+    def select_index(self, room: int, visible: str, *, has_ledger: bool) -> KeptIndex:
+        """Return the index with at most ``room`` tokens shown, without what ``visible`` has.
+
+        The first text of the block has a heading of its own, if there is no ledger.
+        """
+        if not self.is_index_wanted:
+            return KeptIndex(self._entries)
+        count = self._core.counter.count_text
+        overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
+        chosen = choose_entries(
+            self._entries, room - overhead, count, lambda text: has_whole(visible, text)
+        )
+        shown = chosen.shown
+        while shown:
+            tokens = count(index_text(chosen.entries[:shown])) + overhead
+            if tokens <= room:
+                return KeptIndex(chosen.entries, shown, tokens)
+            shown -= max(1, shown // 16)
+        return KeptIndex(chosen.entries)
+
+    def select(self, room: int) -> KeptLedger:
+        """Return the ledger, most important lines first, with at most ``room`` tokens shown."""
+        if not self.is_wanted:
+            return KeptLedger(self._lines)
+        count = self._core.counter.count_text
+        costs = Costs(
+            lambda line: count(ledger_line(line) + "\n"), lambda line: count(heading_text(line))
+        )
+        room_of_lines = room - ledger_overhead(count)
+        fitted = choose_lines(
+            self._lines, room_of_lines, costs, failures=self._policy.failures_kept
+        )
+        shown = fitted.shown
+        while shown:
+            text = ledger_text(fitted.lines[:shown], ())
+            tokens = count(text) + ledger_overhead(count)
+            if tokens <= room:
+                return KeptLedger(fitted.lines, shown, tokens, text)
+            shown -= 1
+        return KeptLedger(fitted.lines)
+
+
+def gather_ledger(
+    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]
+) -> Gathering:
+    """Return the lines known after ``covered`` left the context."""
+    summary = before.window.summary
+    known, entries = (summary.ledger, summary.index) if summary else ((), ())
+    gathering = Gathering(core, before.thread_id, known, entries)
+    gathering.take(covered)
+    return gathering
+
+
+def kept_texts(before: LoadedConversation, coverage: Coverage) -> Iterator[str]:
+    """Yield the texts of the messages that a compaction leaves in the request, as they are shown."""
+    kept = tuple(e for e in held_entries(before.window.entries) if not coverage.covers(e.position))
+    window = replace(before.window, entries=kept, summary=None, memories=None)
+    shown = render(before.thread_id, window, None, lambda _: 0)
+    yield from strings_in([turn["content"] for turn in shown.messages], deepest=_DEEPEST)
