@@ -205,7 +205,7 @@ class CompactionAttempt:
             self._end.leave()
 
     async def _run(self) -> CompactionResult:
-        self._rehearsed = await rehearse(self._summariser, self._rehearsal)
+        self._rehearsed = await rehearse(self._summariser, self._core.fallback, self._rehearsal)
         try:
             plan = await run_to_end(self._request)
         except CompactionInFlight as error:
@@ -283,7 +283,7 @@ class CompactionAttempt:
             rebuilds=bool(self._source.leaves),
         )
 
-    async def _rehearsal(self) -> Rehearsal | None:
+    async def _rehearsal(self, writer: Summariser) -> Rehearsal | None:
         """Return a trial of the first summary, or None if the lengths of earlier summaries are known."""
         loaded = await run_to_end(self._core.log.load, self._thread_id)
         if expect_length(loaded.state, self._summariser.name) is not None:
@@ -291,15 +291,12 @@ class CompactionAttempt:
         plan = await run_to_end(self._choose_plan, loaded.state)
         if isinstance(plan, NothingToCompact):
             return None
-        source = await run_to_end(
-            source_of, self._core, loaded, plan, self._focus, self._summariser
-        )
-        asking = SummariserCalls(self._summariser, self._core.settings.policy)
+        source = await run_to_end(source_of, self._core, loaded, plan, self._focus, writer)
+        asking = SummariserCalls(writer, self._core.settings.policy)
         return Rehearsal(
             len(source.messages) + source.skimmed,
-            lambda: write_summary(
-                self._core, loaded, source, plan, self._budget, self._summariser, asking
-            ),
+            lambda: write_summary(self._core, loaded, source, plan, self._budget, writer, asking),
+            plan.target_tokens,
         )
 
     async def _summarise(self, plan: CompactionPlan) -> Summary:

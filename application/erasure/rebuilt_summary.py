@@ -78,8 +78,9 @@ def reread_positions(
         wanted = set(range(*whole))
     else:
         wanted = _ends(whole).union(*map(_ends, touched))
-        for line in (*old.ledger, *old.index):
-            wanted.update(range(line.position - _BESIDE, line.position + _BESIDE + 1))
+        positions = [line.position for line in old.ledger] + [entry.position for entry in old.index]
+        for position in positions:
+            wanted.update(range(position - _BESIDE, position + _BESIDE + 1))
     return sorted(p for p in wanted - gone if coverage.covers(p))
 
 

@@ -107,26 +107,33 @@ class Rehearsal(NamedTuple):
     messages: int
     """Number of messages that it would cover."""
     write: Callable[[], Awaitable[Summary]]
+    target_tokens: int
+    """Target length of the text."""
 
 
 async def rehearse(
-    summariser: Summariser, rehearsal: Callable[[], Awaitable[Rehearsal | None]]
+    summariser: Summariser,
+    fallback: Summariser,
+    rehearsal: Callable[[Summariser], Awaitable[Rehearsal | None]],
 ) -> ExpectedLength | None:
-    """Write a trial summary by code to find out its length.
+    """Write a trial summary by code to find out its length, with its ledger and index.
 
-    Return None for a model, for too many messages, or after a failure.
+    In place of a model, ``fallback`` writes it; the text of the model is then expected to have its target length.
+    Return None for too many messages, or after a failure.
     """
-    if not is_by_code(summariser):
+    writer = summariser if is_by_code(summariser) else fallback
+    if not is_by_code(writer):
         return None
     try:
-        made = await rehearsal()
+        made = await rehearsal(writer)
         if made is None or made.messages > MOST_MESSAGES:
             return None
         summary = await made.write()
     except Exception as error:  # The actual attempt will report the error.
         logger.debug("no summary was rehearsed: %s", raised(error))
         return None
-    return ExpectedLength(summary.text_tokens, summary.tokens - summary.text_tokens)
+    text = summary.text_tokens if writer is summariser else made.target_tokens
+    return ExpectedLength(text, summary.tokens - summary.text_tokens)
 
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]

@@ -246,13 +246,11 @@ class _Rooms:
         """Return the room of the ledger with what the text left."""
         spare = self._room_with_rest(written) - self.plan.beside_tokens
         most = ledger_target(self.budget, self.core.settings.policy)
-        return min(self._share(self.plan.beside_tokens) + spare, most)
+        return min(self._share(self.plan.beside_tokens) + spare, self._smaller(written), most)
 
     def index(self, written: Written, ledger: KeptLedger) -> int:
         """Return the room of the index with what the text and the ledger left."""
-        overhead = self.budget.summary_overhead
-        smaller = self.plan.covered_tokens - overhead - self._tokens(written) - 1
-        room = min(self._room_with_rest(written), smaller) - ledger.tokens
+        room = min(self._room_with_rest(written), self._smaller(written)) - ledger.tokens
         return max(0, min(room, most_index(self.budget, self.core.settings.policy)))
 
     def _share(self, room: int) -> int:
@@ -267,6 +265,11 @@ class _Rooms:
         longest = self.plan.covered_tokens - self.budget.summary_overhead - 1
         spare = min(self.plan.limit_tokens, longest) - self._tokens(written)
         return self.plan.beside_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
+
+    def _smaller(self, written: Written) -> int:
+        """Return the room that leaves the summary smaller than the messages it covers."""
+        overhead = self.budget.summary_overhead
+        return self.plan.covered_tokens - overhead - self._tokens(written) - 1
 
     def _tokens(self, written: Written) -> int:
         return self.core.counter.count_text(written.text)

@@ -175,7 +175,7 @@ def test_the_note_keeps_the_summary_before_it() -> None:
     agent = Agent(Scripted(GOOD, ""), fallback=EmptySummariser())
     agent.says(500, turns=12)
     agent.asks()
-    agent.says(500, turns=10)
+    agent.says(500, turns=14)
     results = agent.asks()
     assert results[-1].summariser == "note"
     performed = agent.events(CompactionPerformed)[-1]
