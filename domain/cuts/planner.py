@@ -104,7 +104,9 @@ def plan_compaction(
     cuts = _legal_cuts(state, all_cuts(state), rules)
     if isinstance(cuts, CutRule):
         return _nothing_because_of(state, cuts)
-    allowance = int(kept_target(budget, policy) * policy.request_share)
+    # Open requests come before the index.
+    without_index = replace(policy, index_share=0.0)
+    allowance = int(kept_target(budget, without_index) * policy.request_share)
     kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
     found = candidates(state, cuts, kept)
     if not found:

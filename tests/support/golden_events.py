@@ -28,6 +28,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.frames import FramePart, RequestFrameChanged
+from refold.domain.index.entry import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed
@@ -92,8 +93,10 @@ POLICY = replace(  # More than the whole together, as older logs may have it.
     rebuild_over_share=2.5,
     rebuild_over_tokens=1001,
     leaf_tokens=1001,
-    ledger_share=0.13,
+    ledger_share=0.14,
     ledger_tokens=6001,
+    index_share=0.19,
+    index_tokens=12001,
     failures_kept=9,
     failure_characters=241,
     first_summary_after=31,
@@ -212,6 +215,12 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             topics_shown=1,
             message_count=12,
             topics_ask=False,
+            index=(
+                IndexEntry("decision", "Keep SQLite, because 不需要服务器", 7, 1, 0, -1, "model"),
+                IndexEntry("path", "src/解析/parser.py", 8, 5, 3, 6, "person", edited=True),
+                IndexEntry("name", "retry_policy", 4),
+            ),
+            index_shown=2,
         ),
         performed(9, trigger="manual"),
     ),

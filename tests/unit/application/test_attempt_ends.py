@@ -144,7 +144,7 @@ def test_what_blocks_is_named_with_its_position() -> None:
     log = MemoryLog()
     core = core_of(log)
     ConversationMemory(core, "t", Runner()).append([user("go"), calls("a")])
-    waiting: list[Message] = [user(f"and {n}? {LONG}") for n in range(6)]
+    waiting: list[Message] = [user(f"and {n}? {LONG}") for n in range(12)]
     ConversationMemory(core, "t", Runner()).append(waiting)
     result = compact(core)
     assert result.outcome == "nothing_to_do"

@@ -111,7 +111,7 @@ def test_a_second_compaction_hands_over_the_first_summary_and_supersedes_it() ->
     second = desk.compact()
     request = recording.requests[1]
     assert request.previous == "Covers messages 0-14."
-    assert [m.position for m in request.messages] == list(range(14, 24))
+    assert [m.position for m in request.messages] == list(range(15, 24))
     assert desk.events[-1] == SummarySuperseded(
         summary_id=str(first.summary_id), by=str(second.summary_id)
     )
