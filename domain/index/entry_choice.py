@@ -43,9 +43,9 @@ def choose_entries(
     standing = [e for e in entries if e.kind in STANDING]
     ranked = _rank([e for e in entries if e.kind not in STANDING])
     choice = _Choice(room, cost, is_visible)
-    for entry in sorted(
-        standing, key=lambda entry: (list(STANDING).index(entry.kind), -entry.position)
-    ):
+    order = list(STANDING)
+    standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
+    for entry in standing:
         choice.take(entry, room)
     candidates = [
         (_WORTH[entry.kind] * score / choice.cost(entry), entry) for score, entry in ranked

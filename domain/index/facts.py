@@ -15,6 +15,7 @@ from refold.domain.ledger.tool_calls import Action, parse_call, result_text
 from refold.domain.ledger.tool_calls import Kind as ActionKind
 from refold.domain.messages import Message
 from refold.domain.text_cuts import last_mark
+from refold.domain.value import is_object
 
 from .entry import IndexEntry, Kind, Source, merge_entries
 
@@ -104,7 +105,7 @@ class _Reader:
         if action.kind is ActionKind.COMMAND:
             self._commands.add(str(block.get("id")))
             self._command(position, action)
-        for text in strings_in(block.get("input"), deepest=_DEEPEST):
+        for text in _texts_of_input(block.get("input")):
             self._values(text, position, "call")
         if action.kind in (ActionKind.MODIFY, ActionKind.READ):
             edits = action.kind is ActionKind.MODIFY
@@ -132,6 +133,7 @@ class _Reader:
 
     def _values(self, text: str, position: int, by: Source) -> None:
         for part in _ends(text, _SCANNED, _SCANNED_END):
+            part = cues.redact(part)  # Alone, a value does not show that it is a credential.
             for found in paths_in(part):
                 self._add("path", found[0], position, by)
             for found in _NAME.finditer(part):
@@ -139,7 +141,7 @@ class _Reader:
                     self._add("name", found[0], position, by)
         size = _NUMBERS if by == "result" else _SCANNED
         for part in _ends(text, size // 2, size // 2):
-            for found in exact_values(part):
+            for found in exact_values(cues.redact(part)):
                 value = found[0].rstrip(".,;:")
                 if len(value) >= _SHORTEST and not says_nothing(value, by_tool=by == "result"):
                     self._add("value", value, position, by)
@@ -166,6 +168,19 @@ class _Reader:
                 by=known.by if known.by != "result" else by, edited=known.edited or edited
             )
         self._here[kind, text] = fresh
+
+
+def _texts_of_input(given: object) -> Iterator[str]:
+    """Yield the strings of a tool's input, each with its field in front if it has one."""
+    if not is_object(given):
+        yield from strings_in(given, deepest=_DEEPEST)
+        return
+    for name, value in given.items():
+        if isinstance(value, str):
+            labelled = f"{name}={value}"
+            yield value if cues.redact(labelled) == labelled else cues.redact(labelled)
+        else:
+            yield from strings_in(value, deepest=_DEEPEST)
 
 
 def _own_sentences(text: str) -> Iterator[str]:
