@@ -55,9 +55,7 @@ class ResumeFacts:
 
     def _take_answer(self, message: Message) -> None:
         for command in commands_of(message):
-            self._facts["command"] = (
-                command[:_SHOWN].rsplit(" ", 1)[0] if len(command) > _SHOWN else command
-            )
+            self._facts["command"] = _beginning(command)
             self._facts.pop("result", None)
         for block in message.blocks():
             fields = block.get("input")
@@ -74,12 +72,16 @@ class ResumeFacts:
         decided = [one_line(s).lstrip(_MARKS) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
         decided = [s for s in decided if len(s) >= 20]
         if decided:
-            self._facts["decision"] = decided[-1][:_SHOWN].rsplit(" ", 1)[0]
+            self._facts["decision"] = _beginning(decided[-1])
 
     def _take_result(self, text: str) -> None:
         printed = [one_line(line) for line in text.splitlines() if any(map(str.isalnum, line))]
         if printed:
             self._facts["result"] = printed[-1][:_SHOWN]
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0]
 
 
 class Needle(NamedTuple):

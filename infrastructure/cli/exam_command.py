@@ -1,6 +1,7 @@
 """``refold exam``: measure what a memory still shows of recorded sessions when they use it again."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from refold.application.conversation.transcripts import RecordedConversation
+from refold.application.errors import TranscriptError
 from refold.application.lab.exam import Exam, ExamFigures, Share, budget_of
 from refold.application.lab.exam_facts import KINDS
 from refold.application.lab.exam_memories import (
@@ -23,7 +25,7 @@ from refold.application.ports.token_counter import TokenCounter
 from refold.domain.errors import InvalidSetting
 
 from .options import Json, PolicyFile
-from .output import Cell, clean, print_json, say, show_table
+from .output import Cell, clean, print_json, progress_bar, say, show_table
 from .play_command import read_file
 
 LEAST_TOKENS = 30_000
@@ -76,21 +78,23 @@ def exam(
         for percent in dict.fromkeys(budget or BUDGETS)
         for name, factory in factories.items()
     }
-    skipped = 0
-    for session in _sessions(data):
-        if budget_of(session, counter, 100) < LEAST_TOKENS:
-            skipped += 1
-            continue
-        for one in exams.values():
-            one.examine(session)
+    sessions = [s for s in _sessions(data) if budget_of(s, counter, 100) >= LEAST_TOKENS]
+    if not sessions:
+        raise TranscriptError(
+            f"no session in {', '.join(map(str, data))} has {LEAST_TOKENS:,} tokens in its first part, which "
+            "is played: give longer ones"
+        )
+    with progress_bar("examining", len(sessions) * len(exams), quiet=json) as bar:
+        for session in sessions:
+            for one in exams.values():
+                one.examine(session)
+                bar.step()
     figures = {place: one.figures() for place, one in exams.items()}
     if json:
         print_json([{"budget": p, "memory": n, **f.model_dump()} for (p, n), f in figures.items()])
         return
     for percent in dict.fromkeys(percent for percent, _ in figures):
         _show(percent, {name: f for (p, name), f in figures.items() if p == percent})
-    if skipped:
-        say(f"Sessions with fewer than {LEAST_TOKENS:,} tokens were skipped: {skipped:,}.")
     say(
         "The share of exact strings that the session uses again and that still stand in the request. It does not "
         "show whether a model uses them."
@@ -127,9 +131,14 @@ def _percent(share: Share) -> str:
 
 def _sessions(data: Sequence[Path]) -> Iterator[RecordedConversation]:
     for place in data:
-        files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
-        for file in files:
-            yield from read_file(file, "auto").conversations
+        if not place.is_dir():
+            yield from read_file(place, "auto").conversations
+            continue
+        for file in sorted(p for p in place.rglob("*") if p.is_file()):
+            try:
+                yield from read_file(file, "auto").conversations
+            except TranscriptError as error:
+                say(f"{clean(file)} was skipped: {clean(error)}")
 
 
 def _counter() -> TokenCounter:
@@ -172,6 +181,10 @@ def _open_refold(policy: Path | None, budget: int) -> RefoldMemory:
 def _given(name: str) -> Factory:
     """Return the factory that ``module:factory`` names."""
     module, _, attribute = name.partition(":")
+    if sys.path[0] != (here := str(Path.cwd())):
+        sys.path.insert(
+            0, here
+        )  # As ``python -m`` does, so that a file in this folder can be named.
     try:
         factory: Factory = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -363,7 +363,7 @@ class Troubles:
 
 
 class Bar:
-    """The progress of a play."""
+    """The progress of a play or an exam."""
 
     def __init__(self, progress: Progress, name: str, total: int) -> None:
         self._progress = progress
@@ -372,6 +372,10 @@ class Bar:
     def advance(self, event: "Played") -> None:
         """Advance by the played message."""
         self._progress.update(self._task, completed=event.index + 1)
+
+    def step(self) -> None:
+        """Advance by one."""
+        self._progress.advance(self._task)
 
 
 @contextmanager
