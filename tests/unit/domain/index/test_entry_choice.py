@@ -10,8 +10,8 @@ from refold.domain.index.entry import IndexEntry, Kind
 from refold.domain.index.entry_choice import MOST_KEPT, Shown, choose_entries, has_whole
 
 
-def names(count: int, **more: int) -> list[IndexEntry]:
-    return [IndexEntry("name", f"some_name_{n:04}", n, **more) for n in range(count)]
+def names(count: int, *, calls: int = 0) -> list[IndexEntry]:
+    return [IndexEntry("name", f"some_name_{n:04}", n, calls=calls) for n in range(count)]
 
 
 def choose(
