@@ -8,6 +8,7 @@ that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hy
 """
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,9 +38,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    keep_bytecode()
     # Before the tests are imported: some take their share of the profile then.
     usual = "ci" if config.getoption("every_test") else "dev"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or usual)
+
+
+def keep_bytecode() -> None:
+    """Let this process, the workers and the programs of tests keep what they compile.
+
+    Where an environment forbids it, every process of a run compiles all tests or the whole package again.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
