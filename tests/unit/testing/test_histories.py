@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 
 import refold
 from refold.testing.history_strategies import histories
@@ -12,7 +12,8 @@ from refold.testing.request_judge import violations
 
 History = list[dict[str, Any]]
 FEW = settings(max_examples=15, deadline=None)
-MANY = settings(max_examples=400, database=None)
+FIRST = settings(max_examples=400, database=None, phases=[Phase.generate])
+"""For tests that a thing is drawn at all: the find is not shrunk, which takes most of the time."""
 
 
 @FEW
@@ -53,7 +54,7 @@ def test_every_kind_is_drawn(sought: str) -> None:
     found = find(
         histories(),
         lambda h: sought in json.dumps(h, ensure_ascii=False),
-        settings=settings(max_examples=400, database=None),
+        settings=FIRST,
     )
     assert found
 
@@ -62,4 +63,4 @@ def test_damaged_ones_break_rules() -> None:
     def is_broken(history: History) -> bool:
         return any("orphan" in finding for finding in violations({"messages": history}))
 
-    assert find(histories(damaged=True), is_broken, settings=MANY)
+    assert find(histories(damaged=True), is_broken, settings=FIRST)
