@@ -27,6 +27,7 @@ from refold.infrastructure.maintenance.compressed_payloads import LogCompressor,
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import look_twice, translate_errors
 
+from .anchor import Mark
 from .conversation_loader import Stream, StreamLoader
 from .encryption import KeySource
 from .envelope import EventMapper
@@ -98,7 +99,8 @@ class SQLiteLog:
                 stream, events = self._decide(thread_id, decide)
                 if not events:
                     return stream.loaded, ()
-                self.held.admit()
+                if not self.held.is_admitted:
+                    self.held.admit()
                 self.known.refuse(thread_id)
                 try:
                     insert = partial(self._insert, stream, events, stamp)
@@ -279,7 +281,10 @@ class SQLiteLog:
         rows, keys, head = seal_rows(self._mapper, thread_id, stream.head, events, stamp)
         follows = {thread_id: stream.head}
         numbers = self._recorder.insert_events(rows, keys=keys, follows=follows)
-        self.held.keep(thread_id, head, numbers[-1] if numbers else None)
+        if numbers:
+            self.held.anchor.keep(Mark(thread_id, *head, numbers[-1]), self.held.marks)
+        else:
+            self.held.keep(thread_id, head)
         if must_reload(events):
             return self._loader.load(thread_id)
         return self._loader.after(stream, events, head)
