@@ -4,6 +4,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -311,6 +312,11 @@ class LogRecorder(SQLiteApplicationRecorder):
                 [stream, *versions],
             )
             return [StoredEvent(*row) for row in c.fetchall()]
+
+
+def stamp_of(moment: datetime) -> str:
+    """Format a time for frames: ISO 8601, UTC, microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 LARGEST_EVENT = 32 * 1024 * 1024

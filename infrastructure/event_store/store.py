@@ -28,23 +28,18 @@ from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import look_twice, translate_errors
 
 from .anchor import Mark
-from .conversation_loader import Stream, StreamLoader
+from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import Appended, StreamEraser
-from .recorder import DurableDatastore, Row, seal_rows
-from .snapshots import is_due, state_after_erasing
-from .stream_reads import (
-    BATCH,
-    CONFLICTS,
-    RememberedStreams,
-    StreamCopier,
-    overtaken_error,
-    read_complete,
-    scan_events,
-    stamp_of,
-)
+from .recorder import DurableDatastore, Row, seal_rows, stamp_of
+from .snapshots import state_after_erasing
+from .stream_copies import StreamCopier
+from .stream_reads import SCAN_BATCH, StreamReader, read_complete, scan_events
 from .turn_files import open_log_file
+
+CONFLICTS = 20
+"""Attempts to decide again after another program stored events without taking the lock."""
 
 
 class SQLiteLog:
@@ -76,7 +71,8 @@ class SQLiteLog:
         self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
         self.known, self._keys, self.turns = opened.known, opened.keys, opened.turns
         self._forget = self._datastore.forget_pages
-        self._loader = StreamLoader(self._recorder, mapper, snapshots, self.held, self._forget)
+        self._reader = StreamReader(self._recorder, mapper, self._forget)
+        self._loader = StreamLoader(self._reader, snapshots, self.held)
         self._copier = StreamCopier(self._recorder, mapper)
         self._eraser = StreamEraser(self._recorder, mapper)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
@@ -113,7 +109,7 @@ class SQLiteLog:
                 if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise overtaken_error(self.path)
+        raise self._overtaken_error()
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content as decided, and return what was stored in each conversation."""
@@ -130,7 +126,7 @@ class SQLiteLog:
                 except IntegrityError:
                     continue
                 return self._reload_erased(streams, appended)
-        raise overtaken_error(self.path)
+        raise self._overtaken_error()
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
@@ -189,7 +185,7 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events from version ``first`` to ``last``."""
         with self._guard():
-            read = partial(self._loader.read, thread_id, first, last)
+            read = partial(self._reader.read, thread_id, first, last)
             return read_complete(
                 thread_id, range(first, last + 1), read, partial(self._head, thread_id)
             )
@@ -197,7 +193,7 @@ class SQLiteLog:
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._guard():
-            read = partial(self._loader.read_at, thread_id, versions)
+            read = partial(self._reader.read_at, thread_id, versions)
             return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
@@ -251,9 +247,14 @@ class SQLiteLog:
             raise LogError(f"{self.path} was closed; open it again to go on")
         return self.known.noting(translate_errors(self.path))
 
+    def _overtaken_error(self) -> LogError:
+        return LogError(
+            f"{self.path}: another writer was faster {CONFLICTS} times; nothing was stored"
+        )
+
     def _rows_after(self, number: int) -> Sequence[Row]:
         with self._guard():
-            return self._recorder.rows_after(number, BATCH)
+            return self._recorder.rows_after(number, SCAN_BATCH)
 
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
         # A cached state is good enough for a decision that leads to an insert: the insert fails if

@@ -23,12 +23,15 @@ from tests.support.effort import tenth_unless_all
 
 LIMITS = {
     "refold.domain.evolve.REMEMBERED": 16,
-    "refold.infrastructure.event_store.snapshots.REMEMBERED": 16,
-    "refold.infrastructure.event_store.snapshots.MOST_HELD": 20,
-    "refold.infrastructure.event_store.snapshots.LARGEST_WINDOW": 0,
-    "refold.infrastructure.event_store.snapshots.BATCH": 8,
+    "refold.infrastructure.event_store.stored_messages.REMEMBERED": 16,
+    "refold.infrastructure.event_store.stored_messages.LARGEST_WINDOW": 0,
+    "refold.infrastructure.event_store.stored_messages.BATCH": 8,
+    "refold.infrastructure.event_store.stream_reads.BATCH": 8,
+    "refold.infrastructure.event_store.conversation_loader.REMEMBERED": 16,
+    "refold.infrastructure.event_store.conversation_loader.MOST_HELD": 20,
+    "refold.infrastructure.event_store.conversation_loader.LARGEST_WINDOW": 0,
     "refold.infrastructure.event_store.conversation_loader.BATCH": 8,
-    "refold.infrastructure.event_store.snapshots.EVERY": 12,
+    "refold.infrastructure.event_store.conversation_loader.EVERY": 12,
 }
 """So small that a short history is a long one."""
 
