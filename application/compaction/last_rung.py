@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Entry, Preview, held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import Entry, held_entries
-from refold.application.projections.window import Preview
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import UserContentShortened

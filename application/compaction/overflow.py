@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from refold.application.conversation.entries import held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import held_entries
 from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge, RequestTooLarge

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from refold.application.projections.window import Preview
+from refold.application.conversation.entries import Preview
 from refold.domain.blocks import block_words
 from refold.domain.messages import THINKING, Block, text_of
 from refold.domain.text_cuts import ends

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
-from refold.application.projections.entries import Entries, Entry, LongEntries, Words
 from refold.application.rendering.render import (
     heading_text,
     ledger_line,

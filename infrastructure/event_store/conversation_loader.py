@@ -7,10 +7,15 @@ from typing import NamedTuple, TypeVar
 
 from eventsourcing.persistence import StoredEvent
 
-from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.entries import LongEntries
+from refold.application.conversation.loaded import (
+    LoadedConversation,
+    Window,
+    must_reload,
+    project,
+    reverted_summaries,
+)
 from refold.application.errors import LogDamaged
-from refold.application.projections.entries import LongEntries
-from refold.application.projections.window import Window, must_reload, project, reverted_summaries
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
 
-from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.loaded import LoadedConversation, must_reload
 from refold.application.errors import LogDamaged, LogError
 from refold.application.maintenance.maintenance_results import Compressed
 from refold.application.ports.conversation_log import (
@@ -19,7 +19,6 @@ from refold.application.ports.conversation_log import (
     LoggedEvent,
     Stored,
 )
-from refold.application.projections.window import must_reload
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event

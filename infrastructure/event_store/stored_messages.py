@@ -5,9 +5,10 @@ from hashlib import sha256
 from heapq import heappush, heapreplace
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Entry, ScanResult, StoredRun, Words
+from refold.application.conversation.loaded import entry_of
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.entries import Entry, ScanResult, StoredRun, Words, entry_of
 from refold.domain.compaction.budget import live_messages
 from refold.domain.conversation import Conversation
 from refold.domain.events import (

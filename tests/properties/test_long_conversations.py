@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import LongEntries, entry_at
-from refold.application.projections.window import Window, project
+from refold.application.conversation.entries import LongEntries, entry_at
+from refold.application.conversation.loaded import LoadedConversation, Window, project
 from refold.domain.errors import RefoldError
 from refold.domain.evolve import fold
 from refold.infrastructure.event_store.recorder import LogRecorder
