@@ -34,7 +34,7 @@ class HeldLog:
         self._path = path
         self.anchor = anchor
         self._recorder = recorder
-        self._proved = b""
+        self.proved = b""
         """Anchor content that a scan of the log has confirmed."""
         self.is_admitted = anchor.path is None
         """True if the log was compared with its anchor, or has none."""
@@ -107,7 +107,7 @@ class HeldLog:
         Raises:
             LogBehindAnchor: the log lacks events that were stored.
         """
-        names = {fingerprint(stream): stream for stream in seen} if changed else {}
+        names = {fingerprint(stream): stream for stream in seen}
         for line in changed:
             stream = names.get(line.fingerprint, "")
             # The scan that reached this position has seen everything before it.
@@ -133,15 +133,7 @@ class HeldLog:
             OSError: the anchor cannot be written.
         """
         self.anchor.renew(list(self.marks()))
-        self.is_admitted, self._proved = self.anchor.path is None, b""
-
-    def changed(self) -> tuple[list[Anchored], bytes]:
-        """Return the lines that a new scan must confirm, and the content to pass to ``proved`` after it."""
-        return self.anchor.changed(self._proved)
-
-    def proved(self, content: bytes) -> None:
-        """Record that a scan has confirmed this content of the anchor."""
-        self._proved = content
+        self.is_admitted, self.proved = self.anchor.path is None, b""
 
     def marks(self) -> Iterator[Mark]:
         """Yield the newest event of each conversation according to the log.

@@ -1,7 +1,7 @@
 """The log on SQLite: load by snapshot and newer events, append under a lock, read back and check."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -198,12 +198,13 @@ class SQLiteLog:
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Yield all events after a log position."""
         self._process.check()
-        expected, anchored = self.held.changed()
+        expected, anchored = self.held.anchor.changed(self.held.proved)
         seen: dict[str, int] = {}
         with self._guard():
             yield from scan_events(self._rows_after, self._mapper, after, seen, self._forget)
-        self.held.prove(expected, seen, after)
-        self.held.proved(anchored)
+        if expected:
+            self.held.prove(expected, seen, after)
+        self.held.proved = anchored
 
     def check(self) -> Iterator[Damage]:
         """Yield all damage of the log."""
@@ -240,11 +241,18 @@ class SQLiteLog:
         for part in (self.held.anchor, self.known, self._datastore, self._lock):
             part.close()
 
-    def _guard(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        """Check that the log is open here, convert errors, and record damage that a read finds."""
         self._process.check()
         if self._closed:
             raise LogError(f"{self.path} was closed; open it again to go on")
-        return self.known.noting(translate_errors(self.path))
+        try:
+            with translate_errors(self.path):
+                yield
+        except LogDamaged as error:
+            self.known.note_event(error.thread_id, error.version)
+            raise
 
     def _overtaken_error(self) -> LogError:
         return LogError(
