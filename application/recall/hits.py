@@ -17,10 +17,9 @@ from refold.application.conversation.entries import (
 )
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.fates import Fate, fate_of
-from refold.application.projections.message_list import readable
 from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.plain_lines import ShortRepr
-from refold.domain.messages import Block, Message
+from refold.domain.messages import Block, Message, readable
 from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from refold.application.conversation.entries import Preview
-from refold.domain.blocks import block_words
-from refold.domain.messages import THINKING, Block, text_of
+from refold.domain.messages import THINKING, Block, block_words, text_of
 from refold.domain.text_cuts import ends
 from refold.domain.value import is_list, is_object
 
