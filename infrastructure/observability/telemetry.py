@@ -15,8 +15,14 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
-from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    TakeNotes,
+)
 from refold.application.summaries.summariser_calls import relay
 from refold.domain.events import Trigger
 

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from refold.application.ports.summariser import SourceMessage, Summariser
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SourceMessage,
+    Summariser,
+    TakeNotes,
+    note_taking,
+)
 from refold.domain.messages import Message
 from refold.domain.notes import Note
 from refold.infrastructure.observability.telemetry import ObservedDraft, observe_calls
