@@ -44,12 +44,15 @@ def append_messages(
         UnknownToolCall: a live tool result answers no call, or one that was answered before.
     """
     whose = state.owner or owner
-    calls = None if recorded else set(open_calls(state))
+    calls: set[str] | None = None
     events: list[MessageAppended] = []
     for index, item in enumerate(incoming):
-        if calls is not None:
+        if not recorded:
             does = gist(item.message)
-            _answer(calls, does.results, index)
+            if does.results:
+                # Found only when needed, because most messages answer no call.
+                calls = set(open_calls(state)) if calls is None else calls
+                _answer(calls, does.results, index)
             if item.message.role == "assistant":
                 calls = set(does.calls)
         said_once = whose if index == 0 and state.owner is None else None

@@ -1,4 +1,4 @@
-"""Content blocks of the Messages API: known types, tool names, sources of media, and readable words."""
+"""Content blocks of the Messages API: known types, tool names, and sources of media."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -223,56 +223,3 @@ def _is_known(kind: str, role: str) -> bool:
 def _is_part(part: Block) -> bool:
     kind = kind_of(part)
     return kind in _OF_RESULTS and not (kind in _SOURCED and not has_source(part))
-
-
-_DEEP = 6
-
-_READ = (
-    "title",
-    "url",
-    "text",
-    "context",
-    "source",
-    "content",
-    "lines",
-    "stdout",
-    "stderr",
-    "error_code",
-)
-"""Fields with readable words, in reading order. Encoded or encrypted data is in other fields."""
-
-
-def block_words(block: Mapping[str, Any]) -> str:
-    """Return the words of a block, its parts joined with newlines. Empty for a block such as an image."""
-    text = block.get("text")
-    return text if isinstance(text, str) else "\n".join(part for part in _words_in(block) if part)
-
-
-def _words_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif is_list(value):
-        for part in value:
-            yield from _words_in(part)
-    elif is_object(value) and value.get("type") != "image":
-        for name in _READ:
-            yield from _words_in(value.get(name))
-        if value.get("type") == "text":  # The source of a document that is plain text.
-            yield from _words_in(value.get("data"))
-
-
-def strings(message: Message) -> Iterator[str]:
-    """Yield all strings in the blocks of a message, including tool inputs and results."""
-    return strings_in(message.content, deepest=_DEEP)
-
-
-def strings_in(value: object, *, deepest: int) -> Iterator[str]:
-    """Yield all strings in JSON data, down to ``deepest`` levels below the value."""
-    if isinstance(value, str):
-        yield value
-    elif deepest and is_object(value):
-        for inner in value.values():
-            yield from strings_in(inner, deepest=deepest - 1)
-    elif deepest and is_list(value):
-        for inner in value:
-            yield from strings_in(inner, deepest=deepest - 1)

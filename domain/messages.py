@@ -1,6 +1,7 @@
-"""Messages in the shape of the Anthropic Messages API, kept exactly as they were received."""
+"""Messages in the shape of the Anthropic Messages API, kept exactly as received, and the words in them."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from .value import Value, is_list, is_object
@@ -106,3 +107,89 @@ def said(message: Message) -> str:
         return message.content
     texts = [str(b.get("text", "")) for b in message.content if b.get("type") == "text"]
     return "\n".join(t for t in texts if t.strip())
+
+
+_DEEP = 6
+
+_READ = (
+    "title",
+    "url",
+    "text",
+    "context",
+    "source",
+    "content",
+    "lines",
+    "stdout",
+    "stderr",
+    "error_code",
+)
+"""Fields with readable words, in reading order. Encoded or encrypted data is in other fields."""
+
+
+def block_words(block: Mapping[str, Any]) -> str:
+    """Return the words of a block, its parts joined with newlines. Empty for a block such as an image."""
+    text = block.get("text")
+    return text if isinstance(text, str) else "\n".join(part for part in _words_in(block) if part)
+
+
+def _words_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_list(value):
+        for part in value:
+            yield from _words_in(part)
+    elif is_object(value) and value.get("type") != "image":
+        for name in _READ:
+            yield from _words_in(value.get(name))
+        if value.get("type") == "text":  # The source of a document that is plain text.
+            yield from _words_in(value.get("data"))
+
+
+def strings(message: Message) -> Iterator[str]:
+    """Yield all strings in the blocks of a message, including tool inputs and results."""
+    return strings_in(message.content, deepest=_DEEP)
+
+
+def strings_in(value: object, *, deepest: int) -> Iterator[str]:
+    """Yield all strings in JSON data, down to ``deepest`` levels below the value."""
+    if isinstance(value, str):
+        yield value
+    elif deepest and is_object(value):
+        for inner in value.values():
+            yield from strings_in(inner, deepest=deepest - 1)
+    elif deepest and is_list(value):
+        for inner in value:
+            yield from strings_in(inner, deepest=deepest - 1)
+
+
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+"""Types of blocks in which a model calls a tool."""
+
+# Made once, because `json.dumps` with options makes an encoder for every call.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
+def readable(message: Message) -> str:
+    """Return a message as readable text.
+
+    Words are given in full, tool calls as ``→ name {input}``, results and documents as text.
+    Thinking is left out.
+    """
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "\n".join([part for _, part in readable_blocks(content)])
+
+
+def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
+    """Return the readable blocks of a message, each with its text."""
+    parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
+    return [part for part in parts if part[1] and not part[1].isspace()]
+
+
+def _readable(block: Block) -> str:
+    kind = block.get("type")
+    if kind in CALLS:
+        return f"→ {block.get('name')} {_as_json(block.get('input'))}"
+    # A blank text block says nothing; a block without text (an image) is at least named.
+    return block_words(block) or ("" if kind == "text" else f"[{kind}]")

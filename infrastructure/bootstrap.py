@@ -1,8 +1,6 @@
 """Composition root: build a memory from adapters and settings."""
 
-import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -99,7 +97,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
-    from refold.infrastructure.files.processes import ThisProcess
+    from refold.infrastructure.files.processes import ThisProcess, new_id, now
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
@@ -121,8 +119,8 @@ def _open(path: str | Path, options: Options) -> Core:
         counter=counter,
         summariser=chosen,
         fallback=embedded,
-        clock=options.get("clock") or _now,
-        new_id=options.get("new_id") or _new_id,
+        clock=options.get("clock") or now,
+        new_id=options.get("new_id") or new_id,
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),
@@ -295,11 +293,3 @@ def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | Non
     if callable(given):
         return given
     return None if (secret := settings.encryption_key) is None else secret.get_secret_value()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex

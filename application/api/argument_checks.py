@@ -10,10 +10,12 @@ from typing import Any, TypeVar, cast
 
 from refold.application.conversation.parsing import is_utf8
 from refold.application.recall.recall_query import RecallOptions
-from refold.domain.errors import InvalidSetting
+from refold.domain.errors import InvalidOwner, InvalidSetting
 
 from .context import Context
 
+LONGEST_OWNER = 500
+"""Most characters of an owner's id."""
 _Class = TypeVar("_Class", bound=type)
 _Check = tuple[Callable[[Any], bool], str]
 
@@ -38,6 +40,38 @@ def check(name: str, value: object) -> None:
     known = _CHECKS.get(name)
     if known is not None and not known[0](value):
         raise invalid_argument(name, value, known[1])
+
+
+def read_owner(owner: object) -> str | None:
+    """Return a valid owner id, or None if none was given.
+
+    Raises:
+        InvalidOwner: the id is not text, is blank or too long, or has control characters.
+    """
+    if owner is None:
+        return None
+    if not isinstance(owner, str) or not owner.strip():
+        raise InvalidOwner(
+            f'owner must be the id of a person, such as "user-7", not {owner!r}; leave it out where '
+            "a conversation belongs to nobody"
+        )
+    if len(owner) > LONGEST_OWNER or not owner.isprintable():
+        raise InvalidOwner(
+            f"owner {owner[:40]!r}… must be printable text of at most {LONGEST_OWNER} characters"
+        )
+    return owner
+
+
+def require_owner(owner: object) -> str:
+    """Return a valid owner id.
+
+    Raises:
+        InvalidOwner: the id is missing, blank or invalid.
+    """
+    found = read_owner(owner)
+    if found is None:
+        raise InvalidOwner('an owner is required: give the id of a person, such as "user-7"')
+    return found
 
 
 def invalid_argument(name: str, value: object, wanted: str) -> InvalidSetting:

@@ -43,7 +43,8 @@ class Forwarding(Generic[Blocking_co]):
 
     @property
     def _core(self) -> Core:
-        return self._opened.here()
+        self._opened.process.check()
+        return self._opened
 
     @property
     def _blocking(self) -> Blocking_co:

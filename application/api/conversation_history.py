@@ -5,7 +5,6 @@ from typing import Any, Unpack
 
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
-from refold.application.conversation.owners import refuse_other_owner
 from refold.application.conversation.stream_places import read_back, stored_messages
 from refold.application.erasure.erasing import Where, shared_with
 from refold.application.history.diff import ContextDiff, diff
@@ -66,9 +65,10 @@ class ConversationHistory:
 
     @property
     def _core(self) -> Core:
-        core = self._opened.here()
+        core = self._opened
+        core.process.check()
         if self._owner is not None:
-            refuse_other_owner(self.thread_id, core.log.load(self.thread_id).state, self._owner)
+            core.log.load(self.thread_id).check_owner(self._owner)
         return core
 
     def check_owner(self) -> None:
@@ -226,9 +226,9 @@ class ConversationHistory:
         Raises:
             InvalidSetting: there is no such scope.
         """
-        core = self._opened.here()
-        reach = OwnerScope(core, read_scope(scope), self.thread_id, self._owner)
-        return Toolbox(core, self.thread_id, reach)
+        self._opened.process.check()
+        reach = OwnerScope(self._opened, read_scope(scope), self.thread_id, self._owner)
+        return Toolbox(self._opened, self.thread_id, reach)
 
     def explain(
         self, start: int = 0, stop: int | None = None, *, at: At | None = None

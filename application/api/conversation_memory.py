@@ -9,7 +9,6 @@ from refold.application.compaction.on_demand import Demand, compact_on_demand, r
 from refold.application.compaction.pinning import PinnedItem, add_pin, list_pins, remove_pin
 from refold.application.conversation import appending
 from refold.application.conversation.appending import Keys
-from refold.application.conversation.owners import read_owner
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.conversation.turn_lock import USUAL_WAIT, ConversationTurn
 from refold.application.erasure.erasing import Where, erase
@@ -22,7 +21,7 @@ from refold.application.runtime.foreign_code import is_given_up
 from refold.domain.labelling import label_conversation, label_from_recording
 from refold.domain.messages import Author
 
-from .argument_checks import checked
+from .argument_checks import checked, read_owner
 from .blocking import Runner
 from .context import Context
 from .conversation_history import ConversationHistory
@@ -76,8 +75,9 @@ class ConversationMemory(ConversationHistory):
             InvalidOwner, OwnerConflict: the owner is invalid or not that of the conversation.
             LogError: the log cannot be written. Nothing is stored.
         """
+        self._opened.process.check()
         stored = appending.append(
-            self._opened.here(),
+            self._opened,
             self.thread_id,
             message,
             key=key,
@@ -91,8 +91,8 @@ class ConversationMemory(ConversationHistory):
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; messages that are stored already are skipped."""
-        core = self._opened.here()
-        stored = appending.append_recorded(core, self.thread_id, messages, self._owner)
+        self._opened.process.check()
+        stored = appending.append_recorded(self._opened, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
         return stored
 

@@ -11,7 +11,6 @@ from refold.application.compaction.background import Background
 from refold.application.compaction.unwritten import write_all_waiting
 from refold.application.conversation.addresses import thread_of
 from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
-from refold.application.conversation.owners import read_owner, require_owner
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.erasure.erasing import erase_all, erase_owner
 from refold.application.erasure.erasure_report import ErasureReport
@@ -47,7 +46,7 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 
-from .argument_checks import checked
+from .argument_checks import checked, read_owner, require_owner
 from .blocking import Runner
 from .conversation_memory import ConversationMemory
 
@@ -61,7 +60,8 @@ class MemoryLists:
 
     @property
     def _core(self) -> Core:
-        return self._opened.here()
+        self._opened.process.check()
+        return self._opened
 
     def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
         """Return all conversations, latest activity first; with ``owner`` only those of that owner.

@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from refold.application.projections.message_list import readable
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.events import OmittedMessage, Trigger
-from refold.domain.messages import Message
+from refold.domain.messages import Message, readable
 from refold.domain.value import Value
 
 Outcome = Literal[

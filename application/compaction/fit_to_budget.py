@@ -15,7 +15,7 @@ from refold.application.runtime.observers import CompactionNotifier, notify_comp
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.summaries.leaves import first_stage, next_stage
-from refold.domain.compaction.budget import Budget, may_archive
+from refold.domain.compaction.budget import Budget, is_out_of_reach, may_archive
 from refold.domain.compaction.compacting import abandon_compaction, may_compact
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
@@ -25,7 +25,6 @@ from .attempt import OVERTAKEN, CompactionAttempt, CompactionQueue, find_overtak
 from .attempt_ends import outcome_of, with_shortened
 from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measure
 from .last_rung import clear_texts, shorten_texts
-from .overflow import is_out_of_reach
 from .unwritten import reason_of, write_waiting
 
 logger = plain_logger(__name__)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.window import Preview
 from refold.application.rendering.render import render
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget

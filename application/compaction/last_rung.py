@@ -4,16 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Entry, Preview, held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import Entry, held_entries
-from refold.application.projections.window import Preview
 from refold.application.runtime.core import Core
-from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.budget import Budget, is_out_of_reach, least_size
 from refold.domain.events import UserContentShortened
 from refold.domain.shortening import ToolPart, first_unread
 
 from .ladder import Decide, Decision, Shortened, climb, make_fit, measure, measure_as, record
-from .overflow import is_out_of_reach, least_size
 from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 
 LARGE_SHARE = 2

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from refold.application.conversation.entries import held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import held_entries
 from refold.domain.compaction.budget import Budget
-from refold.domain.conversation import Conversation
 from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge, RequestTooLarge
 
 Name = TypeVar("Name")
@@ -147,26 +146,6 @@ def _way_out(first: str, second: str, budget: Budget) -> str:
         f"{first}, use fewer instruction files (`instruction_files`), or reduce their size "
         "(`instruction_characters`, `instruction_total`)"
     )
-
-
-def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> int:
-    """Return the minimum size of the request without the last rung.
-
-    It has fixed parts, pins and user content since the model's last answer. With ``texts_shortened`` that
-    user content is not counted.
-    """
-    pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
-    unanswered = not texts_shortened
-    for message in reversed(state.live):
-        unanswered = unanswered and message.role != "assistant"
-        if message.position in pinned or (unanswered and not message.results):
-            size += message.tokens - message.thinking
-    return size
-
-
-def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
-    """Return whether the minimum size does not fit; summaries would then be useless."""
-    return least_size(state, budget, texts_shortened=texts_shortened) > budget.limit
 
 
 def _pins(loaded: LoadedConversation) -> dict[str, int]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from refold.application.conversation.addresses import SCHEME, position_in
+from refold.application.conversation.entries import PinnedText
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import is_utf8
 from refold.application.conversation.stream_places import stored_messages
-from refold.application.projections.window import PinnedText
 from refold.application.rendering.render import ledger_text
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage, UnknownMessage

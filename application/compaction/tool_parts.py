@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.entries import Entry, Preview, held_entries
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import Entry, held_entries
-from refold.application.projections.window import Preview
 from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.core import Core
 from refold.domain.events import SaidPart, ShortenedPart

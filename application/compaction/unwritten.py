@@ -73,12 +73,13 @@ class UnwrittenWrites:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[str, tuple[Unwritten, ...]] = {}
+        self.threads: dict[str, tuple[Unwritten, ...]] = {}
+        """Waiting decisions of each conversation that has any, the oldest first."""
 
     def keep(self, thread_id: str, unwritten: Unwritten, error: LogError) -> None:
         """Keep a decision until it can be written, and log a warning."""
         with self._lock:
-            self._waiting[thread_id] = (*self._waiting.get(thread_id, ()), unwritten)
+            self.threads[thread_id] = (*self.threads.get(thread_id, ()), unwritten)
         logger.warning(
             "%s: the %s cannot be written yet; it is kept in memory, and a later "
             "operation writes it: %s",
@@ -89,23 +90,18 @@ class UnwrittenWrites:
 
     def find(self, thread_id: str) -> tuple[Unwritten, ...]:
         """Return the waiting decisions of one conversation, the oldest first."""
-        return self._waiting.get(thread_id, ())
-
-    def threads(self) -> tuple[str, ...]:
-        """Return the conversations with waiting decisions."""
-        with self._lock:
-            return tuple(self._waiting)
+        return self.threads.get(thread_id, ())
 
     def done(self, thread_id: str, written: Sequence[Unwritten]) -> tuple[Unwritten, ...]:
         """Remove written decisions, and return those that were still waiting."""
         with self._lock:
-            waiting = self._waiting.get(thread_id, ())
+            waiting = self.threads.get(thread_id, ())
             done = tuple(one for one in waiting if one in written)
             left = tuple(one for one in waiting if one not in written)
             if left:
-                self._waiting[thread_id] = left
+                self.threads[thread_id] = left
             else:
-                self._waiting.pop(thread_id, None)
+                self.threads.pop(thread_id, None)
         for one in done:
             if one.attempt_id is not None:
                 end(one.attempt_id)
@@ -184,7 +180,7 @@ def write_all_waiting(
     log: ConversationLog, unwritten: UnwrittenWrites, *, at: datetime, wait: float
 ) -> None:
     """Write all waiting decisions before the memory closes; log those that are lost."""
-    for thread_id in unwritten.threads():
+    for thread_id in tuple(unwritten.threads):
         try:
             with waiting_at_most(wait):
                 write_waiting(log, unwritten, thread_id, at=at)

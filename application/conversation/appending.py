@@ -19,7 +19,6 @@ from refold.domain.turns import has_one_question, is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
-from .owners import refuse_other_owner
 from .parsing import ParsedMessage, is_utf8, plain_message, read_author, read_messages
 from .transcripts import RecordedMessage
 
@@ -217,7 +216,7 @@ def store(
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        refuse_other_owner(thread_id, loaded.present().state, owner)
+        loaded.present().check_owner(owner)
         known.clear()
         known.update(_find_stored(core, thread_id, incoming, compares=compares))
         fresh = _select_new(incoming, known)

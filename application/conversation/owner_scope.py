@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from refold.application.ports.recall_index import Visible
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
-
-from .owners import Visible, refuse_other_owner
 
 Scope = Literal["conversation", "owner", "all"]
 """``conversation``: this conversation only. ``owner``: content of the same owner in all conversations.
@@ -51,7 +50,7 @@ class OwnerScope:
             OwnerConflict: the conversation has another owner than the given one.
         """
         if self.home is not None and self.owner is not None:
-            refuse_other_owner(self.home, self.core.log.load(self.home).state, self.owner)
+            self.core.log.load(self.home).check_owner(self.owner)
 
     @property
     def is_wide(self) -> bool:

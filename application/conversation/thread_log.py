@@ -1,7 +1,7 @@
 """The log by thread id: an erased conversation keeps its stream, and its id continues in a new stream."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
@@ -42,6 +42,11 @@ class Extension(Protocol):
 
 class Companion(Protocol):
     """A source of additional events that are stored with the next decision on a conversation."""
+
+    @property
+    def threads(self) -> Container[str]:
+        """Conversations that it may have events for."""
+        ...
 
     def extend(self, thread_id: str, decide: Decision) -> Extension | None:
         """Return the decision with the additional events, or None if there are none."""
@@ -90,6 +95,8 @@ class ThreadLog:
         """Decide and store. An erased conversation accepts only a message, which begins a new stream."""
         extensions: list[Extension] = []
         for companion in self._companions:
+            if thread_id not in companion.threads:
+                continue
             extension = companion.extend(thread_id, decide)
             if extension is not None:
                 extensions.append(extension)

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.entries import Entry, entry_at
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import Erasure, Loading
-from refold.application.projections.entries import Entry, entry_at
 from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.erasing import (

@@ -229,19 +229,22 @@ class NewestRequests:
     """The newest requests of each conversation. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _ThreadRequests] = OrderedDict()
+        self.threads: OrderedDict[str, _ThreadRequests] = OrderedDict()
+        """Newest requests of each conversation that has any."""
         self._lock = threading.Lock()
 
     def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
         """Record that a request with this frame is about to be made."""
         with self._lock:
-            known = self._known.get(thread_id)
+            known = self.threads.get(thread_id)
             if known is None:
-                self._known[thread_id] = _ThreadRequests(RecordedFrame(frame), newest=state.version)
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
+                self.threads[thread_id] = _ThreadRequests(
+                    RecordedFrame(frame), newest=state.version
+                )
+                while len(self.threads) > REMEMBERED:
+                    self.threads.popitem(last=False)
                 return
-            self._known.move_to_end(thread_id)
+            self.threads.move_to_end(thread_id)
             if state.frame is not None and state.frame.version > known.newest:
                 known.version = None  # Another process has recorded a frame since.
             known.newest = state.version
@@ -253,40 +256,40 @@ class NewestRequests:
 
     def newest(self, thread_id: str) -> Frame | None:
         """Return the frame of the newest request of this process, or None if unknown."""
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         return None if known is None else known.recorded.frame
 
     def chose(self, thread_id: str) -> None:
         """Record that memories were chosen for the first request: its frame is recorded even if it is bare."""
         with self._lock:
-            if (known := self._known.get(thread_id)) is not None:
+            if (known := self.threads.get(thread_id)) is not None:
                 known.chose = True
 
     def has_chosen(self, thread_id: str) -> bool:
         """Return whether this process chose memories for the first request."""
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         return known is not None and known.chose
 
     def made(self, thread_id: str, version: int, length: int) -> None:
         """Record that a request shows this version with ``length`` messages."""
         with self._lock:
-            if (known := self._known.get(thread_id)) is not None:
+            if (known := self.threads.get(thread_id)) is not None:
                 known.made(version, length)
 
     def is_answer(self, thread_id: str, position: int) -> bool:
         """Return whether an answer at this position answers the messages before it, as far as known."""
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         return known is None or known.is_answer(position)
 
     def is_waiting(self, thread_id: str) -> bool:
         """Return whether a request of this process has no answer yet."""
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         return known is not None and known.open > 0
 
     def answered(self, thread_id: str, end: int) -> None:
         """Record that an answer and its continuation were stored, up to the position ``end``."""
         with self._lock:
-            if (known := self._known.get(thread_id)) is not None:
+            if (known := self.threads.get(thread_id)) is not None:
                 known.open, known.end = max(0, known.open - 1), end
                 known.answered, known.spoken = True, False
 
@@ -296,7 +299,7 @@ class NewestRequests:
         ``speaks``: whether the user says something; otherwise they are results that continue an answer.
         """
         with self._lock:
-            known = self._known.get(thread_id)
+            known = self.threads.get(thread_id)
             if known is None:
                 return
             if speaks:
@@ -312,7 +315,7 @@ class NewestRequests:
         ``thinks``: whether an answer with thinking is about to be stored. A bare frame is recorded only
         then, or for a first request that could have quoted memories.
         """
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         if known is None or state.erased:
             return None
         recorded, before = known.recorded, state.frame
@@ -330,7 +333,7 @@ class NewestRequests:
     def waiting(self) -> list[str]:
         """Return the conversations whose newest request has no answer yet."""
         with self._lock:
-            return [thread_id for thread_id, known in self._known.items() if known.open]
+            return [thread_id for thread_id, known in self.threads.items() if known.open]
 
     def framed(self, loaded: LoadedConversation) -> LoadedConversation:
         """Return the conversation with the frame change that is not recorded yet."""
@@ -339,15 +342,13 @@ class NewestRequests:
 
     def mark_recorded(self, thread_id: str) -> None:
         """Mark the frame change as recorded."""
-        known = self._known.get(thread_id)
+        known = self.threads.get(thread_id)
         if known is not None:
             known.changed = False
 
     def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
-        """Return the decision with the frame change before it, or None if no request is known."""
-        if thread_id not in self._known or decide == self.record_change:
-            return None
-        return _WithChange(self, thread_id, decide)
+        """Return the decision with the frame change before it, or None if it is that change."""
+        return None if decide == self.record_change else _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
         """Return the event for a frame change, or nothing if none has to be recorded now.
@@ -361,7 +362,7 @@ class NewestRequests:
 
     def forget(self, thread_id: str) -> None:
         """Forget the requests of a conversation that was erased."""
-        self._known.pop(thread_id, None)
+        self.threads.pop(thread_id, None)
 
 
 def record_waiting(

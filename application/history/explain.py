@@ -6,12 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.entries import (
+    SAID,
+    Entry,
+    Preview,
+    PreviewKey,
+    entries_between,
+)
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.entries import Entry, entries_between
 from refold.application.projections.fates import Decisions, Fate, When, fate_of
-from refold.application.projections.window import SAID, Preview, PreviewKey
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.turns import open_requests

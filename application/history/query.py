@@ -9,7 +9,6 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import MessageRow
 from refold.application.projections.fates import Fate
-from refold.application.projections.message_list import readable
 from refold.application.projections.row_changes import utc
 from refold.application.recall.hits import ContextVisibility
 from refold.application.recall.ranking import events_at
@@ -17,6 +16,7 @@ from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, wh
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import MessageAppended
+from refold.domain.messages import readable
 from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 

@@ -14,8 +14,14 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import stored_messages
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.application.history.explain import MessageFate, explain
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
-from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    TakeNotes,
+)
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras

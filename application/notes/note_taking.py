@@ -6,12 +6,18 @@ from typing import Any, NamedTuple, TypeVar
 
 from refold.application.api.blocking import run_to_end
 from refold.application.compaction.unwritten import Unwritten
+from refold.application.conversation.entries import entries_between
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from refold.application.ports.summariser import SourceMessage, Summariser
-from refold.application.projections.entries import entries_between
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SourceMessage,
+    Summariser,
+    TakeNotes,
+    note_taking,
+)
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
@@ -180,7 +186,7 @@ class NoteTaking:
                 "%s: no notes were taken: %s", conversation(self._thread_id), raised(error)
             )
             return
-        if recorded:
+        if recorded and self._core.notes_folder is not None:
             await run_to_end(write_notes, self._core)
 
     async def _ask_model(self, messages: Sequence[SourceMessage]) -> _Taken:

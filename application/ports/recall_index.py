@@ -3,10 +3,34 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from refold.application.conversation.owners import Visible
 from refold.application.recall.passages import Passage, PassageKind
 
 from .conversation_log import Damage
+
+
+class Visible(NamedTuple):
+    """Filter for messages that may be found. Messages belong to the conversation's owner by default."""
+
+    owner: str | None
+    """Owner whose messages may be found, or None for messages without an owner."""
+    threads: frozenset[str]
+    """Conversations of this owner. If ``owner`` is None, conversations that have an owner and are excluded."""
+    home: str | None = None
+    """Conversation whose messages may all be found as well, or None."""
+
+    def lets(self, owner: str | None, thread_id: str) -> bool:
+        """Return whether a message may be found; ``owner``: its own owner, if it has one."""
+        if thread_id == self.home:
+            return True
+        if owner:
+            return owner == self.owner
+        return self.lets_conversation(thread_id)
+
+    def lets_conversation(self, thread_id: str) -> bool:
+        """Return whether messages without an owner of their own may be found in a conversation."""
+        if thread_id == self.home:
+            return True
+        return (thread_id in self.threads) == (self.owner is not None)
 
 
 class Filters(NamedTuple):

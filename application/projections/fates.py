@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from refold.application.conversation.entries import Entry, Preview
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
@@ -20,9 +21,6 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import MemoriesChosen
-
-from .entries import Entry
-from .window import Preview
 
 Fate = Literal[
     "full",

@@ -1,12 +1,10 @@
 """The list of messages as readable text."""
 
-import json
 from collections.abc import Sequence
 
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.domain.blocks import block_words
 from refold.domain.events import EventLost, MessageAppended
-from refold.domain.messages import THINKING, Block, Message
+from refold.domain.messages import readable
 
 from .row_changes import Appended, Cell, Change, Replaced, utc
 
@@ -15,11 +13,6 @@ VERSION = 4
 
 LOST = "[lost]"
 """Text for a message that was damaged and lost."""
-
-CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-
-# Made once, because `json.dumps` with options makes an encoder for every call.
-_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
@@ -41,32 +34,6 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     """Replace the row of an erased message with its remaining content."""
     event = left.event
     return (Replaced(_message_row(left, event)),) if isinstance(event, MessageAppended) else ()
-
-
-def readable(message: Message) -> str:
-    """Return a message as readable text.
-
-    Words are given in full, tool calls as ``→ name {input}``, results and documents as text.
-    Thinking is left out.
-    """
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "\n".join([part for _, part in readable_blocks(content)])
-
-
-def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
-    """Return the readable blocks of a message, each with its text."""
-    parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
-    return [part for part in parts if part[1] and not part[1].isspace()]
-
-
-def _readable(block: Block) -> str:
-    kind = block.get("type")
-    if kind in CALLS:
-        return f"→ {block.get('name')} {_as_json(block.get('input'))}"
-    # A blank text block says nothing; a block without text (an image) is at least named.
-    return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 
 
 def _message_row(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:

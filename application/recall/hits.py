@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, overload
 
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.entries import (
+    SAID,
+    Entry,
+    Preview,
+    PreviewKey,
+    entry_at,
+    positions_of,
+)
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.fates import Fate, fate_of
-from refold.application.projections.message_list import readable
-from refold.application.projections.window import SAID, Preview, PreviewKey
 from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.plain_lines import ShortRepr
-from refold.domain.messages import Block, Message
+from refold.domain.messages import Block, Message, readable
 from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from refold.application.compaction.ladder import Measured, measure
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.entries import Entry
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.read_models import NoteRow, SummaryRow
-from refold.application.projections.entries import Entry
 from refold.application.rendering.render import memories_size
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised

@@ -9,11 +9,9 @@ from typing import Literal, NamedTuple
 
 from refold.application.agent_tools.arguments import asks_memory, is_answer_of_memory
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.message_list import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
-from refold.domain.blocks import block_words
 from refold.domain.events import MessageAppended
-from refold.domain.messages import Block, Message
+from refold.domain.messages import CALLS, Block, Message, block_words, readable, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 

@@ -10,9 +10,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
-from refold.application.projections.message_list import readable
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
+from refold.domain.messages import readable
 
 from .passages import Passage, digest_of
 from .recall_query import Question

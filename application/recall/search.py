@@ -7,14 +7,12 @@ from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.owner_scope import OwnerScope
-from refold.application.conversation.owners import Visible
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.ports.recall_index import Filters
-from refold.application.projections.message_list import readable
+from refold.application.ports.recall_index import Filters, Visible
 from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
-from refold.domain.messages import gist
+from refold.domain.messages import gist, readable
 from refold.domain.value import replace
 
 from .candidates_search import CandidateSearch

@@ -5,12 +5,11 @@ from math import ceil
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
-from refold.application.projections.message_list import readable
 from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core
 from refold.application.topics.frequent_terms import topic_name
 from refold.domain.events import MessageAppended
-from refold.domain.messages import gist
+from refold.domain.messages import gist, readable
 
 from .passages import Passage, digest_of, first_number
 from .ranking import LEAST, Ranked, accepts, events_at

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from refold.application.agent_tools.arguments import RECALL_MEMORY
 from refold.application.conversation.addresses import address_of
-from refold.application.projections.entries import Entry
-from refold.application.projections.window import PinnedText, Window
+from refold.application.conversation.entries import Entry, PinnedText
+from refold.application.conversation.loaded import Window
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from refold.domain.index.entry import STANDING, IndexEntry

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from refold.application.projections.window import Preview
-from refold.domain.blocks import block_words
-from refold.domain.messages import THINKING, Block, text_of
+from refold.application.conversation.entries import Preview
+from refold.domain.messages import THINKING, Block, block_words, text_of
 from refold.domain.text_cuts import ends
 from refold.domain.value import is_list, is_object
 

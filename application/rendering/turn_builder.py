@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from refold.application.projections.entries import Entry
-from refold.application.projections.window import SAID, PreviewKey, Window
+from refold.application.conversation.entries import SAID, Entry, PreviewKey
+from refold.application.conversation.loaded import Window
 from refold.domain.blocks import ToolNames, is_refused, is_unknown
 from refold.domain.messages import THINKING, Block
 from refold.domain.value import byte_size

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from refold.application.agent_tools.arguments import RECALL_MEMORY
 from refold.application.api.context import Context
 from refold.application.compaction.unwritten import UnwrittenWrites
+from refold.application.conversation.entries import PinnedText, Preview, PreviewKey
 from refold.application.conversation.instructions import ShownFile, instruction_sizes
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.models import (
@@ -36,7 +37,6 @@ from refold.application.ports.sdk_tools import NO_SDK, SDKTools
 from refold.application.ports.summariser import Summariser, for_models
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.ports.topic_extractor import TopicExtractor
-from refold.application.projections.window import PinnedText, Preview, PreviewKey
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.render import System, summary_overhead
@@ -320,15 +320,6 @@ class Core:
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
-
-    def here(self) -> "Core":
-        """Return this core if this process opened it.
-
-        Raises:
-            OpenedBeforeFork: this process was forked from the one that opened it.
-        """
-        self.process.check()
-        return self
 
     def for_model(self, model: str | None) -> "Core":
         """Return this core with the settings for requests to ``model``, or else to the default model."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from refold.application.conversation.entries import held_entries
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SourceMessage
-from refold.application.projections.entries import held_entries
 from refold.application.rendering.render import (
     heading_text,
     index_text,
@@ -17,7 +17,6 @@ from refold.application.rendering.render import (
 )
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
-from refold.domain.blocks import strings_in
 from refold.domain.conversation import Coverage
 from refold.domain.index.entry import IndexEntry, merge_entries
 from refold.domain.index.entry_choice import choose_entries, has_whole
@@ -25,6 +24,7 @@ from refold.domain.index.facts import read_entries
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
+from refold.domain.messages import strings_in
 
 logger = plain_logger(__name__)
 

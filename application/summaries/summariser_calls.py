@@ -5,14 +5,17 @@ from functools import partial
 from typing import NamedTuple
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
 from refold.application.ports.summariser import (
     BoundedSummariser,
+    NotesDraft,
+    NotesRequest,
     Summariser,
     SummaryDraft,
     SummaryRequest,
+    TakeNotes,
     for_models,
     is_by_code,
+    note_taking,
     signs,
 )
 from refold.application.runtime.foreign_code import Contained

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
+from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
-from refold.application.projections.entries import (
-    Entries,
-    Entry,
-    LongEntries,
-    Words,
-)
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.topics.summary_topics import KeptTopics, TopicGathering

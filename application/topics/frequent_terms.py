@@ -12,10 +12,9 @@ from unicodedata import normalize
 
 from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
-from refold.domain.blocks import strings_in
 from refold.domain.ledger.cues import redact
 from refold.domain.ledger.speech import user_words, without_code
-from refold.domain.messages import Message, said
+from refold.domain.messages import Message, said, strings_in
 
 _ENGLISH = """
 a able about above absolutely accept access account across act action active actual actually add addition additional

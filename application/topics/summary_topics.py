@@ -5,12 +5,12 @@ from math import ceil, log2
 from typing import NamedTuple
 
 from refold.application.ports.summariser import SourceMessage
-from refold.application.projections.message_list import readable
 from refold.application.recall.tokens import tokens_of
 from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Topic
+from refold.domain.messages import readable
 from refold.domain.value import replace
 
 from .frequent_terms import distinct_names

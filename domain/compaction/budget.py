@@ -223,3 +223,23 @@ def kept_target(
     left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.beside
     tiers = budget.conversation * (policy.condensed_tier + policy.whole_tier)
     return max(0, min(left, int(tiers)))
+
+
+def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> int:
+    """Return the minimum size of the request without the last rung.
+
+    It has fixed parts, pins and user content since the model's last answer. With ``texts_shortened`` that
+    user content is not counted.
+    """
+    pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
+    unanswered = not texts_shortened
+    for message in reversed(state.live):
+        unanswered = unanswered and message.role != "assistant"
+        if message.position in pinned or (unanswered and not message.results):
+            size += message.tokens - message.thinking
+    return size
+
+
+def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
+    """Return whether the minimum size does not fit; summaries would then be useless."""
+    return least_size(state, budget, texts_shortened=texts_shortened) > budget.limit

@@ -12,14 +12,13 @@ from refold.domain.compaction.budget import (
     summary_target,
 )
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.split_turn import Turns
 from refold.domain.compaction.summary_rules import ExpectedLength
 from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import Trigger
 from refold.domain.value import Value, replace
 
 from . import KEPT, RULES
-from .choice import Candidate, Choice, candidates
+from .choice import Candidate, Choice, Turns, candidates
 from .rule import CutRule, Cuts, all_cuts, uncovered
 
 

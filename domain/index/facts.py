@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from refold.domain.blocks import strings_in
 from refold.domain.ledger import cues
 from refold.domain.ledger.exact_values import exact_values, paths_in, says_nothing, steps_of
 from refold.domain.ledger.gathering import Source as Place
@@ -13,7 +12,7 @@ from refold.domain.ledger.quote import Print, print_of
 from refold.domain.ledger.speech import is_program_text, sentences, user_words, without_code
 from refold.domain.ledger.tool_calls import Action, parse_call, result_text
 from refold.domain.ledger.tool_calls import Kind as ActionKind
-from refold.domain.messages import Message
+from refold.domain.messages import Message, strings_in
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 

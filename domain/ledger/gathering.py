@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from refold.domain.blocks import strings
-from refold.domain.messages import Message
+from refold.domain.messages import Message, strings
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import build_unvalidated
 

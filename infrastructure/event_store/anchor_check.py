@@ -34,9 +34,10 @@ class HeldLog:
         self._path = path
         self.anchor = anchor
         self._recorder = recorder
-        self._proved = b""
+        self.proved = b""
         """Anchor content that a scan of the log has confirmed."""
-        self._admitted = False
+        self.is_admitted = anchor.path is None
+        """True if the log was compared with its anchor, or has none."""
 
     def hold(self, thread_id: str, known: Anchored | None, head: Head, at: int | None) -> None:
         """Reject a load that ended at ``head`` if the anchor knows a newer event.
@@ -63,7 +64,7 @@ class HeldLog:
         Raises:
             LogBehindAnchor: the log lacks events that were stored.
         """
-        if self._admitted or self.anchor.path is None:
+        if self.is_admitted:
             return
         newest = self.anchor.newest()
         if newest is not None and self._link_at(newest.number) != newest.link:
@@ -76,20 +77,26 @@ class HeldLog:
                     raise self._behind("" if mark is None else mark.thread_id, line.version, found)
                 if mark.version == line.version and mark.link != line.link:
                     raise self._other(mark.thread_id, line.version)
-        self._admitted = True
+        self.is_admitted = True
 
-    def keep(self, thread_id: str, head: Head, number: int | None = None) -> None:
-        """Record an event that was just committed under the write lock. ``number`` is its log position."""
+    def keep(self, thread_id: str, head: Head) -> None:
+        """Record the event that was committed last, under the write lock."""
         if self.anchor.path is not None:
-            place = self._recorder.max_notification_id() if number is None else number
-            self.anchor.keep(Mark(thread_id, head.version, head.link, place), self.marks)
+            number = self._recorder.max_notification_id()
+            self.anchor.keep(Mark(thread_id, head.version, head.link, number), self.marks)
 
     def keep_all(self, heads: Mapping[str, tuple[Head, int | None]]) -> None:
-        """Record the newest events of several conversations that were committed together."""
-        unknown = self.anchor.path is not None and any(n is None for _, n in heads.values())
+        """Record the newest events of several conversations that were committed together.
+
+        Each comes with its log position, if that is known.
+        """
+        if self.anchor.path is None:
+            return
+        unknown = any(number is None for _, number in heads.values())
         numbers = {mark.thread_id: mark.number for mark in self.marks()} if unknown else {}
         for thread_id, (head, number) in heads.items():
-            self.keep(thread_id, head, numbers.get(thread_id) if number is None else number)
+            place = numbers[thread_id] if number is None else number
+            self.anchor.keep(Mark(thread_id, head.version, head.link, place), self.marks)
 
     def prove(self, changed: list[Anchored], seen: Mapping[str, int], after: int) -> None:
         """Reject a scan that did not reach the anchored events.
@@ -100,7 +107,7 @@ class HeldLog:
         Raises:
             LogBehindAnchor: the log lacks events that were stored.
         """
-        names = {fingerprint(stream): stream for stream in seen} if changed else {}
+        names = {fingerprint(stream): stream for stream in seen}
         for line in changed:
             stream = names.get(line.fingerprint, "")
             # The scan that reached this position has seen everything before it.
@@ -126,15 +133,7 @@ class HeldLog:
             OSError: the anchor cannot be written.
         """
         self.anchor.renew(list(self.marks()))
-        self._admitted, self._proved = False, b""
-
-    def changed(self) -> tuple[list[Anchored], bytes]:
-        """Return the lines that a new scan must confirm, and the content to pass to ``proved`` after it."""
-        return self.anchor.changed(self._proved)
-
-    def proved(self, content: bytes) -> None:
-        """Record that a scan has confirmed this content of the anchor."""
-        self._proved = content
+        self.is_admitted, self.proved = self.anchor.path is None, b""
 
     def marks(self) -> Iterator[Mark]:
         """Yield the newest event of each conversation according to the log.

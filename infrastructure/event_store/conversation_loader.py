@@ -1,35 +1,41 @@
-"""Fold a stream, read batch by batch, into a state and a window."""
+"""Load a conversation: fold its stream into a state and a window, and remember it for the next call."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from eventsourcing.persistence import StoredEvent
 
-from refold.application.conversation.loaded import LoadedConversation
-from refold.application.errors import LogDamaged, LogError, NewerLog
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.entries import LongEntries
-from refold.application.projections.window import Window, must_reload, project, reverted_summaries
+from refold.application.conversation.entries import LongEntries
+from refold.application.conversation.loaded import (
+    LoadedConversation,
+    Window,
+    must_reload,
+    project,
+    reverted_summaries,
+)
+from refold.application.errors import LogDamaged
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
+    CompactionReverted,
     Event,
     MessageAppended,
     MessageErased,
     MessagePinned,
     Shortening,
 )
-from refold.domain.evolve import fold
+from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .anchor_check import HeldLog
-from .codec import CodecError, NewerShape
-from .envelope import GENESIS, Envelope, EnvelopeError, EventMapper, Place, RecordedEvent, link_of
-from .recorder import Head, LogRecorder
-from .snapshots import BATCH, MessageReader, SnapshotStore, stored_run, trim_window
+from .envelope import RecordedEvent, link_of
+from .recorder import Head
+from .snapshots import SnapshotStore
+from .stored_messages import LARGEST_WINDOW, MOST_HELD, MessageReader, stored_run
+from .stream_reads import BATCH, StreamReader, follows, open_row
 
 
 class StreamFolding:
@@ -91,20 +97,10 @@ class Stream(NamedTuple):
 class StreamLoader:
     """A loader of streams. It raises ``LogDamaged`` if an event is missing, changed or out of order."""
 
-    def __init__(
-        self,
-        recorder: LogRecorder,
-        mapper: EventMapper,
-        snapshots: SnapshotStore,
-        held: HeldLog,
-        forget: Callable[[], None],
-    ) -> None:
-        """Create a loader. ``forget`` drops cached reads before a read that seems damaged is repeated."""
-        self._recorder = recorder
-        self._held = held
-        self._mapper = mapper
+    def __init__(self, reader: StreamReader, snapshots: SnapshotStore, held: HeldLog) -> None:
+        self._reader = reader
         self._snapshots = snapshots
-        self._forget = forget
+        self._held = held
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
         """Load the complete stream at version ``at``, or at the newest version."""
@@ -132,36 +128,36 @@ class StreamLoader:
         return Stream(LoadedConversation(thread_id, run.state, run.window), run.head)
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
-        return look_twice(look, self._forget)
+        return look_twice(look, self._reader.forget)
 
     def _read_on(self, run: StreamFolding, thread_id: str, at: int | None) -> StreamFolding:
         first = 1 if run.state.older_live else run.state.live_from
         run.begin([recorded.event for recorded in self._early(thread_id, run.state)])
-        stored = stored_run(
-            run.state, partial(self._read_logged, thread_id), self._messages(thread_id)
-        )
+        stored = stored_run(self._reader, thread_id, run.state)
         if stored is not None:
             first, run.window = stored.first, Window(LongEntries((), stored.run, ()))
-        for recorded in self._batches(thread_id, first, at):
+        for recorded in self._reader.batches(thread_id, first, at):
             run.take(recorded)
-            run.window = trim_window(run.window, run.state, self._messages(thread_id))
+            run.window = self._trim(run.window, run.state, thread_id)
         return run
-
-    def _read_logged(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
-        return [recorded.logged() for recorded in self.read(thread_id, first, last)]
-
-    def _messages(self, thread_id: str) -> MessageReader:
-        return MessageReader(thread_id, self._batches, self._envelopes)
 
     def after(self, stream: Stream, events: Sequence[Event], head: Head) -> Stream:
         """Return the stream with these new events. None of them may revert a compaction."""
         loaded = stream.loaded.after(events)
-        window = trim_window(loaded.window, loaded.state, self._messages(loaded.thread_id))
+        window = self._trim(loaded.window, loaded.state, loaded.thread_id)
         return Stream(LoadedConversation(loaded.thread_id, loaded.state, window), head)
+
+    def _trim(self, window: Window, state: Conversation, thread_id: str) -> Window:
+        """Return the window with only the newest messages in memory, if no model could read all of them."""
+        entries = window.entries
+        held = entries.newest if isinstance(entries, LongEntries) else entries
+        if len(held) < MOST_HELD or state.live_tokens < LARGEST_WINDOW:
+            return window
+        return window.shelve(REMEMBERED, MessageReader(self._reader, thread_id))
 
     def copied(self, loaded: LoadedConversation, into: str) -> LoadedConversation:
         """Return the conversation under the name of its copy."""
-        window = loaded.window.read_from(self._messages(into))
+        window = loaded.window.read_from(MessageReader(self._reader, into))
         return LoadedConversation(into, loaded.state, window)
 
     def catch_up(self, stream: Stream) -> Stream:
@@ -176,7 +172,7 @@ class StreamLoader:
                 return stream
             events: list[Event] = []
             for row in rows:
-                recorded = open_row(self._mapper, row)
+                recorded = open_row(self._reader.mapper, row)
                 follows(recorded, head.link, head.version)
                 head = Head(recorded.originator_version, recorded.link)
                 events.append(recorded.event)
@@ -186,82 +182,14 @@ class StreamLoader:
 
     def _newer(self, thread_id: str, head: Head) -> Sequence[StoredEvent]:
         """Return the next events after the head."""
-        rows = self._recorder.select_events(thread_id, gt=max(0, head.version - 1), limit=BATCH)
+        rows = self._reader.recorder.select_events(
+            thread_id, gt=max(0, head.version - 1), limit=BATCH
+        )
         if not head.version:
             return rows
         if not rows or link_of(rows[0]) != head.link:
             raise LogDamaged(thread_id, head.version, "the newest event was changed or removed")
         return rows[1:]
-
-    def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
-        """Return the events from version ``first`` to ``last``, after checking that each follows the one
-        before it.
-        """
-        batches = partial(self._batches, thread_id, first, last)
-        return self._look(lambda: [event for batch in batches() for event in batch])
-
-    def _batches(
-        self, thread_id: str, first: int, last: int | None, size: int = BATCH
-    ) -> Iterator[list[RecordedEvent]]:
-        select = partial(self._recorder.select_events, thread_id)
-        after, before, wanted = max(0, first - 2), None, first
-        while True:
-            recorded = self._open_rows(partial(select, gt=after, lte=last, limit=size))
-            if not recorded:
-                return
-            if before is not None:
-                follows(recorded[0], before.link, before.originator_version)
-            elif recorded[0].originator_version == 1:
-                follows(recorded[0], GENESIS)
-            for one, event in pairwise(recorded):
-                follows(event, one.link, one.originator_version)
-            before = recorded[-1]
-            after = before.originator_version
-            found = [event for event in recorded if event.originator_version >= first]
-            if found and found[0].originator_version != wanted:
-                raise LogDamaged(thread_id, wanted, "the event is missing")
-            if found:
-                wanted = after + 1
-                yield found
-            if len(recorded) < size:
-                return
-
-    def _open_rows(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
-        return self._look(lambda: [open_row(self._mapper, row) for row in select()])
-
-    def _envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
-        """Yield the names and checked envelopes of the events from version ``first`` on."""
-        after = first - 1
-        while found := self._look(partial(self._unseal_rows, thread_id, after)):
-            yield from found
-            after += len(found)
-
-    def _unseal_rows(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
-        rows = self._recorder.rows_of(thread_id, after, BATCH)
-        return [
-            (name, unseal_row(self._mapper, Place(thread_id, version, name), state))
-            for version, name, state in rows
-        ]
-
-    def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
-        """Return the existing events with these versions, each checked against the one before it."""
-        return self._look(lambda: self._read_at(thread_id, versions))
-
-    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
-        wanted = frozenset(versions)
-        before = {version - 1 for version in wanted if version > 1}
-        links = {0: GENESIS}
-        found: list[RecordedEvent] = []
-        for row in self._recorder.select_versions(thread_id, sorted(before | wanted)):
-            version = row.originator_version
-            if version in wanted:
-                event = open_row(self._mapper, row)
-                follows(event, links.get(version - 1))
-                found.append(event)
-                links[version] = event.link
-            else:
-                links[version] = link_of(row)
-        return found
 
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
         """Return the older events that are still shown.
@@ -282,8 +210,8 @@ class StreamLoader:
         wanted = sorted({*messages, *decisions, *pins, *summaries, *chosen})
         if not wanted:
             return []
-        rows = self._recorder.select_versions(thread_id, wanted)
-        found = {row.originator_version: open_row(self._mapper, row) for row in rows}
+        rows = self._reader.recorder.select_versions(thread_id, wanted)
+        found = {row.originator_version: open_row(self._reader.mapper, row) for row in rows}
         for version in wanted:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):
@@ -303,46 +231,47 @@ class StreamLoader:
         return list(found.values())
 
 
-def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
-    """Check that an event directly follows the event with this link and version.
-
-    Raises:
-        LogDamaged: an event between them is missing, or the event follows another one.
-    """
-    if version is not None and event.originator_version != version + 1:
-        raise LogDamaged(event.originator_id, version + 1, "the event is missing")
-    if link is not None and event.previous != link:
-        raise LogDamaged(
-            event.originator_id, event.originator_version, "it does not follow the event before"
-        )
+EVERY = 16_384
+"""Events between two snapshots of a conversation that has too many messages to remember all."""
 
 
-def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
-    """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
-    try:
-        return mapper.to_domain_event(row)
-    except (EnvelopeError, CodecError) as error:
-        place = Place(str(row.originator_id), row.originator_version, row.topic)
-        raise _damage_error(place, error) from error
+def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
+    """Return whether a snapshot is due after these events led to this state."""
+    if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
+        return True
+    before = state.version - len(appended)
+    return state.older_live > 0 and state.version // EVERY > before // EVERY
 
 
-def unseal_row(mapper: EventMapper, place: Place, state: object) -> Envelope:
-    """Check a row without decoding it. Raise ``LogDamaged`` with the place of the row if it is damaged."""
-    try:
-        return mapper.unsealed_columns(place, state)
-    except EnvelopeError as error:
-        raise _damage_error(place, error) from error
+CAPACITY = 64
+"""Maximum number of remembered conversations; the least recently used is dropped first."""
 
 
-def open_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
-    """Check and decode a row that is given as columns without its link."""
-    try:
-        return mapper.open(place, state)
-    except (EnvelopeError, CodecError) as error:
-        raise _damage_error(place, error) from error
+class RememberedStreams:
+    """Loaded conversations by thread id. They may be behind the log. Threads may share this object."""
 
+    def __init__(self) -> None:
+        self._streams: OrderedDict[str, Stream] = OrderedDict()
+        self._threads = threading.Lock()
 
-def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
-    if isinstance(error, NewerShape):
-        return NewerLog(f"{error}; install a newer refold to use this log")
-    return LogDamaged(place.stream, place.version, str(error))
+    def find(self, thread_id: str) -> Stream | None:
+        """Return the conversation as it was last stored here, or None."""
+        return self._streams.get(thread_id)
+
+    def put(self, thread_id: str, stream: Stream) -> None:
+        """Remember the conversation in its current state."""
+        with self._threads:
+            self._streams[thread_id] = stream
+            self._streams.move_to_end(thread_id)
+            if len(self._streams) > CAPACITY:
+                self._streams.popitem(last=False)
+
+    def forget(self, thread_ids: Iterable[str]) -> None:
+        """Remove these conversations."""
+        with self._threads:
+            for thread_id in thread_ids:
+                self._streams.pop(thread_id, None)
+
+    def clear(self) -> None:
+        """Remove all conversations."""
+        self._streams.clear()

@@ -105,15 +105,12 @@ class Encodings:
         self._shelf = shelf
         # Few dictionaries are in use at once: usually one, and two while one replaces another.
         self._compressor = lru_cache(maxsize=8)(self._make)
+        self.fingerprint = keys.fingerprint
+        """Fingerprint of the key that new events are encrypted with, or None."""
         self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
         self._heads: dict[str, PlainHead] = {}
         self._looks_again = 0.0
         """Time at which to check again whether the log has become encrypted."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Fingerprint of the key that new events are encrypted with, or None."""
-        return self._keys.fingerprint
 
     def reading(self, shelf: Shelf) -> "Encodings":
         """Return an encoder for another file, with the same keys."""
@@ -167,7 +164,7 @@ class Encodings:
         Anyone can compute digests and links, so the version up to which a stream may be plain is stored
         encrypted.
         """
-        if not self.encoding or AES in envelope.encoding or not place.stream:
+        if AES in envelope.encoding or not place.stream:
             return
         head = self._plain_head(place.stream)
         if head is None:

@@ -4,6 +4,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -27,10 +28,11 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 
 from .encodings import Encodings
+from .encryption import Keys
 from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of
 from .file_format import identify
 from .message_keys import INDEX, MessageKeys
-from .shelf import TABLES, note_key
+from .shelf import TABLES, begin_key
 
 MAX_VERSION = 2**62
 LOCK_TIMEOUT = 30
@@ -158,12 +160,26 @@ class LogRecorder(SQLiteApplicationRecorder):
         ]
 
     def note_key(self, c: SQLiteCursor) -> None:
-        """Record the key, or its absence, at the start of a transaction that stores events.
+        """Record the key, or check that no key is needed, before a transaction stores events.
+
+        From the first encrypted event on, every writer encrypts.
 
         Raises:
             LogLocked: the log is encrypted, and no key was given.
+            LogDamaged: the log is encrypted, and the record of that was removed.
         """
-        note_key(c, self._encodings)
+        encodings = self._encodings
+        if encodings is None or encodings.fingerprint is None:
+            # The transaction starts with an empty write: one that reads before it writes can be
+            # refused at once.
+            c.execute("DELETE FROM encryption_keys WHERE 0")
+            c.execute("SELECT fingerprint FROM encryption_keys LIMIT 1")
+            for (fingerprint,) in c.fetchall():
+                Keys().key(fingerprint)
+            return
+        c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (encodings.fingerprint,))
+        if c.sqlite_cursor.rowcount:
+            begin_key(c, encodings)
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
@@ -296,6 +312,11 @@ class LogRecorder(SQLiteApplicationRecorder):
                 [stream, *versions],
             )
             return [StoredEvent(*row) for row in c.fetchall()]
+
+
+def stamp_of(moment: datetime) -> str:
+    """Format a time for frames: ISO 8601, UTC, microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 LARGEST_EVENT = 32 * 1024 * 1024

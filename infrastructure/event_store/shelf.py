@@ -8,7 +8,6 @@ from refold.application.errors import LogDamaged
 from refold.infrastructure.sqlite.sqlite_failures import retrying
 
 from .encodings import AES, DictionaryDamaged, Encodings
-from .encryption import Keys
 from .envelope import (
     GENESIS,
     LONGEST_FRAME,
@@ -125,31 +124,20 @@ class SQLiteShelf:
         return self._began
 
 
-def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
-    """Record the key in the transaction that stores the first encrypted event.
+def begin_key(c: SQLiteCursor, encodings: Encodings) -> None:
+    """Prepare the log for a key that was just recorded for the first time.
 
-    From then on, every writer encrypts. The last plain event of each stream is recorded too, encrypted.
+    With the first key of the log, the last plain event of each stream is recorded, encrypted.
 
     Raises:
-        LogLocked: the log is encrypted, and no key was given.
         LogDamaged: the log is encrypted, and the record of that was removed.
     """
-    if encodings is None or encodings.fingerprint is None:
-        # The transaction starts with an empty write: one that reads before it writes can be refused
-        # at once.
-        c.execute("DELETE FROM encryption_keys WHERE 0")
-        c.execute("SELECT fingerprint FROM encryption_keys LIMIT 1")
-        for (fingerprint,) in c.fetchall():
-            Keys().key(fingerprint)
-        return
-    c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (encodings.fingerprint,))
-    if c.sqlite_cursor.rowcount:
-        c.execute("SELECT count(*) FROM encryption_keys")
-        if c.fetchone()[0] == 1:
-            if _has_encrypted(c):
-                raise _unnoted_error()
-            _put_plain_heads(c, encodings)
-        encodings.look_again()
+    c.execute("SELECT count(*) FROM encryption_keys")
+    if c.fetchone()[0] == 1:
+        if _has_encrypted(c):
+            raise _unnoted_error()
+        _put_plain_heads(c, encodings)
+    encodings.look_again()
 
 
 def _has_encrypted(c: SQLiteCursor) -> bool:

@@ -1,46 +1,21 @@
 """Snapshots of the bounded state, taken after each compaction so that a load reads only newer events."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from heapq import heappush, heapreplace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
 
-from refold.application.conversation.stream_places import ReadEvents, StreamPlaces
 from refold.application.errors import LogError
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.entries import (
-    Entry,
-    LongEntries,
-    ScanResult,
-    StoredMessages,
-    StoredRun,
-    Words,
-    entry_of,
-)
-from refold.application.projections.window import Window
 from refold.application.runtime.plain_lines import conversation, plain_logger
-from refold.domain.compaction.budget import live_messages
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
-    CompactionFailed,
-    CompactionPerformed,
-    CompactionRequested,
-    CompactionReverted,
     ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
     Event,
-    EventLost,
-    MessageAppended,
     MessageErased,
 )
-from refold.domain.evolve import REMEMBERED, fold
-from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import NotesFlushed
+from refold.domain.evolve import fold
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
@@ -48,10 +23,8 @@ from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .envelope import (
     PLAIN,
     Encoder,
-    Envelope,
     EnvelopeError,
     Place,
-    RecordedEvent,
     parse_frame,
     seal,
     unseal,
@@ -60,8 +33,6 @@ from .recorder import MAX_VERSION
 
 logger = plain_logger(__name__)
 
-EVERY = 16_384
-"""Events between two snapshots of a conversation that has too many messages to remember all."""
 AT_ONCE = 50
 """Number of snapshots that are copied at once."""
 
@@ -173,14 +144,6 @@ class SnapshotStore:
             logger.warning("%s: no snapshot was stored: %s", conversation(thread_id), error)
 
 
-def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
-    """Return whether a snapshot is due after these events led to this state."""
-    if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
-        return True
-    before = state.version - len(appended)
-    return state.older_live > 0 and state.version // EVERY > before // EVERY
-
-
 def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conversation | None:
     """Return the state after an erasure, or None if the events must be replayed to get it.
 
@@ -243,142 +206,3 @@ def _open(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
     if state is None or state.version != row.originator_version:
         return None
     return Snapshot(row.originator_version, envelope.previous, state)
-
-
-BATCH = 1_000
-"""Number of events in memory at once."""
-
-Batches = Callable[[str, int, int | None, int], Iterator[list[RecordedEvent]]]
-"""A function that reads the events of a stream between two versions, in batches of a given size."""
-Envelopes = Callable[[str, int], Iterator[tuple[str, Envelope]]]
-"""A function that reads the names and envelopes of a stream from a version on."""
-
-_USER = b'"message":{"role":"user"'
-_RESULT = b'"tool_result"'
-_POSITION = b'{"position":'
-_LETTERS = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in bytes(range(256)).lower())
-_APOSTROPHE = b"'"
-
-
-class MessageReader:
-    """The ``StoredMessages`` of one stream."""
-
-    def __init__(self, thread_id: str, batches: Batches, envelopes: Envelopes) -> None:
-        self._thread_id = thread_id
-        self._batches = batches
-        self._envelopes = envelopes
-
-    def read(self, start: int, stop: int) -> Iterator[Entry]:
-        """Yield the messages from position ``start`` up to ``stop``."""
-        # The version of a message is at least the number of messages up to it.
-        size = max(4, min(BATCH, stop - start + 4))
-        for batch in self._batches(self._thread_id, start + 1, None, size):
-            for recorded in batch:
-                match recorded.event:
-                    case MessageAppended(position=position) as event if position >= start:
-                        if position >= stop:
-                            return
-                        yield entry_of(event)
-                    case EventLost(position=int(position)) if position >= stop:
-                        return
-                    case _:
-                        pass
-
-    def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
-        """Search the stored messages. The words are looked for in the stored bytes: nothing is decoded."""
-        digest, best = sha256(), list[tuple[float, int]]()
-        for name, envelope in self._envelopes(self._thread_id, start + 1):
-            if name != "message_appended":
-                continue
-            position = _position(envelope.payload)
-            if position is None or position < start:
-                continue
-            if position >= stop:
-                break
-            digest.update(envelope.digest.encode("ascii"))
-            score = _score(envelope.payload, words)
-            if score and len(best) < most:
-                heappush(best, (score, position))
-            elif score and (score, position) > best[0]:
-                heapreplace(best, (score, position))
-        return ScanResult(digest.hexdigest(), frozenset(position for _, position in best))
-
-
-def _position(payload: bytes) -> int | None:
-    if not payload.startswith(_POSITION):
-        return None
-    number = payload[len(_POSITION) : payload.find(b",", len(_POSITION))]
-    return int(number) if number.isdigit() else None
-
-
-def _score(payload: bytes, words: Words) -> float:
-    """Score the payload by its words. Model output and tool results score zero."""
-    if _USER not in payload or _RESULT in payload:
-        return 0.0
-    said = words.promises.keys() & payload.translate(_LETTERS, _APOSTROPHE).split()
-    best = max([words.promises[word] for word in said], default=0.0)
-    if payload.isascii():
-        return best
-    return max(best, *(promise for word, promise in words.others if word in payload))
-
-
-MOST_HELD = REMEMBERED + REMEMBERED // 4
-"""Maximum number of messages kept in memory for a conversation that exceeds every context window.
-
-Cuts are only made among the newest messages that the state remembers, and these are kept.
-"""
-LARGEST_WINDOW = 1_200_000
-"""Maximum tokens of a context window of any model. Messages that fit it are kept in memory, however many
-they are.
-"""
-MOST_DECISIONS = 64
-"""Maximum number of decisions to search for one that changes what is shown."""
-HARMLESS = (
-    CompactionRequested,
-    CompactionFailed,
-    ConversationForked,
-    ConversationLabelled,
-    NotesFlushed,
-    RequestFrameChanged,
-)
-"""Events that change nothing that is shown."""
-
-
-class Stored(NamedTuple):
-    """The messages that stay in the log, and the version from which on events are read."""
-
-    run: StoredRun
-    first: int
-
-
-def stored_run(state: Conversation, read: ReadEvents, log: StoredMessages) -> Stored | None:
-    """Return the older messages that can stay in the log, or None if they must be read.
-
-    They can stay if no decision up to this state changes how they are shown.
-    """
-    others = state.version - live_messages(state)
-    if not state.older_live or state.live_tokens < LARGEST_WINDOW or others > MOST_DECISIONS:
-        return None
-    places = StreamPlaces(read, state.version, state.length)
-    decided = [*places.decisions_after(0)] if others else []
-    first = state.version - REMEMBERED + 1
-    if len(decided) < others or not all(_is_harmless(one, first) for one in decided):
-        return None
-    count = first - 1 - sum(1 for one in decided if one.version < first)
-    return Stored(StoredRun(0, count, count, log, {}), first)
-
-
-def _is_harmless(decided: LoggedEvent, first: int) -> bool:
-    """Return whether a decision changes none of the messages before version ``first``, which are not read."""
-    if decided.version >= first and isinstance(decided.event, MessageErased):
-        return True  # The event contains the new size of what is left of the message.
-    return isinstance(decided.event, HARMLESS)
-
-
-def trim_window(window: Window, state: Conversation, log: StoredMessages) -> Window:
-    """Return the window with only the newest messages in memory, if no model could read all of them."""
-    entries = window.entries
-    held = entries.newest if isinstance(entries, LongEntries) else entries
-    if len(held) < MOST_HELD or state.live_tokens < LARGEST_WINDOW:
-        return window
-    return window.shelve(REMEMBERED, log)

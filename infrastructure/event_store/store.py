@@ -1,14 +1,14 @@
 """The log on SQLite: load by snapshot and newer events, append under a lock, read back and check."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
 
-from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.loaded import LoadedConversation, must_reload
 from refold.application.errors import LogDamaged, LogError
 from refold.application.maintenance.maintenance_results import Compressed
 from refold.application.ports.conversation_log import (
@@ -19,7 +19,6 @@ from refold.application.ports.conversation_log import (
     LoggedEvent,
     Stored,
 )
-from refold.application.projections.window import must_reload
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event
@@ -27,23 +26,19 @@ from refold.infrastructure.maintenance.compressed_payloads import LogCompressor,
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import look_twice, translate_errors
 
-from .conversation_loader import Stream, StreamLoader
+from .anchor import Mark
+from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import Appended, StreamEraser
-from .recorder import DurableDatastore, Row, seal_rows
-from .snapshots import is_due, state_after_erasing
-from .stream_reads import (
-    BATCH,
-    CONFLICTS,
-    RememberedStreams,
-    StreamCopier,
-    overtaken_error,
-    read_complete,
-    scan_events,
-    stamp_of,
-)
+from .recorder import DurableDatastore, Row, seal_rows, stamp_of
+from .snapshots import state_after_erasing
+from .stream_copies import StreamCopier
+from .stream_reads import SCAN_BATCH, StreamReader, read_complete, scan_events
 from .turn_files import open_log_file
+
+CONFLICTS = 20
+"""Attempts to decide again after another program stored events without taking the lock."""
 
 
 class SQLiteLog:
@@ -75,7 +70,8 @@ class SQLiteLog:
         self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
         self.known, self._keys, self.turns = opened.known, opened.keys, opened.turns
         self._forget = self._datastore.forget_pages
-        self._loader = StreamLoader(self._recorder, mapper, snapshots, self.held, self._forget)
+        self._reader = StreamReader(self._recorder, mapper, self._forget)
+        self._loader = StreamLoader(self._reader, snapshots, self.held)
         self._copier = StreamCopier(self._recorder, mapper)
         self._eraser = StreamEraser(self._recorder, mapper)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
@@ -98,7 +94,8 @@ class SQLiteLog:
                 stream, events = self._decide(thread_id, decide)
                 if not events:
                     return stream.loaded, ()
-                self.held.admit()
+                if not self.held.is_admitted:
+                    self.held.admit()
                 self.known.refuse(thread_id)
                 try:
                     insert = partial(self._insert, stream, events, stamp)
@@ -111,7 +108,7 @@ class SQLiteLog:
                 if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise overtaken_error(self.path)
+        raise self._overtaken_error()
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content as decided, and return what was stored in each conversation."""
@@ -128,7 +125,7 @@ class SQLiteLog:
                 except IntegrityError:
                     continue
                 return self._reload_erased(streams, appended)
-        raise overtaken_error(self.path)
+        raise self._overtaken_error()
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
@@ -187,7 +184,7 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events from version ``first`` to ``last``."""
         with self._guard():
-            read = partial(self._loader.read, thread_id, first, last)
+            read = partial(self._reader.read, thread_id, first, last)
             return read_complete(
                 thread_id, range(first, last + 1), read, partial(self._head, thread_id)
             )
@@ -195,18 +192,19 @@ class SQLiteLog:
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._guard():
-            read = partial(self._loader.read_at, thread_id, versions)
+            read = partial(self._reader.read_at, thread_id, versions)
             return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Yield all events after a log position."""
         self._process.check()
-        expected, anchored = self.held.changed()
+        expected, anchored = self.held.anchor.changed(self.held.proved)
         seen: dict[str, int] = {}
         with self._guard():
             yield from scan_events(self._rows_after, self._mapper, after, seen, self._forget)
-        self.held.prove(expected, seen, after)
-        self.held.proved(anchored)
+        if expected:
+            self.held.prove(expected, seen, after)
+        self.held.proved = anchored
 
     def check(self) -> Iterator[Damage]:
         """Yield all damage of the log."""
@@ -243,15 +241,27 @@ class SQLiteLog:
         for part in (self.held.anchor, self.known, self._datastore, self._lock):
             part.close()
 
-    def _guard(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        """Check that the log is open here, convert errors, and record damage that a read finds."""
         self._process.check()
         if self._closed:
             raise LogError(f"{self.path} was closed; open it again to go on")
-        return self.known.noting(translate_errors(self.path))
+        try:
+            with translate_errors(self.path):
+                yield
+        except LogDamaged as error:
+            self.known.note_event(error.thread_id, error.version)
+            raise
+
+    def _overtaken_error(self) -> LogError:
+        return LogError(
+            f"{self.path}: another writer was faster {CONFLICTS} times; nothing was stored"
+        )
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         with self._guard():
-            return self._recorder.rows_after(number, BATCH)
+            return self._recorder.rows_after(number, SCAN_BATCH)
 
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
         # A cached state is good enough for a decision that leads to an insert: the insert fails if
@@ -279,7 +289,10 @@ class SQLiteLog:
         rows, keys, head = seal_rows(self._mapper, thread_id, stream.head, events, stamp)
         follows = {thread_id: stream.head}
         numbers = self._recorder.insert_events(rows, keys=keys, follows=follows)
-        self.held.keep(thread_id, head, numbers[-1] if numbers else None)
+        if numbers:
+            self.held.anchor.keep(Mark(thread_id, *head, numbers[-1]), self.held.marks)
+        else:
+            self.held.keep(thread_id, head)
         if must_reload(events):
             return self._loader.load(thread_id)
         return self._loader.after(stream, events, head)

@@ -1,42 +1,155 @@
-"""Read and copy streams of events, including those of forks."""
+"""Read the events of streams, checked one by one, and scan those of the whole log."""
 
-import secrets
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
 
-from eventsourcing.persistence import IntegrityError, StoredEvent
-from eventsourcing.sqlite import SQLiteCursor
+from eventsourcing.persistence import StoredEvent
 
-from refold.application.errors import LogDamaged, LogError, ThreadExists
-from refold.application.ports.conversation_log import Fork, LoggedEvent
-from refold.domain.events import ConversationForked, Event, MessageErased
-from refold.domain.notes import MemoriesChosen
-from refold.infrastructure.sqlite.sqlite_failures import retry
+from refold.application.errors import LogDamaged, LogError, NewerLog
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.domain.events import Event
+from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .codec import CodecError
-from .conversation_loader import Stream, open_columns, open_row
-from .envelope import (
-    LONGEST_FRAME,
-    EnvelopeError,
-    EventMapper,
-    Place,
-    RecordedEvent,
-    UnsealedEvent,
-    link_of,
-)
-from .recorder import Head, LogRecorder, Row
+from .codec import CodecError, NewerShape
+from .envelope import GENESIS, Envelope, EnvelopeError, EventMapper, Place, RecordedEvent, link_of
+from .recorder import LogRecorder, Row
 
-CONFLICTS = 20
-"""Attempts to decide again after another program stored events without taking the lock."""
+BATCH = 1_000
+"""Number of events in memory at once."""
+Answer = TypeVar("Answer")
 
 
-def overtaken_error(path: Path) -> LogError:
-    """Return the error for a decision that was stale at every attempt."""
-    return LogError(f"{path}: another writer was faster {CONFLICTS} times; nothing was stored")
+class StreamReader:
+    """A reader of streams. It raises ``LogDamaged`` if an event is missing, changed or out of order."""
+
+    def __init__(
+        self, recorder: LogRecorder, mapper: EventMapper, forget: Callable[[], None]
+    ) -> None:
+        """Create a reader. ``forget`` drops cached reads before a read that seems damaged is repeated."""
+        self.recorder = recorder
+        self.mapper = mapper
+        self.forget = forget
+
+    def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
+        """Return the events from version ``first`` to ``last``, after checking that each follows the one
+        before it.
+        """
+        batches = partial(self.batches, thread_id, first, last)
+        return self._look(lambda: [event for batch in batches() for event in batch])
+
+    def batches(
+        self, thread_id: str, first: int, last: int | None, size: int = BATCH
+    ) -> Iterator[list[RecordedEvent]]:
+        """Yield the events from version ``first`` to ``last`` in batches, each checked against the one before."""
+        select = partial(self.recorder.select_events, thread_id)
+        after, before, wanted = max(0, first - 2), None, first
+        while True:
+            recorded = self._open_rows(partial(select, gt=after, lte=last, limit=size))
+            if not recorded:
+                return
+            if before is not None:
+                follows(recorded[0], before.link, before.originator_version)
+            elif recorded[0].originator_version == 1:
+                follows(recorded[0], GENESIS)
+            for one, event in pairwise(recorded):
+                follows(event, one.link, one.originator_version)
+            before = recorded[-1]
+            after = before.originator_version
+            found = [event for event in recorded if event.originator_version >= first]
+            if found and found[0].originator_version != wanted:
+                raise LogDamaged(thread_id, wanted, "the event is missing")
+            if found:
+                wanted = after + 1
+                yield found
+            if len(recorded) < size:
+                return
+
+    def _open_rows(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
+        return self._look(lambda: [open_row(self.mapper, row) for row in select()])
+
+    def envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
+        """Yield the names and checked envelopes of the events from version ``first`` on."""
+        after = first - 1
+        while found := self._look(partial(self._unseal_rows, thread_id, after)):
+            yield from found
+            after += len(found)
+
+    def _unseal_rows(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
+        rows = self.recorder.rows_of(thread_id, after, BATCH)
+        return [
+            (name, unseal_row(self.mapper, Place(thread_id, version, name), state))
+            for version, name, state in rows
+        ]
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
+        """Return the existing events with these versions, each checked against the one before it."""
+        return self._look(lambda: self._read_at(thread_id, versions))
+
+    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
+        wanted = frozenset(versions)
+        before = {version - 1 for version in wanted if version > 1}
+        links = {0: GENESIS}
+        found: list[RecordedEvent] = []
+        for row in self.recorder.select_versions(thread_id, sorted(before | wanted)):
+            version = row.originator_version
+            if version in wanted:
+                event = open_row(self.mapper, row)
+                follows(event, links.get(version - 1))
+                found.append(event)
+                links[version] = event.link
+            else:
+                links[version] = link_of(row)
+        return found
+
+    def _look(self, look: Callable[[], Answer]) -> Answer:
+        return look_twice(look, self.forget)
+
+
+def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
+    """Check that an event directly follows the event with this link and version.
+
+    Raises:
+        LogDamaged: an event between them is missing, or the event follows another one.
+    """
+    if version is not None and event.originator_version != version + 1:
+        raise LogDamaged(event.originator_id, version + 1, "the event is missing")
+    if link is not None and event.previous != link:
+        raise LogDamaged(
+            event.originator_id, event.originator_version, "it does not follow the event before"
+        )
+
+
+def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
+    """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
+    try:
+        return mapper.to_domain_event(row)
+    except (EnvelopeError, CodecError) as error:
+        place = Place(str(row.originator_id), row.originator_version, row.topic)
+        raise _damage_error(place, error) from error
+
+
+def unseal_row(mapper: EventMapper, place: Place, state: object) -> Envelope:
+    """Check a row without decoding it. Raise ``LogDamaged`` with the place of the row if it is damaged."""
+    try:
+        return mapper.unsealed_columns(place, state)
+    except EnvelopeError as error:
+        raise _damage_error(place, error) from error
+
+
+def open_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
+    """Check and decode a row that is given as columns without its link."""
+    try:
+        return mapper.open(place, state)
+    except (EnvelopeError, CodecError) as error:
+        raise _damage_error(place, error) from error
+
+
+def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
+    if isinstance(error, NewerShape):
+        return NewerLog(f"{error}; install a newer refold to use this log")
+    return LogDamaged(place.stream, place.version, str(error))
 
 
 def read_complete(
@@ -65,41 +178,7 @@ def read_complete(
         lacking = missing
 
 
-CAPACITY = 64
-"""Maximum number of remembered conversations; the least recently used is dropped first."""
-
-
-class RememberedStreams:
-    """Loaded conversations by thread id. They may be behind the log. Threads may share this object."""
-
-    def __init__(self) -> None:
-        self._streams: OrderedDict[str, Stream] = OrderedDict()
-        self._threads = threading.Lock()
-
-    def find(self, thread_id: str) -> Stream | None:
-        """Return the conversation as it was last stored here, or None."""
-        return self._streams.get(thread_id)
-
-    def put(self, thread_id: str, stream: Stream) -> None:
-        """Remember the conversation in its current state."""
-        with self._threads:
-            self._streams[thread_id] = stream
-            self._streams.move_to_end(thread_id)
-            if len(self._streams) > CAPACITY:
-                self._streams.popitem(last=False)
-
-    def forget(self, thread_ids: Iterable[str]) -> None:
-        """Remove these conversations."""
-        with self._threads:
-            for thread_id in thread_ids:
-                self._streams.pop(thread_id, None)
-
-    def clear(self) -> None:
-        """Remove all conversations."""
-        self._streams.clear()
-
-
-BATCH = 200
+SCAN_BATCH = 200
 """Number of events that a scan reads at once: as many as fit the processor's cache."""
 
 
@@ -153,228 +232,6 @@ def _read(
             envelope, event = open_columns(mapper, Place(stream, version, name), state)
             seen[stream] = version
             yield LoggedEvent(number, stream, version, envelope.at, event, envelope.erased)
-        if len(rows) < BATCH:
+        if len(rows) < SCAN_BATCH:
             return
         after = rows[-1][0]
-
-
-COPY_BATCH = 200
-"""Number of rows in memory at once."""
-
-
-class Copied(NamedTuple):
-    """A finished copy."""
-
-    head: Head
-    """Head of the new stream."""
-    links: Mapping[int, tuple[str, str]]
-    """Links in the source and in the copy of each event that a snapshot of the source belongs to."""
-    link: str
-    """Link of the last copied event in the copy."""
-
-
-class _Pair(NamedTuple):
-    original: StoredEvent
-    copy: StoredEvent
-    key: str | None
-
-
-class StreamCopier:
-    """A copier of streams within one log. Each copy is stored completely or not at all."""
-
-    def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
-        self._recorder = recorder
-        self._mapper = mapper
-
-    def copy(
-        self, source: str, version: int, into: str, events: Sequence[Event], stamp: str
-    ) -> Copied:
-        """Copy the events of ``source`` up to ``version`` with their times, and append ``events``.
-
-        Raises:
-            ThreadExists: ``into`` already has events.
-            LogDamaged: an event of ``source`` is missing or changed; nothing was stored.
-        """
-        known: list[Copied] = []
-
-        def store() -> Copied:
-            # A commit may have succeeded although an error was reported.
-            if known and self._is_at_head(into, known[-1].head):
-                return known[-1]
-            with self._recorder.datastore.transaction(commit=True) as c:
-                known.append(self._copy_rows(c, source, version, into, events, stamp))
-            return known[-1]
-
-        try:
-            return retry(store)
-        except IntegrityError as error:
-            # A writer without the lock was faster.
-            raise _exists(into) from error
-
-    def _is_at_head(self, stream: str, head: Head) -> bool:
-        rows = self._recorder.select_versions(stream, [head.version])
-        return any(link_of(row) == head.link for row in rows)
-
-    def _copy_rows(
-        self,
-        c: SQLiteCursor,
-        source: str,
-        version: int,
-        into: str,
-        events: Sequence[Event],
-        stamp: str,
-    ) -> Copied:
-        _begin(c, into)
-        self._recorder.note_key(c)
-        snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
-        last, keys = Head(), dict[str, int]()
-        recorded = self._recorded_erasures(c, source, version) | _rewrite(events)
-        for batch in self._copies(c, source, version, into, recorded):
-            self._insert(c, [pair.copy for pair in batch])
-            keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
-            last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
-            links.update(_links(batch, snapshots))
-        added, head = self._seal(into, events, last, stamp)
-        self._insert(c, added)
-        # Taken from the events, because the index of the source may be wrong.
-        self._recorder.keys.replace(c, into, keys)
-        return Copied(head, links, last.link)
-
-    def _copies(
-        self, c: SQLiteCursor, source: str, version: int, into: str, recorded: frozenset[int]
-    ) -> Iterator[list[_Pair]]:
-        before, link = Head(), Head().link
-        while before.version < version:
-            copies: list[_Pair] = []
-            for row in _rows(c, source, before.version, version):
-                if row.originator_version != before.version + 1:
-                    break
-                try:
-                    copy, key = self._mapper.moved(
-                        row,
-                        into,
-                        follows=before.link,
-                        previous=link,
-                        salt=secrets.token_hex(16),
-                        erased=row.originator_version in recorded,
-                    )
-                except (EnvelopeError, CodecError) as error:
-                    raise LogDamaged(source, row.originator_version, str(error)) from error
-                before, link = Head(row.originator_version, link_of(row)), link_of(copy)
-                copies.append(_Pair(row, copy, key))
-            if not copies:
-                raise LogDamaged(source, before.version + 1, "the event is missing")
-            yield copies
-
-    def _recorded_erasures(self, c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
-        # An event is shown as erased in the copy only if an event of the copy says so.
-        c.execute(
-            "SELECT originator_version, topic, state FROM stored_events "
-            "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
-            (source, version),
-        )
-        return _rewrite(
-            open_row(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
-        )
-
-    def _seal(
-        self, into: str, events: Sequence[Event], head: Head, stamp: str
-    ) -> tuple[list[StoredEvent], Head]:
-        rows: list[StoredEvent] = []
-        for event in events:
-            salt = secrets.token_hex(16)
-            new = UnsealedEvent(into, head.version + 1, stamp, event, head.link, salt)
-            row, link = self._mapper.store(new)
-            head = Head(head.version + 1, link)
-            rows.append(row)
-        return rows, head
-
-    def _insert(self, c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
-        c.executemany(
-            self._recorder.insert_events_statement,
-            [(r.originator_id, r.originator_version, r.topic, r.state) for r in rows],
-        )
-
-    def forks(self) -> list[Fork]:
-        """Return every conversation that began as a copy. A copy of a copy is listed once for each source."""
-        with self._recorder.datastore.transaction(commit=False) as c:
-            c.execute(
-                "SELECT originator_id, originator_version, topic, state FROM stored_events "
-                "WHERE topic='conversation_forked' ORDER BY rowid"
-            )
-            rows = [StoredEvent(*row) for row in c.fetchall()]
-        found: list[Fork] = []
-        for row in rows:
-            event = open_row(self._mapper, row).event
-            if isinstance(event, ConversationForked):
-                found.append(Fork(str(row.originator_id), event.source, event.version))
-        return found
-
-    def version_at(self, thread_id: str, moment: datetime) -> int:
-        """Return the newest version that was logged at or before ``moment``. Only frames of events are read."""
-        # Stored times are text in one format, so they sort correctly. Newest first, because the
-        # clock may have gone backwards.
-        with self._recorder.datastore.transaction(commit=False) as c:
-            c.execute(
-                "WITH frames AS (SELECT originator_version AS version, "
-                f"CAST(substr(state, 9, {LONGEST_FRAME}) AS TEXT) AS frame "
-                "FROM stored_events WHERE originator_id=?) "
-                "SELECT version FROM frames "
-                "WHERE substr(frame, instr(frame, ' ') + 1, 27) <= ? "
-                "ORDER BY version DESC LIMIT 1",
-                (thread_id, stamp_of(moment)),
-            )
-            row = c.fetchone()
-        return int(row[0]) if row else 0
-
-
-def stamp_of(moment: datetime) -> str:
-    """Format a time for frames: ISO 8601, UTC, microseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _rewrite(events: Iterable[Event]) -> frozenset[int]:
-    erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
-    return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
-
-
-def _begin(c: SQLiteCursor, into: str) -> None:
-    # The transaction starts with an empty write: one that reads before it writes can be refused at
-    # once.
-    c.execute("DELETE FROM stored_events WHERE 0")
-    c.execute("SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1", (into,))
-    if c.fetchone() is not None:
-        raise _exists(into)
-
-
-def _exists(thread_id: str) -> ThreadExists:
-    return ThreadExists(
-        f"a conversation {thread_id!r} already exists; give another thread id, or none"
-    )
-
-
-def _snapshots(c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
-    c.execute(
-        "SELECT originator_version FROM stored_snapshots "
-        "WHERE originator_id=? AND originator_version<=?",
-        (source, version),
-    )
-    return frozenset(row[0] for row in c.fetchall())
-
-
-def _rows(c: SQLiteCursor, source: str, after: int, last: int) -> list[StoredEvent]:
-    c.execute(
-        "SELECT originator_id, originator_version, topic, state FROM stored_events "
-        "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
-        "ORDER BY originator_version LIMIT ?",
-        (source, after, last, COPY_BATCH),
-    )
-    return [StoredEvent(*row) for row in c.fetchall()]
-
-
-def _links(
-    batch: Sequence[_Pair], versions: frozenset[int]
-) -> Iterator[tuple[int, tuple[str, str]]]:
-    for original, copy, _ in batch:
-        if copy.originator_version in versions:
-            yield copy.originator_version, (link_of(original), link_of(copy))

@@ -4,8 +4,8 @@ import atexit
 import json
 import threading
 import zlib
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
@@ -196,16 +196,6 @@ class KnownDamage:
         if report:
             self._report(row)
         return True
-
-    @contextmanager
-    def noting(self, translated: AbstractContextManager[None]) -> Generator[None]:
-        """Record damage that a read inside the block finds, and convert errors with ``translated``."""
-        try:
-            with translated:
-                yield
-        except LogDamaged as error:
-            self.note_event(error.thread_id, error.version)
-            raise
 
     def note_event(self, thread_id: str, version: int) -> None:
         """Record an event that a read found to be damaged or missing, if its row confirms that."""

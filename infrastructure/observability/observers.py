@@ -17,7 +17,6 @@ from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_lines import LogLines, Naming, naming
 from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, notify
-from .observed_calls import observe_calls
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -123,7 +122,7 @@ class Observing:
         """Wrap the summariser so that every call is observed."""
         if self.telemetry is None:
             return summariser
-        return observe_calls(summariser, self.telemetry.calling)
+        return self.telemetry.observe(summariser)
 
     @property
     def _own(self) -> "tuple[LogLines | Telemetry, ...]":

@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from refold.application.conversation.owners import Visible
-from refold.application.ports.recall_index import Filters, Found
+from refold.application.ports.recall_index import Filters, Found, Visible
 from refold.application.recall.passages import Passage
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 

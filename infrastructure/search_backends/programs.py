@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
-from refold.application.projections.message_list import readable
 from refold.domain.events import ConversationErased, MessageAppended, MessageErased
+from refold.domain.messages import readable
 from refold.infrastructure.files.private_files import open_private
 
 VERSION = 1

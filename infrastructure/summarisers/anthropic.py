@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 
 from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.value import replace

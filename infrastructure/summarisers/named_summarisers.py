@@ -17,8 +17,14 @@ from tenacity import (
 )
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
-from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    TakeNotes,
+)
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.summaries.summariser_calls import Relay, relay
 from refold.infrastructure.api_failures import is_temporary

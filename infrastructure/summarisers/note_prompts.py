@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SourceMessage
+from refold.application.ports.summariser import NotesDraft, NotesRequest, SourceMessage
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.notes import Note, NoteKind
 from refold.domain.value import replace

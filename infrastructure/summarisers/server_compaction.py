@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING, cast
 
 from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.rendering.request_forms import render_covered
 from refold.application.rendering.turn_builder import Turn

@@ -80,7 +80,6 @@ if TYPE_CHECKING:
     )
     from refold.application.maintenance.verifying import DamageReport, Replayed, Verification
     from refold.application.ports.embedder import Embedder
-    from refold.application.ports.note_taker import NotesDraft, NotesRequest, NoteTaker
     from refold.application.ports.observer import Observer
     from refold.application.ports.read_models import (
         CompactionRow,
@@ -92,6 +91,9 @@ if TYPE_CHECKING:
     from refold.application.ports.sdk_tools import ToolOutput
     from refold.application.ports.summariser import (
         BoundedSummariser,
+        NotesDraft,
+        NotesRequest,
+        NoteTaker,
         SourceMessage,
         Summariser,
         SummaryDraft,
@@ -294,7 +296,6 @@ _PLACES = {
     ),
     "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
     "refold.application.ports.embedder": "Embedder",
-    "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
     "refold.application.ports.observer": "Observer",
     "refold.application.ports.read_models": """
         CompactionRow
@@ -304,9 +305,16 @@ _PLACES = {
         TopicSeen
     """,
     "refold.application.ports.sdk_tools": "ToolOutput",
-    "refold.application.ports.summariser": (
-        "BoundedSummariser SourceMessage Summariser SummaryDraft SummaryRequest"
-    ),
+    "refold.application.ports.summariser": """
+        BoundedSummariser
+        NoteTaker
+        NotesDraft
+        NotesRequest
+        SourceMessage
+        Summariser
+        SummaryDraft
+        SummaryRequest
+    """,
     "refold.application.ports.token_counter": "TokenCount TokenCounter",
     "refold.application.recall.embedding": "EmbeddingProgress",
     "refold.application.recall.hits": "Neighbour RecallHit Recalled",

@@ -110,10 +110,13 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(
     ("walk", "most"),
-    [("append", 40), ("warm context", 40), ("compacting context", 112), ("recall", 45)],
+    [("append", 26), ("warm context", 38), ("compacting context", 99), ("recall", 39)],
 )
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
-    """The goals are 25, 40, 80 and 40 files; these are the figures reached."""
+    """The goals are 25, 40, 80 and 40 files; these are the figures reached.
+
+    The compaction has room for one more, because each cut rule has a file of its own.
+    """
     assert len(entered[walk]) <= most, "\n".join(sorted(entered[walk]))
 
 

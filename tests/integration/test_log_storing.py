@@ -20,6 +20,7 @@ from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store.conversation_loader import CAPACITY
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
     EnvelopeError,
@@ -30,7 +31,6 @@ from refold.infrastructure.event_store.envelope import (
     unseal,
 )
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.event_store.stream_reads import CAPACITY
 from refold.infrastructure.files.lock import WriteLock
 from tests.support.builders import NOON, appended, assistant, incoming, tool_use, user
 from tests.support.fake_ports import core_of

@@ -16,8 +16,12 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.domain.evolve import fold
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 

@@ -11,8 +11,12 @@ import pytest
 import refold
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.fit_to_budget import FitToBudget
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 
 PAIR = [
     {"role": "user", "content": "hello world " * 60},

@@ -17,8 +17,12 @@ from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogBusy, LogError, LogFull, LogNotWritable
 from refold.application.ports.conversation_log import Decision
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.domain.events import Event
 from refold.infrastructure.event_store.store import SQLiteLog
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.rendering.render import HEADINGS, heading_text, ledger_line, ledger_text
-from refold.domain.blocks import strings
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, choose_lines, merge_ledger
-from refold.domain.messages import Message
+from refold.domain.messages import Message, strings
 from tests.support.builders import assistant, tool_result, user
 
 WORDS = st.sampled_from(

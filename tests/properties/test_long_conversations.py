@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.conversation.loaded import LoadedConversation
-from refold.application.projections.entries import LongEntries, entry_at
-from refold.application.projections.window import Window, project
+from refold.application.conversation.entries import LongEntries, entry_at
+from refold.application.conversation.loaded import LoadedConversation, Window, project
 from refold.domain.errors import RefoldError
 from refold.domain.evolve import fold
 from refold.infrastructure.event_store.recorder import LogRecorder
@@ -23,12 +22,15 @@ from tests.support.effort import tenth_unless_all
 
 LIMITS = {
     "refold.domain.evolve.REMEMBERED": 16,
-    "refold.infrastructure.event_store.snapshots.REMEMBERED": 16,
-    "refold.infrastructure.event_store.snapshots.MOST_HELD": 20,
-    "refold.infrastructure.event_store.snapshots.LARGEST_WINDOW": 0,
-    "refold.infrastructure.event_store.snapshots.BATCH": 8,
+    "refold.infrastructure.event_store.stored_messages.REMEMBERED": 16,
+    "refold.infrastructure.event_store.stored_messages.LARGEST_WINDOW": 0,
+    "refold.infrastructure.event_store.stored_messages.BATCH": 8,
+    "refold.infrastructure.event_store.stream_reads.BATCH": 8,
+    "refold.infrastructure.event_store.conversation_loader.REMEMBERED": 16,
+    "refold.infrastructure.event_store.conversation_loader.MOST_HELD": 20,
+    "refold.infrastructure.event_store.conversation_loader.LARGEST_WINDOW": 0,
     "refold.infrastructure.event_store.conversation_loader.BATCH": 8,
-    "refold.infrastructure.event_store.snapshots.EVERY": 12,
+    "refold.infrastructure.event_store.conversation_loader.EVERY": 12,
 }
 """So small that a short history is a long one."""
 

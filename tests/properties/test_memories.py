@@ -10,7 +10,6 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from refold.application.projections.message_list import readable
 from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.render import Rendered, memories_size, render
 from refold.application.rendering.request_blocks import copied
@@ -18,6 +17,7 @@ from refold.application.runtime.core import MemoriesSettings
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import MessageAppended
+from refold.domain.messages import readable
 from refold.domain.value import replace
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from refold.domain.compaction.budget import Budget, kept_target, ledger_target
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.split_turn import least_prefix
+from refold.domain.cuts.choice import least_prefix
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import Trigger
 from refold.domain.evolve import evolve

@@ -13,12 +13,12 @@ import refold
 from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
-from refold.application.projections.message_list import readable
 from refold.application.recall.passages import digest_of
 from refold.application.recall.tokens import pad, tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
+from refold.domain.messages import readable
 from refold.infrastructure.recall import index_folds as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.testing.history_layout import Step, marked, marker

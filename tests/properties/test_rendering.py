@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from refold.application.conversation.loaded import Window, project
 from refold.application.ports.summariser import SourceMessage
-from refold.application.projections.window import Window, project
 from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.request_forms import render_covered
 from refold.domain.compaction.policy import CompactionPolicy

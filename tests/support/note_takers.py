@@ -3,7 +3,7 @@
 import asyncio
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import NotesDraft, NotesRequest
 from refold.domain.notes import Note
 
 from .fake_summarisers import GoodSummariser

@@ -7,14 +7,16 @@ from copy import deepcopy
 from typing import cast
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, note_taking
 from refold.application.ports.summariser import (
     BoundedSummariser,
     ModelSummariser,
+    NotesDraft,
+    NotesRequest,
     Summariser,
     SummaryDraft,
     SummaryRequest,
     is_by_code,
+    note_taking,
 )
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.value import replace

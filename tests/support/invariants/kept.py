@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from refold.application.api.context import Context
-from refold.application.projections.window import PinnedText
+from refold.application.conversation.entries import PinnedText
 from refold.application.rendering.render import HEADINGS, ledger_line, pin_line
 from refold.application.rendering.request_blocks import LEDGER_HEADING
 from tests.support.talk import strings

@@ -1,8 +1,8 @@
 """Invariants of quoted memories: word for word, of what is out of sight, measured, chosen after decisions."""
 
 from refold.application.api.context import Context
-from refold.application.projections.message_list import readable
 from refold.application.rendering.turn_builder import FRAME_TOKENS
+from refold.domain.messages import readable
 from refold.domain.notes import MemoriesChosen
 from tests.support.judged_play import CHANGES_THE_PREFIX
 from tests.support.witness import Witness, as_message

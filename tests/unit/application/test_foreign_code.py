@@ -11,8 +11,12 @@ import pytest
 import refold
 from refold.application.api.results import CompactionResult
 from refold.application.errors import RaisedOutside
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.application.runtime.foreign_code import Contained
 
 ENDINGS = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, MemoryError]

@@ -19,8 +19,13 @@ from refold.application.erasure.erasing import erase
 from refold.application.errors import LogFull
 from refold.application.notes.note_taking import notes_from
 from refold.application.ports.conversation_log import Decision
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
-from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.application.runtime.core import Core, Extras, NotesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from refold.application.conversation.block_checks import UnknownBlockWarning, forget_reported
+from refold.application.conversation.loaded import Window, project
 from refold.application.conversation.parsing import plain_message, read_messages
-from refold.application.projections.window import Window, project
 from refold.application.rendering.render import render
 from refold.domain.erasing import make_stub
 from refold.domain.messages import Block, Message

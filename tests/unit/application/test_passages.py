@@ -7,7 +7,6 @@ import pytest
 
 import refold
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.message_list import readable
 from refold.application.recall.passages import (
     BEGINNING,
     LONGEST,
@@ -17,7 +16,7 @@ from refold.application.recall.passages import (
     passages_of,
 )
 from refold.domain.events import MessageAppended
-from refold.domain.messages import Block, Message, Role
+from refold.domain.messages import Block, Message, Role, readable
 
 AT = "2026-03-07T10:00:00.000000Z"
 

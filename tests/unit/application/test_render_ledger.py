@@ -2,7 +2,8 @@
 
 import re
 
-from refold.application.projections.window import PinnedText, Window, project
+from refold.application.conversation.entries import PinnedText
+from refold.application.conversation.loaded import Window, project
 from refold.application.rendering.render import ledger_text, render
 from refold.application.rendering.request_blocks import (
     LEDGER_GUIDANCE,

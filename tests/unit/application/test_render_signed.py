@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from refold.application.api.context import Context
+from refold.application.conversation.loaded import Window, project
 from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.ports.summariser import SourceMessage
-from refold.application.projections.window import Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import Rendered, render, summary_overhead
 from refold.application.rendering.request_forms import render_covered

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from refold.application.projections.window import Window
+from refold.application.conversation.loaded import Window
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import Rendered, render, topics_line, topics_tokens
 from refold.domain.conversation import Topic

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.application.projections.window import Window, project
+from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.request_forms import text_form

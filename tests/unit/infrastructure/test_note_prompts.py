@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
-from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from refold.application.ports.summariser import SourceMessage, Summariser
+from refold.application.ports.summariser import (
+    NotesDraft,
+    NotesRequest,
+    SourceMessage,
+    Summariser,
+    TakeNotes,
+    note_taking,
+)
 from refold.domain.messages import Message
 from refold.domain.notes import Note
-from refold.infrastructure.observability.observed_calls import ObservedDraft, observe_calls
+from refold.infrastructure.observability.telemetry import ObservedDraft, observe_calls
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser

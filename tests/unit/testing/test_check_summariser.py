@@ -11,7 +11,7 @@ import pytest
 
 from refold import SummaryDraft as Draft
 from refold import SummaryRequest as Request
-from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import NotesDraft, NotesRequest
 from refold.domain.messages import text_of
 from refold.domain.value import replace
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser

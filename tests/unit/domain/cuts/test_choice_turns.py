@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.split_turn import (
+from refold.domain.cuts.choice import (
     Division,
     Turns,
     is_worthwhile,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from refold.application.projections.window import Preview, Window, project
+from refold.application.conversation.entries import Preview
+from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import shorten_block

@@ -1,6 +1,8 @@
+from typing import Any
+
 import pytest
 
-from refold.domain.blocks import block_words
+from refold.domain.messages import Message, block_words, readable
 
 PAGE = {"type": "document", "title": "Lease", "source": {"type": "text", "data": "Number ZK-7741."}}
 
@@ -71,3 +73,32 @@ def test_the_words_of_a_block_are_all_that_a_reader_sees(
     block: dict[str, object], words: str
 ) -> None:
     assert block_words(block) == words
+
+
+def blocks(*content: dict[str, Any]) -> Message:
+    return Message(role="assistant", content=content)
+
+
+def test_words_calls_and_results_are_text_and_thinking_is_not() -> None:
+    message = blocks(
+        {"type": "thinking", "thinking": "secret", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "I look."},
+        {"type": "text", "text": " \n"},
+        {"type": "tool_use", "id": "c", "name": "read", "input": {"path": "数据.txt", "n": 2}},
+        {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "line"}]},
+    )
+    assert readable(message) == 'I look.\n→ read {"path": "数据.txt", "n": 2}\nline'
+
+
+def test_a_block_without_text_is_named() -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [image]}
+    assert readable(blocks(image, result, {"type": "future_block"})) == (
+        "[image]\n[tool_result]\n[future_block]"
+    )
+
+
+def test_a_long_result_is_kept_in_full() -> None:
+    text = "x" * 100_000
+    assert readable(blocks({"type": "tool_result", "content": text})) == text

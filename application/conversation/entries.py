@@ -1,15 +1,13 @@
-"""The live messages of a window; a long run of old ones stays in the log."""
+"""Parts of a window: live messages, of which a long run stays in the log, and ways to shorten them."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import eq
-from typing import NamedTuple, Protocol, cast, overload
+from typing import Literal, NamedTuple, Protocol, cast, overload
 
-from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
-from refold.domain.value import byte_size
 
 
 class Entry(NamedTuple):
@@ -24,19 +22,6 @@ class Entry(NamedTuple):
     stop_reason: str | None
     bytes: int = 0
     """Bytes of the whole message as JSON."""
-
-
-def entry_of(event: MessageAppended) -> Entry:
-    """Return the entry of an appended message."""
-    return Entry(
-        event.position,
-        event.message_id,
-        event.message,
-        event.tokens,
-        event.thinking_tokens,
-        event.stop_reason,
-        byte_size(event.message.content),
-    )
 
 
 class Words(NamedTuple):
@@ -222,3 +207,37 @@ def shelve(
 
 def _position(entry: Entry) -> int:
     return entry.position
+
+
+PreviewKey = tuple[int, str, str]
+"""Key of a shortened part: position, call id, and side of the tool call (``call`` or ``result``).
+
+For user content, the second item is the index of the block and the third is ``said``.
+"""
+SAID = "said"
+
+
+Method = Literal["offload", "soft-trim", "hard-clear", "left-out"]
+"""Way to shorten a part: to a preview, to its beginning, to a marker, or leave it out.
+
+Neighbouring parts that were left out share one marker.
+"""
+
+
+class Preview(NamedTuple):
+    """The way a shortened part is shown."""
+
+    head: int
+    tail: int
+    tokens_freed: int
+    """Number of tokens saved on the part in total."""
+    method: Method = "offload"
+
+
+class PinnedText(NamedTuple):
+    """A pinned text that the ledger shows."""
+
+    pin_id: str
+    position: int | None
+    text: str
+    tokens: int
