@@ -249,10 +249,13 @@ class _Rooms:
         return max(0, min(room, most_index(self.budget, self.core.settings.policy)))
 
     def _share(self, room: int) -> int:
-        """Return how much of the room for ledger and index the ledger may take."""
+        """Return how much of the room for ledger and index the ledger may take.
+
+        Half of its target comes before everything else, because it has what binds the agent.
+        """
         policy = self.core.settings.policy
         ledger, index = ledger_target(self.budget, policy), index_target(self.budget, policy)
-        least = room * ledger // max(1, ledger + index)
+        least = max(room * ledger // max(1, ledger + index), min(room, ledger // 2))
         return max(0, min(ledger, max(least, room - index)))
 
     def _room_with_rest(self, written: Written) -> int:
