@@ -1,6 +1,8 @@
 """Logs kept as each format was written once: their contexts are the same bytes for ever."""
 
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,25 +79,9 @@ HOLDS["log-6"] = HOLDS["log-3"] | {
 }
 
 
-@pytest.fixture(scope="module")
-def written_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("golden") / "now.db"
-    write_log(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def sealed_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("golden") / "sealed.db"
-    write_sealed_log(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def scenes_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("golden") / "scenes.db"
-    write_scenes(path)
-    return path
+Writer = Callable[[Path], None]
+WRITERS: dict[str, Writer] = {"log-4": write_sealed_log, "log-6": write_scenes}
+"""What writes a log today as the kept one was written, except ``write_log``."""
 
 
 @pytest.fixture(scope="module", params=LOGS)
@@ -109,20 +95,28 @@ def key(name: str) -> bytes | None:
 
 
 @pytest.fixture(scope="module")
-def made_now(name: str, written_now: Path, sealed_now: Path, scenes_now: Path) -> Path:
-    return {"log-4": sealed_now, "log-6": scenes_now}.get(name, written_now)
+def made_now(name: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Write the log of today once, when a golden file is missing."""
+
+    @cache
+    def write() -> Path:
+        path = tmp_path_factory.mktemp("golden") / "now.db"
+        WRITERS.get(name, write_log)(path)
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="module")
-def kept(name: str, made_now: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(name: str, made_now: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log that was written once."""
     path = tmp_path_factory.mktemp("kept") / f"{name}.db"
-    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), path)
+    return from_sql(golden_text(f"{name}.sql", lambda: as_sql(made_now())), path)
 
 
 @pytest.fixture(scope="module")
-def expected(name: str, made_now: Path, key: bytes | None) -> Any:
-    return golden_json(f"{name}.contexts.json", contexts(made_now, LOGS[name], key))
+def expected(name: str, made_now: Callable[[], Path], key: bytes | None) -> Any:
+    return golden_json(f"{name}.contexts.json", lambda: contexts(made_now(), LOGS[name], key))
 
 
 def same_bytes(found: Any, wanted: Any) -> None:
@@ -193,9 +187,8 @@ def test_without_snapshots_the_contexts_are_the_same(
     same_bytes(contexts(bare, LOGS[name], key), expected)
 
 
-def test_the_sealed_log_holds_events_in_every_encoding(sealed_now: Path) -> None:
-    sql = golden_text("log-4.sql", as_sql(sealed_now))
-    path = from_sql(sql, sealed_now.with_name("encodings.db"))
+def test_the_sealed_log_holds_events_in_every_encoding(tmp_path: Path) -> None:
+    path = from_sql(golden_text("log-4.sql"), tmp_path / "encodings.db")
     found = {(frame.erased, re.sub(":[0-9a-f]+", ":N", frame.encoding)) for frame in frames(path)}
     assert found == {
         (False, ""),
@@ -210,8 +203,13 @@ def frames(path: Path) -> list[Envelope]:
     return [parse_frame(state) for *_, state in rows(path)]
 
 
+@pytest.mark.slow(but="log-3")
+@pytest.mark.parametrize("like", ["log-3", *WRITERS])
 def test_the_same_conversations_written_again_give_the_same_contexts(
-    written_now: Path, tmp_path: Path
+    like: str, tmp_path: Path
 ) -> None:
-    write_log(tmp_path / "again.db")
-    same_bytes(contexts(tmp_path / "again.db"), contexts(written_now))
+    def written(path: Path) -> Any:
+        WRITERS.get(like, write_log)(path)
+        return contexts(path, LOGS[like], KEYS.get(like))
+
+    same_bytes(written(tmp_path / "again.db"), written(tmp_path / "first.db"))

@@ -199,7 +199,7 @@ def test_an_event_that_its_key_and_the_proof_know_and_that_is_gone_is_damage(
 def test_the_keys_of_a_log_of_before_are_proved_by_its_events_once(
     tmp_path: Path, name: str
 ) -> None:
-    path = from_sql(golden_text(f"{name}.sql", ""), tmp_path / "a.db")
+    path = from_sql(golden_text(f"{name}.sql"), tmp_path / "a.db")
     execute(path, "DELETE FROM message_keys WHERE key='k3'")
     execute(path, "UPDATE message_keys SET key='k70' WHERE key='k5'")
     with refold.open(path, encryption_key=KEYS.get(name)) as memory:
@@ -217,7 +217,7 @@ def test_the_keys_of_a_log_of_before_are_proved_by_its_events_once(
 def test_the_proof_of_a_log_that_was_written_once_is_believed_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = from_sql(golden_text("log-5.sql", ""), tmp_path / "a.db")
+    path = from_sql(golden_text("log-5.sql"), tmp_path / "a.db")
     monkeypatch.setattr(proven_keys, "keys_of", unwanted)
     with refold.open(path) as memory:
         for thread_id in ("compacted", "copy"):

@@ -54,7 +54,7 @@ def format_of(path: Path) -> int:
 
 @pytest.mark.parametrize("name", ["log-1", "log-2"])
 def test_a_log_of_format_1_is_raised_and_no_row_of_it_changes(tmp_path: Path, name: str) -> None:
-    path = from_sql(golden_text(f"{name}.sql", ""), tmp_path / "a.db")
+    path = from_sql(golden_text(f"{name}.sql"), tmp_path / "a.db")
     before = (rows(path), rows(path, "stored_snapshots"))
     assert format_of(path) == 1
     log = SQLiteLog(path)
