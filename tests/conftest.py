@@ -5,10 +5,15 @@ by the profile ``ci``. A test that is named with ``::`` runs in any case, and ``
 ``HYPOTHESIS_PROFILE=dev`` (or ``ci``) overrides the profile. ``ci`` draws the same examples at every run, so
 that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
+
+The folders of ``tmp_path`` are in memory where there is room for them, since waiting for the disk takes a third
+of the time. With ``--all`` they are on the disk.
 """
 
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +23,9 @@ from refold.infrastructure.recall.stemmer import SNOWBALL
 
 # What bootstrap does for a program: tests use parts of it by themselves.
 stem_with(SNOWBALL)
+
+MEMORY = Path("/dev/shm")
+ENOUGH_MEMORY = 1 << 30
 
 # No deadline and no "too slow": machines are shared, and a slow example is not a wrong one.
 settings.register_profile(
@@ -39,6 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     keep_bytecode()
+    if not config.getoption("every_test"):
+        use_memory_for_files()
     # Before the tests are imported: some take their share of the profile then.
     usual = "ci" if config.getoption("every_test") else "dev"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or usual)
@@ -51,6 +61,12 @@ def keep_bytecode() -> None:
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+def use_memory_for_files() -> None:
+    """Let pytest make its temporary folders in memory, unless somebody chose another place."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH_MEMORY:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", f"{MEMORY}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
