@@ -110,6 +110,8 @@ def with_bare_layer_names(module: Module) -> Iterator[str]:
 
 
 def with_mocks(module: Module) -> Iterator[str]:
+    if "mock" not in module.text:
+        return
     for line, source, name in imported_names(module):
         if "mock" in (source, name) or source.startswith("unittest.mock"):
             yield f"{module.path}:{line}: write the fake by hand, in tests/support"

@@ -52,9 +52,10 @@ OUR_STATEMENTS = {
 
 
 def statements_built_from_text(module: Module) -> Iterator[str]:
-    made = dict(assigned(module.tree))
-    known = OUR_NAMES | set(looped(module.tree)) | set(numbers(module.tree))
-    for node in ast.walk(module.tree):
+    tree = module.tree
+    made = dict(assigned(tree))
+    known = OUR_NAMES | set(looped(tree)) | set(numbers(tree))
+    for node in ast.walk(tree):
         match node:
             case ast.JoinedStr() if SQL.match(beginning(node)):
                 yield from interpolated(module, node, known)
