@@ -1,6 +1,7 @@
-"""Which tests run, and with how many examples: without an option the quick ones, with ``--all`` every one."""
+"""Which tests run, with how many examples, and where: without an option the quick ones, with ``--all`` every one."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).resolve().parents[2] / "conftest.py"
+MEMORY = "/dev/shm"
 TESTS = """
 import pytest
 from hypothesis import settings
@@ -21,10 +23,25 @@ def test_slow():
 """
 
 
+SETTINGS = """
+[pytest]
+markers = slow: takes seconds
+tmp_path_retention_policy = failed
+"""
+SURROUNDINGS = """
+import os, sys
+
+def test_surroundings(tmp_path):
+    kept = not sys.dont_write_bytecode and "PYTHONDONTWRITEBYTECODE" not in os.environ
+    print(f"place {tmp_path}")
+    print(f"bytecode {kept}")
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text("utf-8"), "utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: takes seconds\n", "utf-8")
+    (tmp_path / "pytest.ini").write_text(SETTINGS, "utf-8")
     (tmp_path / "test_two.py").write_text(TESTS, "utf-8")
     return tmp_path
 
@@ -42,7 +59,38 @@ def folder(tmp_path: Path) -> Path:
 def test_slow_tests_run_where_they_are_asked_for(
     folder: Path, words: str, printed: list[str]
 ) -> None:
-    environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYPOTHESIS_PROFILE")}
+    assert lines(folder, words, "quick", "slow") == printed
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen", "expected"),
+    [("", "", MEMORY), ("--all", "", "disk"), ("", "chosen", "chosen")],
+    ids=["quick", "all", "chosen"],
+)
+def test_temporary_folders_of_quick_runs_are_in_memory(
+    folder: Path, words: str, chosen: str, expected: str
+) -> None:
+    if not Path(MEMORY).is_dir() or shutil.disk_usage(MEMORY).free < 2 << 30:
+        pytest.skip("there is no room in memory for files")
+    (folder / "disk").mkdir()
+    (folder / "chosen").mkdir()
+    (folder / "test_two.py").write_text(SURROUNDINGS, "utf-8")
+    places = {"TMPDIR": f"{folder / 'disk'}"}
+    if chosen:
+        places["PYTEST_DEBUG_TEMPROOT"] = f"{folder / chosen}"
+    [place] = lines(folder, words, "place", **places)
+    assert place.startswith(f"place {folder / expected / 'pytest-of-'}")
+
+
+def test_bytecode_is_kept_where_the_environment_forbids_it(folder: Path) -> None:
+    (folder / "test_two.py").write_text(SURROUNDINGS, "utf-8")
+    assert lines(folder, "", "bytecode", PYTHONDONTWRITEBYTECODE="1") == ["bytecode True"]
+
+
+def lines(folder: Path, words: str, *beginnings: str, **more: str) -> list[str]:
+    """Run pytest in the folder, and return the lines that its tests print."""
+    unset = ("CI", "HYPOTHESIS_PROFILE", "PYTEST_DEBUG_TEMPROOT")
+    environment = {k: v for k, v in os.environ.items() if k not in unset} | more
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]
     ended = subprocess.run(
@@ -50,4 +98,4 @@ def test_slow_tests_run_where_they_are_asked_for(
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = [line.lstrip(".") for line in ended.stdout.splitlines()]
-    assert [line for line in found if line.startswith(("quick", "slow"))] == printed
+    return [line for line in found if line.startswith(beginnings)]
