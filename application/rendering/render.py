@@ -1,7 +1,7 @@
 """Render a request: the summary and quoted memories first, then the turns."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from refold.application.agent_tools.arguments import RECALL_MEMORY
@@ -93,24 +93,24 @@ def ledger_text(
 
 
 _INDEX_TITLES: Mapping[IndexKind, str] = {
-    "decision": "Where the work stood before the messages below",
-    "path": "Files",
-    "command": "Commands that ran",
-    "name": "Names",
-    "value": "Numbers",
+    "path": "## Files",
+    "command": "## Commands that ran",
+    "name": "## Names",
+    "value": "## Numbers",
 }
+_STANDING = "## Where the work stood before the messages below"
 _SAID_BY: Mapping[IndexSource, str] = {
-    "person": "Sentences of the user",
-    "unknown": "Sentences in messages whose author is not recorded",
+    "person": "## Sentences of the user",
+    "unknown": "## Sentences in messages whose author is not recorded",
 }
+INDEX_HEADINGS = (_STANDING, *_SAID_BY.values(), *_INDEX_TITLES.values())
+"""All headings of the index in the order of rendering."""
 _LABELS: Mapping[IndexKind, str] = {
     "decision": "last decision: ",
     "ran": "last command: ",
     "result": "last result ended with: ",
     "file": "file in work: ",
 }
-_ROWS: tuple[IndexKind, ...] = ("path", "name", "value")
-"""Kinds of the index that share rows."""
 
 
 def index_text(entries: Sequence[IndexEntry]) -> str:
@@ -120,32 +120,32 @@ def index_text(entries: Sequence[IndexEntry]) -> str:
     newest source.
     """
     rows = [f"[{e.position}] {_LABELS[e.kind]}{e.text}" for e in entries if e.kind in STANDING]
-    parts = [f"## {_INDEX_TITLES['decision']}\n" + "\n".join(rows)] if rows else []
+    groups = [(_STANDING, rows)]
     for by, title in _SAID_BY.items():
-        said = [e for e in entries if e.kind == "said" and e.by == by]
-        if said:
-            parts.append(f"## {title}\n" + "\n".join(_said_rows(said)))
-    for kind in ("path", "command", "name", "value"):
-        own = sorted((e for e in entries if e.kind == kind), key=lambda e: e.position)
-        if own and kind in _ROWS:
-            rows = list(_shared_rows(own)) if kind == "path" else [_row(own)]
-        else:
-            rows = [f"[{e.position}] {e.text}" for e in own]
-        if rows:
-            parts.append(f"## {_INDEX_TITLES[kind]}\n" + "\n".join(rows))
-    return "\n".join(parts)
+        groups.append((title, _said_rows(e for e in entries if e.kind == "said" and e.by == by)))
+    for kind, title in _INDEX_TITLES.items():
+        groups.append((title, _rows(kind, [e for e in entries if e.kind == kind])))
+    return "\n".join("\n".join([title, *rows]) for title, rows in groups if rows)
 
 
-def _said_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:
-    """Yield a row for each message."""
+def _rows(kind: IndexKind, entries: Sequence[IndexEntry]) -> list[str]:
+    own = sorted(entries, key=lambda e: e.position)
+    if kind == "command":
+        return [f"[{e.position}] {e.text}" for e in own]
+    if kind == "path":
+        return list(_rows_by_folder(own))
+    return [_row(own)] if own else []
+
+
+def _said_rows(entries: Iterable[IndexEntry]) -> list[str]:
+    """Return a row for each message."""
     messages: dict[int, list[str]] = {}
     for entry in sorted(entries, key=lambda entry: entry.position):
         messages.setdefault(entry.position, []).append(entry.text)
-    for position, texts_of_one in messages.items():
-        yield f"[{position}] " + " ".join(texts_of_one)
+    return [f"[{position}] " + " ".join(own) for position, own in messages.items()]
 
 
-def _shared_rows(entries: Sequence[IndexEntry]) -> Iterator[str]:
+def _rows_by_folder(entries: Sequence[IndexEntry]) -> Iterator[str]:
     """Yield a row for each folder with several paths, and one for all other paths."""
     folders: dict[str, list[IndexEntry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.text):

@@ -211,6 +211,15 @@ def reserve_room(
     return ReservedRoom(min(longest, text), min(most, beside))
 
 
+def request_allowance(budget: Budget, policy: CompactionPolicy) -> int:
+    """Return the tokens of open requests, besides the newest, that are kept word for word.
+
+    They come before the index.
+    """
+    without_index = replace(policy, index_share=0.0)
+    return int(kept_target(budget, without_index) * policy.request_share)
+
+
 def kept_target(
     budget: Budget, policy: CompactionPolicy, expected: ExpectedLength | None = None
 ) -> int:

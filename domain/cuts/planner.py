@@ -8,6 +8,7 @@ from refold.domain.compaction.budget import (
     Budget,
     ReservedRoom,
     kept_target,
+    request_allowance,
     reserve_room,
     summary_target,
 )
@@ -103,9 +104,7 @@ def plan_compaction(
     cuts = _legal_cuts(state, all_cuts(state), rules)
     if isinstance(cuts, CutRule):
         return _nothing_because_of(state, cuts)
-    # Open requests come before the index.
-    without_index = replace(policy, index_share=0.0)
-    allowance = int(kept_target(budget, without_index) * policy.request_share)
+    allowance = request_allowance(budget, policy)
     kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
     found = candidates(state, cuts, kept)
     if not found:

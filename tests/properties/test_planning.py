@@ -3,7 +3,13 @@
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from refold.domain.compaction.budget import Budget, kept_target, ledger_target
+from refold.domain.compaction.budget import (
+    Budget,
+    index_target,
+    kept_target,
+    ledger_target,
+    request_allowance,
+)
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.cuts.choice import least_prefix
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
@@ -24,7 +30,7 @@ class Case:
     def __init__(self, story: Story, budget: Budget, policy: CompactionPolicy, trigger: Trigger):
         self.state, self.budget, self.policy = story.state, budget, policy
         self.goal = kept_target(budget, policy)
-        requests = protected_requests(self.state, int(self.goal * policy.request_share))
+        requests = protected_requests(self.state, request_allowance(budget, policy))
         self.tried: Everything = everything(story.events, self.state, requests)
         self.found = plan_compaction(self.state, budget, policy, trigger)
 
@@ -153,7 +159,8 @@ def test_the_goal_is_met_if_a_cut_meets_it(case: Case) -> None:
     assert plan.kept_tokens <= case.goal
     beside = plan.limit_tokens + plan.beside_tokens + case.budget.summary_overhead
     assert plan.kept_tokens + beside <= plan.goal_tokens
-    assert plan.beside_tokens == ledger_target(case.budget, case.policy)
+    targets = ledger_target(case.budget, case.policy), index_target(case.budget, case.policy)
+    assert plan.beside_tokens == sum(targets)
 
 
 @given(cases(BY_ITSELF))

@@ -2,7 +2,7 @@
 
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.fit_to_budget import MOST_ROUNDS
-from refold.domain.compaction.budget import kept_target
+from refold.domain.compaction.budget import request_allowance
 from refold.domain.errors import PinnedContentTooLarge
 from refold.domain.turns import protected_requests
 from refold.testing.history_layout import Message, marker
@@ -107,7 +107,7 @@ def everything_now(witness: Witness) -> Everything:
     """All that can be said about cuts of the conversation as it is, on demand."""
     story, budget = witness.story, witness.shown().budget
     state = story.states[-1]
-    allowance = int(kept_target(budget, witness.policy) * witness.policy.request_share)
+    allowance = request_allowance(budget, witness.policy)
     return Everything(
         told(e.event for e in witness.events()),
         state,

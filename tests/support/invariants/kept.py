@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 from refold.application.api.context import Context
 from refold.application.conversation.entries import PinnedText
-from refold.application.rendering.render import HEADINGS, ledger_line, pin_line
+from refold.application.rendering.render import (
+    HEADINGS,
+    INDEX_HEADINGS,
+    index_text,
+    ledger_line,
+    pin_line,
+)
 from refold.application.rendering.request_blocks import LEDGER_HEADING
 from tests.support.talk import strings
 from tests.support.witness import Witness
@@ -15,9 +21,10 @@ from .opened import opened, without_surrogates
 _HEADINGS = {
     "## Pinned",
     LEDGER_HEADING,
+    *INDEX_HEADINGS,
     *(part for h in HEADINGS for part in (h.opening, *h.closing)),
 }
-_QUOTED = re.compile(r"\[(\d+|pin)\] ")
+_QUOTED = re.compile(r"\[(\d+(–\d+)?|pin)\] ")
 _FENCED = re.compile(r"\[(?:\d+|pin)\] (`{3,})$")
 
 
@@ -53,6 +60,19 @@ def ledger_lines_are_sourced(witness: Witness, shown: Context) -> None:
             )
 
 
+def index_entries_are_sourced(witness: Witness, shown: Context) -> None:
+    """Invariant 14: each entry stands in the message that it names, apart from white space."""
+    active, ledger = witness.story.active, opened(witness, shown).ledger
+    if active is None:
+        return
+    rows = index_text(active.index[: active.index_shown])
+    assert without_surrogates(rows) in (ledger or "")
+    for entry in active.index:
+        assert active.coverage.covers(entry.position), f"{entry} is of a message that stays"
+        said = strings(witness.spoken[entry.position].message)
+        assert any(entry.text in " ".join(text.split()) for text in said), f"{entry} was never said"
+
+
 def the_ledger_has_nothing_else(witness: Witness, shown: Context) -> None:
     """Invariants 14 and 20: headings of ours, quoted lines, and pins between their fences."""
     active, ledger = witness.story.active, opened(witness, shown).ledger
@@ -64,6 +84,8 @@ def the_ledger_has_nothing_else(witness: Witness, shown: Context) -> None:
         for p in witness.story.texts_in_the_ledger()
     ]
     own = {without_surrogates(ledger_line(line)) for line in lines}
+    entries = active.index[: active.index_shown] if active else ()
+    own |= set(without_surrogates(index_text(entries)).split("\n"))
     for text in _outside_fences(ledger):
         if text in _HEADINGS:
             continue

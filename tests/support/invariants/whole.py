@@ -28,6 +28,7 @@ OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     erased.what_is_erased_is_in_no_file,
     kept.pins_are_verbatim,
     kept.ledger_lines_are_sourced,
+    kept.index_entries_are_sourced,
     kept.the_ledger_has_nothing_else,
     trusted.the_summary_speaks_as_nobody,
     trusted.nothing_speaks_but_those_who_spoke,
