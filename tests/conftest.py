@@ -6,8 +6,8 @@ by the profile ``ci``. A test that is named with ``::`` runs in any case, and ``
 that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
 
-The folders of ``tmp_path`` are in memory where there is room for them, since waiting for the disk takes a third
-of the time. With ``--all`` they are on the disk.
+The folders of ``tmp_path`` are in memory where there is room for them: tests of the stores wait for the disk
+otherwise. With ``--all`` they are on the disk.
 """
 
 import os

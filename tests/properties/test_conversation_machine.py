@@ -46,18 +46,19 @@ def run(machine: type[ConversationMachine], how: settings) -> None:
 class Opened:
     """Opens one file of its own for each run, in another's place."""
 
-    def __init__(self, talk: type[Talk]) -> None:
+    def __init__(self, talk: type[Talk], folder: Path) -> None:
         class Broken(Store):
             pass
 
         Broken.talk = talk
         self.store = Broken
+        self.folder = folder
         self.paths: dict[int, Path] = {}
 
     def __call__(self, **options: Any) -> Any:
         # Every run has a summariser of its own, by which its place is known.
-        folder = tempfile.mkdtemp(dir=SHM)
-        path = self.paths.setdefault(id(options["summariser"]), Path(folder) / "t.db")
+        path = self.folder / f"{len(self.paths)}.db"
+        path = self.paths.setdefault(id(options["summariser"]), path)
         return self.store(refold.open(path, **options))
 
 
@@ -117,11 +118,13 @@ STORES = (Losing, Quiet, Ascii, Stale, Reordering, PresentAlone)
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("talk", [*STORES, NeverPinning, NoSummaries])
 def test_a_broken_store_is_found(talk: type[Talk]) -> None:
-    class Broken(ConversationMachine):
-        place = Opened(talk)
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
 
-    with pytest.raises(AssertionError):
-        run(Broken, FINDING)
+        class Broken(ConversationMachine):
+            place = Opened(talk, Path(folder))
+
+        with pytest.raises(AssertionError):
+            run(Broken, FINDING)
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
