@@ -12,6 +12,7 @@ from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 
+from .clauses import clauses_of, merge
 from .hits import RecallMode
 from .missing_vectors import QuestionEmbedder
 from .passages import Passage
@@ -32,6 +33,8 @@ class CandidateSearch:
         self._core = core
         self._query = query
         self._question = question
+        self._clauses = clauses_of(question)
+        """Clauses that are searched for as well, each by itself."""
         self.mode: RecallMode = query.mode or _usual_mode(core)
         """Search mode that is actually used."""
         self._notices: list[str] = []
@@ -44,13 +47,14 @@ class CandidateSearch:
         self._backend = core.recall.backend
         if core.recall.embedding is not None:
             core.recall.embedding.wake()
-        self._vector: Vector | None = None
+        self._vectors: Mapping[str, Vector] | None = None
+        """Vectors of the question and its clauses by text, or None to search by words."""
         if self._backend is None and self.mode != "keyword":
-            self._vector = self._embed_question()
+            self._vectors = self._embed_question()
 
     def notices(self) -> list[str]:
         """Return the deviations from the requested search so far, in sentences."""
-        if self._asked is None or self._vector is None:
+        if self._asked is None or self._vectors is None:
             return self._notices
         damaged = "damaged vectors were left out" if self._asked.losses > self._losses else None
         return [
@@ -65,30 +69,41 @@ class CandidateSearch:
                 return self._search_backend(self._backend, filters)
             except BackendError as error:
                 self._fall_back(error)
+        try:
+            return self._search(filters)
+        except EmbedderError as error:
+            self._fall_back_to_words(f"the vectors cannot be searched: {error}")
+            return self._search(filters)
+
+    def _search(self, filters: Filters) -> Sequence[Ranked]:
+        """Search for the question and for each of its clauses.
+
+        Raises:
+            EmbedderError: the vectors cannot be searched.
+        """
+        whole, *each = (self._search_one(one, filters) for one in (self._question, *self._clauses))
+        return merge(whole, each, self._query.limit) if each else whole
+
+    def _search_one(self, question: Question, filters: Filters) -> Sequence[Ranked]:
         parts = self._core.recall
-        if self._vector is not None and parts.vectors is not None and parts.embedder is not None:
-            try:
-                return self._search_vectors(
-                    parts.vectors, parts.embedder.model, self._vector, filters
-                )
-            except EmbedderError as error:
-                self._fall_back_to_words(f"the vectors cannot be searched: {error}")
-        found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
-        found = _remove_invisible(found, filters)
-        return rank(self._question, found, filters=filters)
+        if self._vectors is not None and parts.vectors is not None and parts.embedder is not None:
+            model, vector = parts.embedder.model, self._vectors[question.text]
+            return self._search_vectors(question, parts.vectors, model, vector, filters)
+        found = parts.index.find(question.tokens, filters, limit=CANDIDATES)
+        return rank(question, _remove_invisible(found, filters), filters=filters)
 
     def _search_vectors(
-        self, vectors: VectorStore, model: str, query: Vector, filters: Filters
+        self, question: Question, vectors: VectorStore, model: str, query: Vector, filters: Filters
     ) -> Sequence[Ranked]:
         index = self._core.recall.index
         near = vectors.nearest(model, query, filters, CANDIDATES)
-        tokens = () if self.mode == "vector" else self._question.tokens
+        tokens = () if self.mode == "vector" else question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
         found = _remove_invisible(found, filters)
         if self.mode == "vector":
             return _rank_by_meaning(found.candidates, {one.number: one.cosine for one in near})
         cosines = vectors.cosines(model, query, all_passages(found))
-        return rank(self._question, found, cosines, filters)
+        return rank(question, found, cosines, filters)
 
     def _search_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
         hits = _hits(backend, self._question.text, self.mode, filters.thread_id)
@@ -117,8 +132,8 @@ class CandidateSearch:
             default=None,
         )
 
-    def _embed_question(self) -> Vector | None:
-        """Return the vector to search with, or None if only words can be used."""
+    def _embed_question(self) -> Mapping[str, Vector] | None:
+        """Return the vectors to search with, or None if only words can be used."""
         asked = question_embedder(self._core.recall)
         if asked is None:
             self._fall_back_to_words(
@@ -127,12 +142,13 @@ class CandidateSearch:
             return None
         try:
             # Embed even if there is nothing to compare with, so that a failing embedder is noticed.
-            vector = asked.embed_question(self._question.text)
+            texts = dict.fromkeys(one.text for one in (self._question, *self._clauses))
+            vectors = {text: asked.embed_question(text) for text in texts}
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
                 # Checked before the search, because missing vectors may be made before it ends.
                 self._missing_at_start = asked.describe_missing()
-                return vector
+                return vectors
         except EmbedderError as error:
             self._fall_back_to_words(str(error))
             return None
@@ -140,7 +156,7 @@ class CandidateSearch:
         return None
 
     def _fall_back_to_words(self, reason: str) -> None:
-        self.mode, self._vector = "keyword", None
+        self.mode, self._vectors = "keyword", None
         self._notices.append(f"searched by words alone: {reason}")
 
     def _fall_back(self, error: BackendError) -> None:
@@ -148,7 +164,7 @@ class CandidateSearch:
         name = backend.name if backend else ""
         self._notices.append(f"{name} cannot answer, the built-in search did: {error}")
         if self.mode != "keyword":
-            self._vector = self._embed_question()
+            self._vectors = self._embed_question()
 
 
 def _hits(

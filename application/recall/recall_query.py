@@ -293,6 +293,8 @@ class Question(NamedTuple):
     text: str
     tokens: tuple[str, ...]
     """Distinct tokens to search for, in order; without any, nothing is found."""
+    has_words: bool = True
+    """False if it has only function words, which are searched for then."""
     roles: frozenset[str] = frozenset()
     """Roles whose words are meant ("you said" means the assistant), or empty for any."""
     names: frozenset[str] = frozenset()
@@ -314,6 +316,19 @@ will with would you your yours yourself yourselves
 doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
 know mention mentioned recall remember remind said say tell told
 """
+# Words of questions and of function. Some have a meaning in English, so they count only in German texts.
+_GERMAN = """
+aber alle als also am an auch auf aus bei bin bis bist da damals damit dann das dass dein deine dem den denn der des dich
+die dir doch du durch ein eine einem einen einer eines er es für gegen gibt hab habe haben hat hatte hatten hast ich ihm ihn
+ihr ihre ihren im in ins ist ja kann kannst mal man mein meine meinem meinen meiner mich mir mit nach nicht noch nur ob oder
+ohne schon sein seine seinem seinen sich sie sind so über um und uns unser unsere unter vom von vor war waren warum was weil
+welche welchem welchen welcher welches wem wen wenn wer werden wessen weshalb wie wieso wird wir wo woher wohin womit wurde
+wurden zu zum zur erinnerst gesagt erwähnt erzählt
+"""
+_GERMAN_SIGNS = re.compile(
+    r"\b(?:der|das|und|ist|sind|wie|wann|wer|wo|wohin|welche[mnrs]?|warum|ich|nicht|mein|meine|dem|den|ein|eine|einen|hat|haben|von|für|mit|wurde)\b",
+    re.IGNORECASE,
+)
 _CHINESE = frozenset(
     "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
 )
@@ -361,10 +376,11 @@ def ask(text: str) -> Question:
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
     every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
-    stopped = stop_words()
+    stopped = stop_words() | german_stop_words() if is_german(text) else stop_words()
     kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
     names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
-    return Question(text, _ends(kept or every, MOST_ASKED), _roles_in(text), names, days)
+    tokens = _ends(kept or every, MOST_ASKED)
+    return Question(text, tokens, bool(kept), _roles_in(text), names, days)
 
 
 def _ends(whole: Sliced, most: int) -> Sliced:
@@ -376,6 +392,17 @@ def _ends(whole: Sliced, most: int) -> Sliced:
 def stop_words() -> frozenset[str]:
     """Return the tokens to ignore in questions."""
     return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
+
+
+@cache
+def german_stop_words() -> frozenset[str]:
+    """Return the tokens to ignore in German questions."""
+    return frozenset(tokens_of(_GERMAN))
+
+
+def is_german(text: str) -> bool:
+    """Return whether a text has two different German function words, so that it is not English."""
+    return len({word.lower() for word in _GERMAN_SIGNS.findall(text)}) > 1
 
 
 def _is_particle(token: str) -> bool:
