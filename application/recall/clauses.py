@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from .function_words import is_german
 from .ranking import Ranked
-from .recall_query import Question, ask, is_german
+from .recall_query import Question, ask
 
 MOST_CLAUSES = 3
 """Largest number of clauses to search for by themselves. More of them are divided into as many groups."""
@@ -35,9 +36,11 @@ _GERMAN_JOINTS = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(
-    r"\b(?:it|she|he|they|her|his|their|its|them|there|es|er|sie|ihr|ihre|sein|seine|dort)\b|[它他她]",
+    r"\b(?:it|she|he|they|her|his|their|its|them|there|es|er|sie|ihr|ihre|sein|seine|dort)\b",
     re.IGNORECASE,
 )
+_CHINESE_PRONOUN = re.compile(r"它|(?<!其)他|她")
+"""Mean something of the clause before, which a Chinese clause by itself does not name."""
 
 
 class _Clause(NamedTuple):
@@ -83,7 +86,9 @@ def _is_whole(text: str) -> bool:
     if not _ASKS.search(text) or _ABOUT.match(text):
         return False
     found = ask(text)
-    return found.has_words and (len(found.tokens) > 1 or not _PRONOUN.search(text))
+    if not found.has_words or _CHINESE_PRONOUN.search(text):
+        return False
+    return len(found.tokens) > 1 or not _PRONOUN.search(text)
 
 
 def _groups(clauses: Sequence[_Clause]) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 from refold.application.conversation.owner_scope import Scope, read_scope
@@ -11,6 +10,7 @@ from refold.application.ports.recall_index import Filters
 from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting
 
+from .function_words import content_tokens
 from .hits import RecallMode
 from .passages import MONTHS, PassageKind
 from .tokens import tokens_of
@@ -303,38 +303,6 @@ class Question(NamedTuple):
     """Days that the question names."""
 
 
-# Function words, and words that frame questions to a memory. "may" is missing because it is a
-# month.
-_ENGLISH = """
-a about above after again against ago all also am an and any are as at be because been before being below
-between both but by can could did do does doing don down during each ever few for from further had has have
-having he her here hers herself him himself his how i if in into is it its itself just ll me might mine more
-most must my myself no nor not now of off on once only or other our ours ourselves out over own please re same
-shall she should so some such than that the their theirs them themselves then there these they this those
-through to too under until up us ve very was we were what when where whether which while who whom whose why
-will with would you your yours yourself yourselves
-doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
-know mention mentioned recall remember remind said say tell told
-"""
-# Words of questions and of function. Some have a meaning in English, so they count only in German texts.
-_GERMAN = """
-aber alle als also am an auch auf aus bei bin bis bist da damals damit dann das dass dein deine dem den denn der des dich
-die dir doch du durch ein eine einem einen einer eines er es für gegen gibt hab habe haben hat hatte hatten hast ich ihm ihn
-ihr ihre ihren im in ins ist ja kann kannst mal man mein meine meinem meinen meiner mich mir mit nach nicht noch nur ob oder
-ohne schon sein seine seinem seinen sich sie sind so über um und uns unser unsere unter vom von vor war waren warum was weil
-welche welchem welchen welcher welches wem wen wenn wer werden wessen weshalb wie wieso wird wir wo woher wohin womit wurde
-wurden zu zum zur erinnerst gesagt erwähnt erzählt
-"""
-_GERMAN_SIGNS = re.compile(
-    r"\b(?:der|das|und|ist|sind|wie|wann|wer|wo|wohin|welche[mnrs]?|warum|ich|nicht|mein|meine|dem|den|ein|eine|einen|hat|haben|von|für|mit|wurde)\b",
-    re.IGNORECASE,
-)
-_CHINESE = frozenset(
-    "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
-)
-_PAIRS = "什么怎么怎样哪些哪个哪里哪儿为什为何多少几个曾经记得之前以前上次请问告诉提到提过说过关于"
-_CHINESE_PAIRS = frozenset(_PAIRS[at : at + 2] for at in range(0, len(_PAIRS), 2))
-
 _SAYING = (
     r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"
     r"|recommend|repl|said|say|share|sharing|show|suggest|taught|teach|tell|told|warn|wr[io]te|writ)"
@@ -375,39 +343,16 @@ def ask(text: str) -> Question:
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
-    every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
-    stopped = stop_words() | german_stop_words() if is_german(text) else stop_words()
-    kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
-    names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
-    tokens = _ends(kept or every, MOST_ASKED)
-    return Question(text, tokens, bool(kept), _roles_in(text), names, days)
+    of_days = tuple(_tokens_of_days(days))
+    kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
+    every = kept or tuple(dict.fromkeys(tokens_of(text)))
+    names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
+    return Question(text, _ends(every, MOST_ASKED), bool(kept), _roles_in(text), names, days)
 
 
 def _ends(whole: Sliced, most: int) -> Sliced:
     """Return the beginning and the end of a value that is longer than ``most``."""
     return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """Return the tokens to ignore in questions."""
-    return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
-
-
-@cache
-def german_stop_words() -> frozenset[str]:
-    """Return the tokens to ignore in German questions."""
-    return frozenset(tokens_of(_GERMAN))
-
-
-def is_german(text: str) -> bool:
-    """Return whether a text has two different German function words, so that it is not English."""
-    return len({word.lower() for word in _GERMAN_SIGNS.findall(text)}) > 1
-
-
-def _is_particle(token: str) -> bool:
-    """Return whether the token is two Chinese function characters."""
-    return len(token) == 2 and token[0] in _CHINESE and token[1] in _CHINESE
 
 
 def _roles_in(text: str) -> frozenset[str]:
