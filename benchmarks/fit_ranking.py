@@ -24,7 +24,8 @@ from recall_sets import FITTED, TESTED, Asked, Talk
 
 import refold
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.ranking import Features, Matches, all_passages, features_of
+from refold.application.recall.features import Features, Matches, features_of
+from refold.application.recall.ranking import all_passages
 from refold.application.recall.recall_query import ask
 
 CANDIDATES = 50

@@ -230,8 +230,11 @@ def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSettin
     )
 
 
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
-_DAY = r"(?P<{0}d>[0-3]?\d)(?:st|nd|rd|th)?"
+_GERMAN_MONTHS = ("Januar", "Februar", "März", "Mai", "Juni", "Juli", "Oktober", "Dezember")
+_MONTH = "|".join(
+    (*(rf"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS), *_GERMAN_MONTHS)
+)
+_DAY = r"(?P<{0}d>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<{0}y>(?:19|20)\d\d)"
 _FORMS = (
     rf"\b(?P<am>{_MONTH})\.?\s+{_DAY.format('a')}\b(?:,?\s*{_YEAR.format('a')}\b)?",
@@ -241,7 +244,17 @@ _FORMS = (
     r"(?<!\d)(?P<fy>(?:19|20)\d\d)[-/.](?P<fm>[01]?\d)(?:[-/.](?P<fd>[0-3]?\d))?(?!\d)",
 )
 _NAMED = re.compile("|".join(_FORMS), re.IGNORECASE)
+_SIDE = re.compile(
+    r"\b(?:(?P<before>before|until|prior\s+to|bevor|vor(?:\s+de[mnr])?|bis(?:\s+zum)?)"
+    r"|(?P<after>after|since|nach(?:\s+de[mnr])?|seit(?:\s+de[mnr])?))\s+$",
+    re.IGNORECASE,
+)
+_CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
 _NUMBERS = {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)}
+_NUMBERS |= {"mär": 3, "mai": 5, "okt": 10, "dez": 12}
+
+
+Side = Literal["before", "after"]
 
 
 class Day(NamedTuple):
@@ -250,9 +263,14 @@ class Day(NamedTuple):
     year: int | None
     month: int
     day: int | None
+    side: Side | None = None
+    """Whether the time before or after is meant, or None for the period itself."""
 
     def fits(self, at: str) -> bool:
-        """Return whether a time in ISO 8601 is in this period."""
+        """Return whether a time in ISO 8601 is in this period, or on the meant side of it."""
+        if self.side is not None:
+            date = f"{self.year or at[:4]:04}-{self.month:02}-{self.day or 1:02}"
+            return at[:10] < date if self.side == "before" else at[:10] > date
         return (
             (self.year is None or at[:4] == f"{self.year:04}")
             and at[5:7] == f"{self.month:02}"
@@ -272,7 +290,15 @@ def days_in(text: str) -> Iterator[Day]:
         day = _number(parts["d"]) if "d" in parts else None
         year = _number(parts["y"]) if "y" in parts else None
         if 1 <= month <= 12 and (day is None or 1 <= day <= 31):
-            yield Day(year, month, day)
+            yield Day(year, month, day, _side_of(text, *found.span()))
+
+
+def _side_of(text: str, start: int, stop: int) -> Side | None:
+    """Return which side of a date is meant, by the word before it or, in Chinese, after it."""
+    found = _SIDE.search(text[:start]) or _CHINESE_SIDE.match(text[stop:])
+    if found is None:
+        return None
+    return "before" if found["before"] else "after"
 
 
 def _number(digits: str) -> int:
@@ -301,6 +327,12 @@ class Question(NamedTuple):
     """Tokens of capitalised words, which may name the speaker at the head of a message."""
     days: tuple[Day, ...] = ()
     """Days that the question names."""
+    order: Literal["first", "last"] | None = None
+    """Whether the first or the last of several times is meant, or None for any."""
+    relative: tuple[Side, tuple[str, ...]] | None = None
+    """The tokens of an event that the answer is before or after, or None."""
+    asks_when: bool = False
+    """True if the question asks for a time."""
 
 
 _SAYING = (
@@ -332,6 +364,26 @@ _ASKING = re.compile(
     r"|(?:请|麻烦)[你您]?(?:再)?(?:告诉|提醒|帮|给|让)(?:一下)?我|(?:^|[，。？！,.?!\s])(?:告诉|提醒|帮|让)我|我想知道|我想问",
     re.IGNORECASE,
 )
+_WHEN = re.compile(
+    r"\b(?:when|since\s+when|how\s+long|(?:what|which)\s+(?:date|day|month|time|week|year)|wann|seit\s+wann|wie\s+lange)\b"
+    r"|什么时候|什么时间|哪天|哪一天|哪年|哪一年|哪个月|几月|几号|何时|多久|多长时间",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(
+    r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
+    re.IGNORECASE,
+)
+_LAST = re.compile(
+    r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
+    r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
+    re.IGNORECASE,
+)
+_EVENT = re.compile(
+    r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]+)"
+    r"|(?P<chinese>[^，。；？！\s]+?)(?P<side>之前|以前|之后|以后|后来)",
+    re.IGNORECASE,
+)
+_BEFORE = frozenset({"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))})
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
@@ -347,12 +399,37 @@ def ask(text: str) -> Question:
     kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
     every = kept or tuple(dict.fromkeys(tokens_of(text)))
     names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
-    return Question(text, _ends(every, MOST_ASKED), bool(kept), _roles_in(text), names, days)
+    return Question(
+        text,
+        _ends(every, MOST_ASKED),
+        bool(kept),
+        _roles_in(text),
+        names,
+        days,
+        _order_in(text),
+        None if any(day.side for day in days) else _relative_in(text),
+        _WHEN.search(text) is not None,
+    )
 
 
 def _ends(whole: Sliced, most: int) -> Sliced:
     """Return the beginning and the end of a value that is longer than ``most``."""
     return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
+
+
+def _order_in(text: str) -> Literal["first", "last"] | None:
+    if _FIRST.search(text):
+        return "first"
+    return "last" if _LAST.search(text) else None
+
+
+def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
+    """Return the event that the answer is before or after, and which of both."""
+    if found := _EVENT.search(text):
+        tokens = tuple(content_tokens(found["event"] or found["chinese"]))
+        is_before = (found["word"] or found["side"]).lower() in _BEFORE
+        return ("before" if is_before else "after", tokens) if tokens else None
+    return None
 
 
 def _roles_in(text: str) -> frozenset[str]:

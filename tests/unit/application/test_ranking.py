@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.recall.features import Features, Matches, features_of
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import Features, Matches, Ranked, features_of, rank
+from refold.application.recall.ranking import Ranked, rank
 from refold.application.recall.recall_query import ask
 from refold.application.recall.tokens import pad, tokens_of
 
