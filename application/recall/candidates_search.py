@@ -1,7 +1,6 @@
 """Find the passages that best answer a question: by words, by meaning or with a search backend."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from refold.application.errors import BackendError, EmbedderError
 from refold.application.ports.embedder import Vector
@@ -13,6 +12,7 @@ from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
 
 from .clauses import clauses_of, merge
+from .features import BY_MEANING
 from .hits import RecallMode
 from .missing_vectors import QuestionEmbedder
 from .passages import Passage
@@ -100,9 +100,9 @@ class CandidateSearch:
         tokens = () if self.mode == "vector" else question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
         found = _remove_invisible(found, filters)
-        if self.mode == "vector":
-            return _rank_by_meaning(found.candidates, {one.number: one.cosine for one in near})
         cosines = vectors.cosines(model, query, all_passages(found))
+        if self.mode == "vector":
+            return _rank_by_meaning(question, found, cosines, filters)
         return rank(question, found, cosines, filters)
 
     def _search_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
@@ -204,24 +204,9 @@ def _usual_mode(core: Core) -> RecallMode:
     return "keyword" if question_embedder(core.recall) is None else "hybrid"
 
 
-def _rank_by_meaning(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:
-    """Rank by meaning alone: return the nearest passage of each message, nearest first."""
-    near = sorted(_with_cosines(candidates, cosines), key=lambda one: -one[1])
-    best: dict[tuple[str, int], Ranked] = {}
-    for passage, cosine in near:
-        one = Ranked(passage, cosine / near[0][1], partial(_reasons_of_nearness, cosine))
-        best.setdefault((passage.thread_id, passage.position), one)
-    return list(best.values())
-
-
-def _reasons_of_nearness(cosine: float) -> tuple[str, ...]:
-    return (f"near in meaning ({cosine:.2f})",)
-
-
-def _with_cosines(
-    candidates: Sequence[Passage], cosines: Mapping[int, float]
-) -> Iterator[tuple[Passage, float]]:
-    for passage in candidates:
-        cosine = cosines.get(passage.number, 0.0)
-        if cosine > 0:
-            yield passage, cosine
+def _rank_by_meaning(
+    question: Question, found: Found, cosines: Mapping[int, float], filters: Filters
+) -> list[Ranked]:
+    """Rank by meaning alone: every passage with a near vector, by the window around it."""
+    near = [passage for passage in all_passages(found) if cosines.get(passage.number, 0.0) > 0]
+    return rank(question, found._replace(candidates=near, neighbours={}), cosines, filters, BY_MEANING)

@@ -13,7 +13,7 @@ from refold.application.projections.message_list import readable
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 
-from .features import BY_WORDS, BY_WORDS_AND_MEANING, Matches, features_of
+from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
 from .passages import Passage, digest_of
 from .recall_query import Question
 from .tokens import CJK, tokens_of
@@ -166,20 +166,22 @@ def rank(
     found: Found,
     cosines: Mapping[int, float] = NO_COSINES,
     filters: Filters = NO_FILTERS,
+    weights: Features[float] | None = None,
     limit: int = 50,
 ) -> list[Ranked]:
     """Return the best passage of each message, best first, for at most ``limit`` messages.
 
     Neighbours of the candidates are ranked as well, if ``filters`` accepts them: after all passages
     with words of the question and all other candidates. The result does not depend on the order of
-    the passages; newer passages win ties. ``cosines`` are by passage number.
+    the passages; newer passages win ties. ``cosines`` are by passage number. By default, the weights
+    are those for words, and with cosines those for words and meaning.
     """
     passages = [(p, accepts(filters, p)) for p in all_passages(found)]
     if not any(wanted for _, wanted in passages):
         return []
     said = Matches(question, found, [passage for passage, _ in passages])
     scores = [0.0] * len(passages)
-    weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
+    weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
     for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
         if any(column):
             scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
