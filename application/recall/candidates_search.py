@@ -209,4 +209,6 @@ def _rank_by_meaning(
 ) -> list[Ranked]:
     """Rank by meaning alone: every passage with a near vector, by the window around it."""
     near = [passage for passage in all_passages(found) if cosines.get(passage.number, 0.0) > 0]
-    return rank(question, found._replace(candidates=near, neighbours={}), cosines, filters, BY_MEANING)
+    return rank(
+        question, found._replace(candidates=near, neighbours={}), cosines, filters, BY_MEANING
+    )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from .function_words import is_german
@@ -14,7 +15,9 @@ MOST_CLAUSES = 3
 _ENGLISH = r"(?:what|which|who|whom|whose|when|where|why|how)(?:'s|’s)?\b"
 _VERBS = r"(?:did|does|do|is|are|was|were|has|have|had|can|could|will|would|should)\b"
 _GERMAN = r"(?:was|welche[mnrs]?|wer|wem|wen|wessen|wann|wo(?:hin|her|mit|für|von|zu)?|warum|wieso|weshalb|wie)\b"
-_COMMANDS = r"(?:please\s+|bitte\s+)?(?:tell|show|give|find|list|name|remind|sage?|nenne?|zeige?|gib)\b"
+_COMMANDS = (
+    r"(?:please\s+|bitte\s+)?(?:tell|show|give|find|list|name|remind|sage?|nenne?|zeige?|gib)\b"
+)
 _CHINESE = "什么|怎么|怎样|如何|哪|谁|几|多少|多大|多久|多长|多远|多高|为何|是否|有没有|是不是|名字是|[吗呢]"
 _ASKS = re.compile(
     rf"[?？]|\b(?:{_ENGLISH}|{_GERMAN})|^\W*(?:{_VERBS}|{_COMMANDS})|{_CHINESE}", re.IGNORECASE
@@ -41,6 +44,8 @@ _PRONOUN = re.compile(
 )
 _CHINESE_PRONOUN = re.compile(r"它|(?<!其)他|她")
 """Mean something of the clause before, which a Chinese clause by itself does not name."""
+
+_Place = tuple[str, int]
 
 
 class _Clause(NamedTuple):
@@ -109,18 +114,34 @@ def _with_names(clause: Question, whole: Question) -> Question:
 def merge(whole: Sequence[Ranked], clauses: Sequence[Sequence[Ranked]], limit: int) -> list[Ranked]:
     """Merge the messages found for a question with those found for each of its clauses.
 
-    The best ``limit // len(clauses)`` messages of every clause come first, in turns.
+    The best ``limit // len(clauses)`` messages of every clause come first, in turns. Messages that only
+    stand next to a match come last.
     """
-    found: dict[tuple[str, int], list[Ranked]] = {}
-    for one in (one for each in (*clauses, whole) for one in each):
-        found.setdefault((one.passage.thread_id, one.passage.position), []).append(one)
-    share = max(1, limit // len(clauses))
-    firsts = [each[turn] for turn in range(share) for each in clauses if turn < len(each)]
-    order = dict.fromkeys((one.passage.thread_id, one.passage.position) for one in firsts)
-    rest = sorted(found, key=lambda place: -sum(one.score for one in found[place]))
-    return [_merged(found[place], len(clauses) + 1) for place in dict.fromkeys((*order, *rest))]
+    found: dict[_Place, list[Ranked]] = {}
+    for one in chain(*clauses, whole):
+        found.setdefault(_place(one), []).append(one)
+    merged = {place: _merged(same, len(clauses) + 1) for place, same in found.items()}
+    best = sorted(merged, key=lambda place: (merged[place].is_neighbour, -merged[place].score))
+    order = dict.fromkeys((*_firsts(clauses, max(1, limit // len(clauses))), *best))
+    least = min((one.score for one in merged.values() if not one.is_neighbour), default=1.0)
+    ranked = (merged[place] for place in order)
+    return [
+        one._replace(score=min(one.score, least)) if one.is_neighbour else one for one in ranked
+    ]
+
+
+def _firsts(clauses: Sequence[Sequence[Ranked]], share: int) -> Iterator[_Place]:
+    for turn in range(share):
+        for each in clauses:
+            if turn < len(each) and not each[turn].is_neighbour:
+                yield _place(each[turn])
 
 
 def _merged(same: Sequence[Ranked], lists: int) -> Ranked:
-    best = max(same, key=lambda one: one.score)
+    """Return one message of several lists: the likelihood that it answers is the mean over the lists."""
+    best = max(same, key=lambda one: (not one.is_neighbour, one.score))
     return best._replace(score=sum(one.score for one in same) / lists)
+
+
+def _place(one: Ranked) -> _Place:
+    return one.passage.thread_id, one.passage.position

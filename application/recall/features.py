@@ -19,12 +19,13 @@ FEW = 16
 """Number of tokens from which a set is faster than searching for each token."""
 LABEL = 0.15
 """Share of passages that must begin with a word for it to be the name of a speaker."""
-TOOL = 0.6
-"""Share that a match in the long text of a tool counts: such texts have most words by chance."""
+TOOL = 0.5
+"""Share of its value that a match in the long text of a tool counts, because such texts match by chance."""
 TIMES = re.compile(
     " (?:yesterday|today|tonight|tomorrow|last|ago|week|weekend|month|year|next|recent|sinc|sunday|monday|tuesday"
     "|wednesday|thursday|friday|saturday|januari|februari|march|april|june|juli|august|septemb|octob|novemb|decemb"
-    "|gestern|heut|morgen|seit|woch|monat|jahr|letzt|nachst|昨天|今天|明天|前天|上周|上个|下周|去年|今年|明年|年前|月前|周末|星期) "
+    "|gestern|heut|morgen|seit|woch|monat|jahr|letzt|nachst"
+    "|昨天|今天|明天|前天|上周|上个|下周|去年|今年|明年|年前|月前|周末|星期) "
 )
 """Tokens of texts that say when something was."""
 
@@ -145,7 +146,9 @@ def features_of(
     roles, names, days = question.roles, said.names, question.days
     near: dict[Place, float] = {}
     for passage in passages if cosines else ():
-        _keep_highest(near, (passage.thread_id, passage.position), cosines.get(passage.number, mean))
+        _keep_highest(
+            near, (passage.thread_id, passage.position), cosines.get(passage.number, mean)
+        )
     columns = Features[Sequence[float]](
         own=[said.words[passage.number] for passage in passages],
         before=[messages.get((thread, position - 1), 0.0) for thread, position in places],
@@ -156,7 +159,9 @@ def features_of(
         asks=[p.is_question and p.tokens.count(" ") < SHORT for p in passages],
         speaker=[(p.role in roles) + (bool(names) and first_token(p) in names) for p in passages],
         day=[any(day.fits(passage.at) for day in days) if days else 0 for passage in passages],
-        when=[question.asks_when and TIMES.search(_said(passage)) is not None for passage in passages],
+        when=[
+            question.asks_when and TIMES.search(_said(passage)) is not None for passage in passages
+        ],
         order=[said.words[p.number] * said.orders.get(p.number, 0.0) for p in passages],
         length=[log(passage.tokens.count(" ")) for passage in passages],
         cosine=[cosines.get(p.number, mean) for p in passages] if cosines else [mean],

@@ -54,7 +54,7 @@ _CHINESE_FILLER = re.compile(
 
 def content_tokens(text: str) -> list[str]:
     """Return the tokens of a question without those that weigh nothing, with repetitions."""
-    stopped = _stop_words(is_german(text))
+    stopped = stop_words(german=is_german(text))
     tokens = tokens_of(_CHINESE_FILLER.sub(" ", text))
     return [token for token in tokens if token not in stopped and not _is_particle(token)]
 
@@ -65,7 +65,8 @@ def is_german(text: str) -> bool:
 
 
 @cache
-def _stop_words(german: bool) -> frozenset[str]:
+def stop_words(*, german: bool = False) -> frozenset[str]:
+    """Return the tokens that weigh nothing by themselves."""
     return frozenset(tokens_of(_GERMAN if german else _ENGLISH)) | _CHINESE
 
 

@@ -159,6 +159,8 @@ class Ranked(NamedTuple):
     """Likelihood of an answer relative to the best passage: over 0, at most 1."""
     why: Callable[[], tuple[str, ...]]
     """Returns the reasons in short phrases; called only for the hits that are shown."""
+    is_neighbour: bool = False
+    """True if it only stands next to a match."""
 
 
 def rank(
@@ -195,24 +197,26 @@ def rank(
     reasons = Reasons(question, said, cosines)
     best = max(scored, key=lambda one: one[:2])[1]
     ranked: list[Ranked] = []
-    highest = 1.0
-    for score, passage in islice(_best_of_each(scored), limit):
-        # Neighbours come last, even with a higher score.
-        highest = min(highest, max(exp(min(score - best, 0.0)), LEAST))
-        ranked.append(Ranked(passage, highest, partial(reasons.explain, passage)))
+    least = 1.0
+    for is_direct, score, passage in islice(_best_of_each(scored), limit):
+        # A neighbour comes last, even if its own score is higher.
+        least = min(least, max(exp(min(score - best, 0.0)), LEAST))
+        ranked.append(
+            Ranked(passage, least, partial(reasons.explain, passage), is_neighbour=not is_direct)
+        )
     return ranked
 
 
 def _best_of_each(
     scored: Sequence[tuple[bool, float, Passage]],
-) -> Iterator[tuple[float, Passage]]:
-    """Yield the best passage of each message, those with words of the question first, best first."""
+) -> Iterator[tuple[bool, float, Passage]]:
+    """Yield the best passage of each message: first those that are no neighbours, best first."""
     seen: set[tuple[str, int]] = set()
-    for _, score, passage in sorted(scored, key=lambda one: (-one[0], -one[1], -one[2].number)):
-        place = passage.thread_id, passage.position
+    for one in sorted(scored, key=lambda one: (-one[0], -one[1], -one[2].number)):
+        place = one[2].thread_id, one[2].position
         if place not in seen:
             seen.add(place)
-            yield score, passage
+            yield one
 
 
 def all_passages(found: Found) -> list[Passage]:

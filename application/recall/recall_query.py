@@ -250,8 +250,10 @@ _SIDE = re.compile(
     re.IGNORECASE,
 )
 _CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
-_NUMBERS = {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)}
-_NUMBERS |= {"mär": 3, "mai": 5, "okt": 10, "dez": 12}
+_NUMBERS = {
+    **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
+    **{"mär": 3, "mai": 5, "okt": 10, "dez": 12},
+}
 
 
 Side = Literal["before", "after"]
@@ -383,7 +385,9 @@ _EVENT = re.compile(
     r"|(?P<chinese>[^，。；？！\s]+?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
 )
-_BEFORE = frozenset({"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))})
+_BEFORE = frozenset(
+    {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}
+)
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
