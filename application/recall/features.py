@@ -163,7 +163,7 @@ def features_of(
             question.asks_when and TIMES.search(_said(passage)) is not None for passage in passages
         ],
         order=[said.words[p.number] * said.orders.get(p.number, 0.0) for p in passages],
-        length=[log(passage.tokens.count(" ")) for passage in passages],
+        length=[log(1 + passage.tokens.count(" ")) for passage in passages],
         cosine=[cosines.get(p.number, mean) for p in passages] if cosines else [mean],
         near_before=[near.get((thread, position - 1), mean) for thread, position in places],
         near_after=[near.get((thread, position + 1), mean) for thread, position in places],
@@ -179,7 +179,7 @@ def first_token(passage: Passage) -> str:
 
 def _said(passage: Passage) -> str:
     """Return the tokens of a passage without those of its date, which are the last three."""
-    return f"{passage.tokens.rsplit(maxsplit=3)[0]} "
+    return f"{(passage.tokens.rsplit(maxsplit=3) or [''])[0]} "
 
 
 def _orders(question: Question, passages: Sequence[Passage]) -> Mapping[int, float]:
@@ -278,7 +278,7 @@ BY_MEANING = Features[float](
     earlier=0.0,
     session=0.0,
     asks=-1.10,
-    speaker=1.70,
+    speaker=1.00,
     day=0.80,
     when=0.30,
     order=0.0,

@@ -10,10 +10,9 @@ from refold.application.ports.recall_index import Filters
 from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting
 
-from .function_words import content_tokens
 from .hits import RecallMode
 from .passages import MONTHS, PassageKind
-from .tokens import tokens_of
+from .tokens import content_tokens, tokens_of
 
 InContext = Literal["mark", "leave_out"]
 """Treatment of hits that the context already shows: mark them, or only count them."""
@@ -252,7 +251,10 @@ _SIDE = re.compile(
 _CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
 _NUMBERS = {
     **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
-    **{"mär": 3, "mai": 5, "okt": 10, "dez": 12},
+    "mär": 3,
+    "mai": 5,
+    "okt": 10,
+    "dez": 12,
 }
 
 

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.function_words import stop_words
 from refold.application.recall.recall_query import Day, ask, days_in
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.tokens import stop_words, tokens_of
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=[]), max_size=200)
 
