@@ -227,9 +227,10 @@ _COMMANDS = (
     r"(?:please\s+|bitte\s+)?(?:tell|show|give|find|list|name|remind|sage?|nenne?|zeige?|gib)\b"
 )
 _CHINESE = "什么|怎么|怎样|如何|哪|谁|几|多少|多大|多久|多长|多远|多高|为何|是否|有没有|是不是|名字是|[吗呢]"
-_ASKS = re.compile(
-    rf"[?？]|\b(?:{_ENGLISH}|{_GERMAN})|^\W*(?:{_VERBS}|{_COMMANDS})|{_CHINESE}", re.IGNORECASE
+_ENGLISH_ASKS = re.compile(
+    rf"[?？]|\b{_ENGLISH}|^\W*(?:{_VERBS}|{_COMMANDS})|{_CHINESE}", re.IGNORECASE
 )
+_GERMAN_ASKS = re.compile(rf"[?？]|\b{_GERMAN}|^\W*{_COMMANDS}", re.IGNORECASE)
 _ABOUT = re.compile(r"^\W*(?:关于|对于|至于)")
 """Begins a Chinese phrase that only names the subject of the next clause."""
 _ENDS = r"(?<=[?？!！。;；\n])|(?<=[a-zà-ÿ0-9]{3}\.)\s+(?=[A-ZÀ-Þ])"
@@ -285,21 +286,22 @@ def clauses_of(question: Question) -> tuple[Question, ...]:
 
 
 def _parts(text: str) -> Iterator[_Clause]:
-    joints = _GERMAN_JOINTS if is_german(text) else _ENGLISH_JOINTS
+    german = is_german(text)
+    joints = _GERMAN_JOINTS if german else _ENGLISH_JOINTS
+    asks = _GERMAN_ASKS if german else _ENGLISH_ASKS
     start = 0
     for joint in (*joints.finditer(text), None):
         end, after = (len(text), len(text)) if joint is None else joint.span()
-        if re.search(r"\w", text[start:end]):
-            yield _Clause(start, end, _is_whole(text[start:end]))
+        part = text[start:end]
+        if re.search(r"\w", part):
+            yield _Clause(start, end, asks.search(part) is not None and _is_whole(part))
         start = after
 
 
 def _is_whole(text: str) -> bool:
-    """Return whether a text asks for something that its own words name."""
-    if not _ASKS.search(text) or _ABOUT.match(text):
-        return False
+    """Return whether the words of a text say what it asks for."""
     found = ask(text)
-    if not found.has_words or _CHINESE_PRONOUN.search(text):
+    if _ABOUT.match(text) or not found.has_words or _CHINESE_PRONOUN.search(text):
         return False
     return len(found.tokens) > 1 or not _PRONOUN.search(text)
 

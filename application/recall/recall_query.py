@@ -273,8 +273,10 @@ class Day(NamedTuple):
     def fits(self, at: str) -> bool:
         """Return whether a time in ISO 8601 is in this period, or on the meant side of it."""
         if self.side is not None:
-            date = f"{self.year or at[:4]:04}-{self.month:02}-{self.day or 1:02}"
-            return at[:10] < date if self.side == "before" else at[:10] > date
+            day = "" if self.day is None else f"-{self.day:02}"
+            date = f"{self.year or int(at[:4]):04}-{self.month:02}{day}"
+            written = at[: len(date)]
+            return written < date if self.side == "before" else written > date
         return (
             (self.year is None or at[:4] == f"{self.year:04}")
             and at[5:7] == f"{self.month:02}"
