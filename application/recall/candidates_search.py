@@ -234,6 +234,7 @@ _GERMAN_ASKS = re.compile(rf"[?？]|\b{_GERMAN}|^\W*{_COMMANDS}", re.IGNORECASE)
 _ABOUT = re.compile(r"^\W*(?:关于|对于|至于)")
 """Begins a Chinese phrase that only names the subject of the next clause."""
 _ENDS = r"(?<=[?？!！。;；\n])|(?<=[a-zà-ÿ0-9]{3}\.)\s+(?=[A-ZÀ-Þ])"
+_SENTENCES = re.compile(_ENDS)
 _CHINESE_JOINTS = (
     r"[，,、]?\s*(?:另外|还有|以及|并且|而且|此外|同时|顺便)[，,]?|，|(?<=[\u3400-\u9fff]),"
 )
@@ -261,7 +262,14 @@ class _Clause(NamedTuple):
     start: int
     stop: int
     asks: bool
-    """True if it asks for something of its own."""
+    """True if it asks for something."""
+    has_words: bool
+    """True if it has words of its own, and not only a pronoun for those of another clause."""
+
+    def plus(self, more: "_Clause") -> "_Clause":
+        """Return both as one."""
+        asks, has_words = self.asks or more.asks, self.has_words or more.has_words
+        return _Clause(self.start, more.stop, asks, has_words)
 
 
 def clauses_of(question: Question) -> tuple[Question, ...]:
@@ -271,18 +279,19 @@ def clauses_of(question: Question) -> tuple[Question, ...]:
     or at the beginning to the one after. If most sentences ask for nothing, the text is no question of
     several parts.
     """
-    parts = list(_parts(question.text))
+    text = question.text
     clauses: list[_Clause] = []
-    for part in parts:
-        last = clauses[-1] if clauses else None
-        if last is not None and not (part.asks and last.asks):
-            clauses[-1] = _Clause(last.start, part.stop, last.asks or part.asks)
+    for part in _parts(text):
+        last = clauses[-1] if clauses else part
+        if clauses and not (part.asks and part.has_words and last.asks and last.has_words):
+            clauses[-1] = last.plus(part)
         else:
             clauses.append(part)
-    if len(clauses) < 2 or len(parts) > 2 * len(clauses):
+    sentences = sum(re.search(r"\w", one) is not None for one in _SENTENCES.split(text))
+    if len(clauses) < 2 or sentences > 2 * len(clauses):
         return ()
-    texts = (question.text[start:stop].strip() for start, stop in _groups(clauses))
-    return tuple(_with_names(ask(text), question) for text in texts)
+    each = (text[start:stop].strip() for start, stop in _groups(clauses))
+    return tuple(_with_names(ask(one), question) for one in each)
 
 
 def _parts(text: str) -> Iterator[_Clause]:
@@ -294,14 +303,15 @@ def _parts(text: str) -> Iterator[_Clause]:
         end, after = (len(text), len(text)) if joint is None else joint.span()
         part = text[start:end]
         if re.search(r"\w", part):
-            yield _Clause(start, end, asks.search(part) is not None and _is_whole(part))
+            is_asking = asks.search(part) is not None and not _ABOUT.match(part)
+            yield _Clause(start, end, is_asking, _has_words(part))
         start = after
 
 
-def _is_whole(text: str) -> bool:
-    """Return whether the words of a text say what it asks for."""
+def _has_words(text: str) -> bool:
+    """Return whether a text has words of its own, and not only a pronoun for those of another one."""
     found = ask(text)
-    if _ABOUT.match(text) or not found.has_words or _CHINESE_PRONOUN.search(text):
+    if not found.has_words or _CHINESE_PRONOUN.search(text):
         return False
     return len(found.tokens) > 1 or not _PRONOUN.search(text)
 
