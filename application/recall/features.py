@@ -232,8 +232,8 @@ def _standardise(values: Sequence[float]) -> Sequence[float]:
     return [distance / deviation for distance in away] if deviation > 0 else ()
 
 
-# Fitted by benchmarks/fit_ranking.py, but for "answers", "when" and "order": these were settled by hand,
-# because few questions of the sets that may be fitted on need them.
+# Fitted by benchmarks/fit_ranking.py, but for "answers", "session", "when" and "order": these were settled by
+# hand, because few questions of the sets that may be fitted on need them.
 BY_WORDS = Features[float](
     own=1.37,
     before=0.20,
