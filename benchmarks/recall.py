@@ -256,7 +256,7 @@ def page(
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
         "",
         "The weights were fitted on the sets that say so below. LoCoMo, BEAM and MADial-Bench had no part in",
-        "that; which features there are, and three weights, were settled with other conversations of LoCoMo in",
+        "that; which features there are, and four weights, were settled with other conversations of LoCoMo in",
         f"view. {' and '.join(HELD_OUT)} of LoCoMo are the two that were looked at only when all was settled,",
         "so they are shown apart. The English questions of MemoryBank have no labels,",
         "so nothing is said about them. MADial-Bench asks for a memory that fits what was just said, one",
