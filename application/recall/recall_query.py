@@ -251,10 +251,7 @@ _SIDE = re.compile(
 _CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
 _NUMBERS = {
     **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
-    "mär": 3,
-    "mai": 5,
-    "okt": 10,
-    "dez": 12,
+    **dict(zip(("mär", "mai", "okt", "dez"), (3, 5, 10, 12), strict=True)),
 }
 
 
