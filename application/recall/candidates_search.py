@@ -217,6 +217,8 @@ def _rank_by_meaning(
     return [one for one in ranked if cosines[one.passage.number] > 0]
 
 
+LONGEST = 2_000
+"""Number of characters from which on a question is a pasted text, and is not split."""
 MOST_CLAUSES = 3
 """Largest number of clauses to search for by themselves. More of them are divided into as many groups."""
 
@@ -279,7 +281,7 @@ def clauses_of(question: Question) -> tuple[Question, ...]:
     or at the beginning to the one after. If most sentences ask for nothing, the text is no question of
     several parts.
     """
-    text = question.text
+    text = question.text if len(question.text) < LONGEST else ""
     clauses: list[_Clause] = []
     for part in _parts(text):
         last = clauses[-1] if clauses else part

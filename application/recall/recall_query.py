@@ -298,7 +298,7 @@ def days_in(text: str) -> Iterator[Day]:
 
 def _side_of(text: str, start: int, stop: int) -> Side | None:
     """Return which side of a date is meant, by the word before it or, in Chinese, after it."""
-    found = _SIDE.search(text[:start]) or _CHINESE_SIDE.match(text[stop:])
+    found = _SIDE.search(text[max(0, start - 20) : start]) or _CHINESE_SIDE.match(text[stop:])
     if found is None:
         return None
     return "before" if found["before"] else "after"
@@ -382,8 +382,8 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 _EVENT = re.compile(
-    r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]+)"
-    r"|(?P<chinese>[^，。；？！\s]+?)(?P<side>之前|以前|之后|以后|后来)",
+    r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
+    r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
 )
 _BEFORE = frozenset(

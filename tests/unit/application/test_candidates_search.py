@@ -1,5 +1,6 @@
 """The search for the clauses of a question, and how their hits are merged."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 
 from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Found
-from refold.application.recall.candidates_search import MOST_CLAUSES, clauses_of, merge
+from refold.application.recall.candidates_search import LONGEST, MOST_CLAUSES, clauses_of, merge
 from refold.application.recall.ranking import Ranked
-from refold.application.recall.recall_query import ask
+from refold.application.recall.recall_query import MOST_CHARACTERS, ask
 from tests.support.builders import assistant, history, user
 from tests.support.recall_scenes import ListedIndex, Scene, TopicEmbedder
 from tests.unit.application.test_ranking import said
@@ -79,6 +80,18 @@ def test_a_question_of_two_parts_has_two_clauses(text: str, expected: list[str])
 )
 def test_a_question_of_one_part_has_no_clauses(text: str) -> None:
     assert clauses(text) == []
+
+
+def test_a_pasted_text_is_not_split() -> None:
+    assert clauses("Who is Ann? Who is Tom? " + "x" * LONGEST) == []
+
+
+@pytest.mark.parametrize("one", ["在", "a", "who? ", "on May 3 ", "前，", "before "])
+def test_a_long_question_is_read_in_no_time(one: str) -> None:
+    begin = time.process_time()
+    clauses_of(ask(one * (MOST_CHARACTERS // len(one))))
+    clauses_of(ask(one * ((LONGEST - 1) // len(one))))
+    assert time.process_time() - begin < 2
 
 
 def test_a_clause_with_a_pronoun_has_the_name_that_it_means() -> None:
