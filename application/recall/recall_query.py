@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 from refold.application.conversation.owner_scope import Scope, read_scope
@@ -13,7 +12,7 @@ from refold.domain.errors import InvalidSetting
 
 from .hits import RecallMode
 from .passages import MONTHS, PassageKind
-from .tokens import tokens_of
+from .tokens import content_tokens, tokens_of
 
 InContext = Literal["mark", "leave_out"]
 """Treatment of hits that the context already shows: mark them, or only count them."""
@@ -230,8 +229,11 @@ def _invalid_setting(setting: str, given: object, allowed: str) -> InvalidSettin
     )
 
 
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
-_DAY = r"(?P<{0}d>[0-3]?\d)(?:st|nd|rd|th)?"
+_GERMAN_MONTHS = ("Januar", "Februar", "März", "Mai", "Juni", "Juli", "Oktober", "Dezember")
+_MONTH = "|".join(
+    (*(rf"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS), *_GERMAN_MONTHS)
+)
+_DAY = r"(?P<{0}d>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<{0}y>(?:19|20)\d\d)"
 _FORMS = (
     rf"\b(?P<am>{_MONTH})\.?\s+{_DAY.format('a')}\b(?:,?\s*{_YEAR.format('a')}\b)?",
@@ -241,7 +243,19 @@ _FORMS = (
     r"(?<!\d)(?P<fy>(?:19|20)\d\d)[-/.](?P<fm>[01]?\d)(?:[-/.](?P<fd>[0-3]?\d))?(?!\d)",
 )
 _NAMED = re.compile("|".join(_FORMS), re.IGNORECASE)
-_NUMBERS = {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)}
+_SIDE = re.compile(
+    r"\b(?:(?P<before>before|until|prior\s+to|bevor|vor(?:\s+de[mnr])?|bis(?:\s+zum)?)"
+    r"|(?P<after>after|since|nach(?:\s+de[mnr])?|seit(?:\s+de[mnr])?))\s+$",
+    re.IGNORECASE,
+)
+_CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
+_NUMBERS = {
+    **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
+    **dict(zip(("mär", "mai", "okt", "dez"), (3, 5, 10, 12), strict=True)),
+}
+
+
+Side = Literal["before", "after"]
 
 
 class Day(NamedTuple):
@@ -250,9 +264,16 @@ class Day(NamedTuple):
     year: int | None
     month: int
     day: int | None
+    side: Side | None = None
+    """Whether the time before or after is meant, or None for the period itself."""
 
     def fits(self, at: str) -> bool:
-        """Return whether a time in ISO 8601 is in this period."""
+        """Return whether a time in ISO 8601 is in this period, or on the meant side of it."""
+        if self.side is not None:
+            day = "" if self.day is None else f"-{self.day:02}"
+            date = f"{self.year or int(at[:4]):04}-{self.month:02}{day}"
+            written = at[: len(date)]
+            return written < date if self.side == "before" else written > date
         return (
             (self.year is None or at[:4] == f"{self.year:04}")
             and at[5:7] == f"{self.month:02}"
@@ -272,7 +293,15 @@ def days_in(text: str) -> Iterator[Day]:
         day = _number(parts["d"]) if "d" in parts else None
         year = _number(parts["y"]) if "y" in parts else None
         if 1 <= month <= 12 and (day is None or 1 <= day <= 31):
-            yield Day(year, month, day)
+            yield Day(year, month, day, _side_of(text, *found.span()))
+
+
+def _side_of(text: str, start: int, stop: int) -> Side | None:
+    """Return which side of a date is meant, by the word before it or, in Chinese, after it."""
+    found = _SIDE.search(text[max(0, start - 20) : start]) or _CHINESE_SIDE.match(text[stop:])
+    if found is None:
+        return None
+    return "before" if found["before"] else "after"
 
 
 def _number(digits: str) -> int:
@@ -293,32 +322,21 @@ class Question(NamedTuple):
     text: str
     tokens: tuple[str, ...]
     """Distinct tokens to search for, in order; without any, nothing is found."""
+    has_words: bool = True
+    """False if it has only function words, which are searched for then."""
     roles: frozenset[str] = frozenset()
     """Roles whose words are meant ("you said" means the assistant), or empty for any."""
     names: frozenset[str] = frozenset()
     """Tokens of capitalised words, which may name the speaker at the head of a message."""
     days: tuple[Day, ...] = ()
     """Days that the question names."""
+    order: Literal["first", "last"] | None = None
+    """Whether the first or the last of several times is meant, or None for any."""
+    relative: tuple[Side, tuple[str, ...]] | None = None
+    """The tokens of an event that the answer is before or after, or None."""
+    asks_when: bool = False
+    """True if the question asks for a time."""
 
-
-# Function words, and words that frame questions to a memory. "may" is missing because it is a
-# month.
-_ENGLISH = """
-a about above after again against ago all also am an and any are as at be because been before being below
-between both but by can could did do does doing don down during each ever few for from further had has have
-having he her here hers herself him himself his how i if in into is it its itself just ll me might mine more
-most must my myself no nor not now of off on once only or other our ours ourselves out over own please re same
-shall she should so some such than that the their theirs them themselves then there these they this those
-through to too under until up us ve very was we were what when where whether which while who whom whose why
-will with would you your yours yourself yourselves
-doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
-know mention mentioned recall remember remind said say tell told
-"""
-_CHINESE = frozenset(
-    "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
-)
-_PAIRS = "什么怎么怎样哪些哪个哪里哪儿为什为何多少几个曾经记得之前以前上次请问告诉提到提过说过关于"
-_CHINESE_PAIRS = frozenset(_PAIRS[at : at + 2] for at in range(0, len(_PAIRS), 2))
 
 _SAYING = (
     r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"
@@ -349,6 +367,28 @@ _ASKING = re.compile(
     r"|(?:请|麻烦)[你您]?(?:再)?(?:告诉|提醒|帮|给|让)(?:一下)?我|(?:^|[，。？！,.?!\s])(?:告诉|提醒|帮|让)我|我想知道|我想问",
     re.IGNORECASE,
 )
+_WHEN = re.compile(
+    r"\b(?:when|since\s+when|how\s+long|(?:what|which)\s+(?:date|day|month|time|week|year)|wann|seit\s+wann|wie\s+lange)\b"
+    r"|什么时候|什么时间|哪天|哪一天|哪年|哪一年|哪个月|几月|几号|何时|多久|多长时间",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(
+    r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
+    re.IGNORECASE,
+)
+_LAST = re.compile(
+    r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
+    r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
+    re.IGNORECASE,
+)
+_EVENT = re.compile(
+    r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
+    r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
+    re.IGNORECASE,
+)
+_BEFORE = frozenset(
+    {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}
+)
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
@@ -360,11 +400,21 @@ def ask(text: str) -> Question:
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
-    every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
-    stopped = stop_words()
-    kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
-    names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
-    return Question(text, _ends(kept or every, MOST_ASKED), _roles_in(text), names, days)
+    of_days = tuple(_tokens_of_days(days))
+    kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
+    every = kept or tuple(dict.fromkeys(tokens_of(text)))
+    names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
+    return Question(
+        text,
+        _ends(every, MOST_ASKED),
+        bool(kept),
+        _roles_in(text),
+        names,
+        days,
+        _order_in(text),
+        None if any(day.side for day in days) else _relative_in(text),
+        _WHEN.search(text) is not None,
+    )
 
 
 def _ends(whole: Sliced, most: int) -> Sliced:
@@ -372,15 +422,19 @@ def _ends(whole: Sliced, most: int) -> Sliced:
     return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
 
 
-@cache
-def stop_words() -> frozenset[str]:
-    """Return the tokens to ignore in questions."""
-    return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
+def _order_in(text: str) -> Literal["first", "last"] | None:
+    if _FIRST.search(text):
+        return "first"
+    return "last" if _LAST.search(text) else None
 
 
-def _is_particle(token: str) -> bool:
-    """Return whether the token is two Chinese function characters."""
-    return len(token) == 2 and token[0] in _CHINESE and token[1] in _CHINESE
+def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
+    """Return the event that the answer is before or after, and which of both."""
+    if found := _EVENT.search(text):
+        tokens = tuple(content_tokens(found["event"] or found["chinese"]))
+        is_before = (found["word"] or found["side"]).lower() in _BEFORE
+        return ("before" if is_before else "after", tokens) if tokens else None
+    return None
 
 
 def _roles_in(text: str) -> frozenset[str]:

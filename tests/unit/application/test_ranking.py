@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.recall.features import BY_MEANING, Features, Matches, features_of
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import Features, Matches, Ranked, features_of, rank
+from refold.application.recall.ranking import Ranked, rank
 from refold.application.recall.recall_query import ask
 from refold.application.recall.tokens import pad, tokens_of
 
@@ -132,6 +133,72 @@ def test_the_one_who_is_named_at_the_head_of_a_message_comes_first() -> None:
 def test_a_message_of_the_day_that_is_named_comes_first() -> None:
     passages = [said(n, "I ran in the park", at=f"2026-05-{n + 1:02}T08:00:00Z") for n in range(8)]
     assert positions(Talk(passages).ask("When I ran on May 3rd, where was it?"))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("Where was my first run?", 0),
+        ("Where was my latest run?", 6),
+        ("What did I say of the run before May 2, 2026?", 0),
+        ("What did I say of the run after May 5, 2026?", 6),
+        ("Wo war der letzte run in der Stadt?", 6),
+        ("我最后一次run是在哪里？", 6),
+    ],
+)
+def test_the_time_that_is_meant_decides_between_equal_messages(question: str, best: int) -> None:
+    texts = ["I run in the park", "So it is", "Fine weather"] * 3
+    passages = [
+        said(n, text, role="user", at=f"2026-05-{n + 1:02}T08:00:00Z")
+        for n, text in enumerate(texts)
+    ]
+    assert positions(Talk(passages).ask(question))[0] == best
+
+
+def test_an_event_decides_which_of_equal_messages_is_meant() -> None:
+    texts = (
+        "I eat soup",
+        "Fine",
+        "Well",
+        "The wedding was long",
+        "Nice",
+        "Yes",
+        "I eat soup",
+        "No",
+    )
+    conversation = talk(*texts, role="user", session=0)
+    for question, best in (("before", 0), ("after", 6)):
+        found = conversation.ask(f"Did I eat the soup {question} the wedding?")
+        assert next(at for at in positions(found) if at != 3) == best
+
+
+def test_a_time_answers_a_question_for_a_time() -> None:
+    conversation = talk("I moved house, what a day", "Fine", "I moved house yesterday, yes", "Fine")
+    assert positions(conversation.ask("When was the house moved?"))[0] == 2
+
+
+def test_the_words_of_a_person_come_before_long_output_with_the_same_words() -> None:
+    output = "port postgres " + "lorem ipsum dolor sit amet " * 12
+    results = [said(n, output, role="tool", kind="result") for n in range(4)]
+    person = said(4, "Let us give postgres a port of its own")
+    assert positions(Talk([*results, person]).ask("port postgres"))[0] == 4
+
+
+def test_what_only_stands_next_to_a_hit_comes_after_all_hits() -> None:
+    conversation = talk(
+        "So?", "Which port?", "Yes", "Well", "The port, then", "No", "A port of call"
+    )
+    found = conversation.ask("which port was it?")
+    assert [one.is_neighbour for one in found] == [False] * 3 + [True] * (len(found) - 3)
+    assert {one.passage.position for one in found[:3]} == {1, 4, 6}
+
+
+def test_vectors_of_the_messages_around_it_speak_for_a_message() -> None:
+    conversation = talk("One", "Two", "Three", "Four", "Five", "Six")
+    found = Found(conversation.passages, {}, {}, 6)
+    near = dict(zip(range(1, 7), (0.1, 0.6, 0.5, 0.6, 0.1, 0.5), strict=True))
+    best = positions(rank(ask("what of this"), found, near, weights=BY_MEANING))
+    assert best.index(2) < best.index(5)
 
 
 def test_nearness_in_meaning_lifts_a_message_without_the_words() -> None:

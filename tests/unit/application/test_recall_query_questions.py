@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.recall_query import Day, ask, days_in, stop_words
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.recall_query import Day, ask, days_in
+from refold.application.recall.tokens import stop_words, tokens_of
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=[]), max_size=200)
 
@@ -25,6 +25,22 @@ def test_chinese_function_words_are_not_looked_for_alone_or_in_pairs() -> None:
     tokens = ask("你记得我的端口是什么吗").tokens
     assert "端口" in tokens
     assert not {"你", "我", "的", "是", "吗", "我的", "什么"} & set(tokens)
+
+
+def test_chinese_filler_weighs_nothing_nor_do_pairs_across_it() -> None:
+    tokens = set(ask("另外，我们的新同事上次来的时候说了什么？").tokens)
+    assert tokens == {"新", "同", "事", "新同", "同事"}
+    assert {"目的", "了解"} <= set(ask("了解目的").tokens)
+
+
+def test_german_function_words_are_not_looked_for() -> None:
+    assert ask("Wo wohnt meine Schwester und wie heißt die Straße?").tokens == (
+        "wohnt",
+        "schwester",
+        "heisst",
+        "strasse",
+    )
+    assert "die" in ask("How did the hamster die?").tokens
 
 
 def test_each_token_is_looked_for_once() -> None:
@@ -94,6 +110,65 @@ def test_a_day_fits_the_times_in_it() -> None:
     assert Day(2023, 5, None).fits(at)
     assert not Day(2022, 5, 2).fits(at)
     assert not Day(None, 5, 3).fits(at)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("What did I buy before May 2, 2023?", Day(2023, 5, 2, "before")),
+        ("Was habe ich nach dem 2. Mai gekauft?", Day(None, 5, 2, "after")),
+        ("我在5月2日之后买了什么？", Day(None, 5, 2, "after")),
+        ("What have I bought since May?", Day(None, 5, None, "after")),
+    ],
+)
+def test_the_time_before_or_after_a_day_is_meant(text: str, day: Day) -> None:
+    assert ask(text).days[:1] in {(day,), ()}
+    assert not day.fits("2023-05-02T10:00:00.000000+00:00")
+    assert day.fits("2023-06-02T10:00:00.000000+00:00") == (day.side == "after")
+    assert day.fits("2023-04-02T10:00:00.000000+00:00") == (day.side == "before")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("What was my first job?", "first"),
+        ("我第一次量的腰围是多少？", "first"),
+        ("Wo habe ich zuerst gewohnt?", "first"),
+        ("Which car did I drive last?", "last"),
+        ("What is my latest address?", "last"),
+        ("我最后一次去北京是什么时候？", "last"),
+        ("Was ist meine neueste Adresse?", "last"),
+        ("What did I do last week?", None),
+        ("我最近去哪里了？", None),
+    ],
+)
+def test_the_first_or_the_last_is_meant(text: str, order: str | None) -> None:
+    assert ask(text).order == order
+
+
+@pytest.mark.parametrize(
+    ("text", "side", "token"),
+    [
+        ("What did Ann do after the road trip?", "after", "road"),
+        ("搬到上海之前我住哪里？", "before", "上海"),
+        ("Wo wohnte ich vor dem Umzug?", "before", "umzug"),
+    ],
+)
+def test_the_answer_is_before_or_after_an_event(text: str, side: str, token: str) -> None:
+    relative = ask(text).relative
+    assert relative is not None
+    assert relative[0] == side
+    assert token in relative[1]
+
+
+def test_questions_for_a_time_are_known() -> None:
+    asked = (
+        "When did I move?",
+        "我什么时候搬家的？",
+        "Wann bin ich umgezogen?",
+        "Where did I move?",
+    )
+    assert [ask(text).asks_when for text in asked] == [True, True, True, False]
 
 
 def test_a_day_in_chinese_is_looked_for_as_the_index_writes_it() -> None:
