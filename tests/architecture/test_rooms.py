@@ -110,12 +110,12 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(
     ("walk", "most"),
-    [("append", 26), ("warm context", 38), ("compacting context", 99), ("recall", 39)],
+    [("append", 26), ("warm context", 38), ("compacting context", 103), ("recall", 40)],
 )
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
     """The goals are 25, 40, 80 and 40 files; these are the figures reached.
 
-    The compaction has room for one more, because each cut rule has a file of its own.
+    The compaction reads each cut rule, the ledger and the index from files of their own, and has room for one more rule.
     """
     assert len(entered[walk]) <= most, "\n".join(sorted(entered[walk]))
 
