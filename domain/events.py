@@ -153,6 +153,8 @@ class CompactionPerformed(Value, frozen=True):
     """Exact values of the covered messages: the shown ones, then the others, the most useful first."""
     index_shown: int = 0
     """Number of entries of the index that are rendered."""
+    index_left_out: int = 0
+    """Tokens of the entries that had no room."""
 
 
 class CompactionFailed(Value, frozen=True):

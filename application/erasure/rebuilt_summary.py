@@ -305,6 +305,7 @@ class _Rebuilder:
             ledger_shown=ledger.shown,
             index=index.entries,
             index_shown=index.shown,
+            index_left_out=index.left_out,
             leaf=LeafSummary(
                 start=old.coverage.start,
                 stop=old.coverage.stop,

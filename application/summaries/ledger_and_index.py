@@ -54,6 +54,8 @@ class KeptIndex(NamedTuple):
     """Number of entries that are rendered."""
     tokens: int = 0
     """Tokens of the rendered index."""
+    left_out: int = 0
+    """Tokens of the entries that had no room."""
 
 
 class Gathering:
@@ -116,9 +118,9 @@ class Gathering:
         while shown:
             tokens = count(index_text(chosen.entries[:shown])) + overhead
             if tokens <= room:
-                return KeptIndex(chosen.entries, shown, tokens)
+                return KeptIndex(chosen.entries, shown, tokens, chosen.left_out)
             shown -= max(1, shown // 16)
-        return KeptIndex(chosen.entries)
+        return KeptIndex(chosen.entries, left_out=chosen.left_out)
 
     def select(self, room: int) -> KeptLedger:
         """Return the ledger, most important lines first, with at most ``room`` tokens shown."""

@@ -350,6 +350,7 @@ def _build_summary(
         ledger_shown=ledger.shown,
         index=index.entries,
         index_shown=index.shown,
+        index_left_out=index.left_out,
         omitted=written.omitted,
         given_in_part=written.given_in_part,
         block=written.block,

@@ -149,6 +149,7 @@ def _performed_event(
         topics_ask=summary.topics_ask,
         index=summary.index,
         index_shown=summary.index_shown,
+        index_left_out=summary.index_left_out,
     )
 
 

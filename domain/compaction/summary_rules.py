@@ -111,6 +111,7 @@ class Summary(Value, frozen=True):
     topics_ask: bool = True
     index: tuple[IndexEntry, ...] = ()
     index_shown: int = 0
+    index_left_out: int = 0
 
 
 def judge_text(
@@ -194,10 +195,6 @@ LAST = 3
 """Number of the newest lengths of one model that are used."""
 
 
-TOKENS_OF_ENTRY = 8
-"""Approximate size of an entry of the index, in tokens."""
-
-
 class ExpectedLength(NamedTuple):
     """The expected size of the next summary, in tokens."""
 
@@ -213,8 +210,8 @@ def add_length(
     if not event.text_tokens:  # Old versions of refold did not measure the text separately.
         return lengths
     extra = max(0, event.tokens - event.text_tokens)
-    # Entries of the index that had no room count, so that one with too little room does not stay small.
-    extra += TOKENS_OF_ENTRY * (len(event.index) - event.index_shown)
+    # What had no room counts, so that an index with too little room does not stay small.
+    extra += event.index_left_out
     length = SummaryLength(event.summariser, event.model, event.text_tokens, extra)
     return (*lengths, length)[-REMEMBERED:]
 

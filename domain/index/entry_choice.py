@@ -27,6 +27,8 @@ class Shown(NamedTuple):
     entries: tuple[IndexEntry, ...] = ()
     shown: int = 0
     """Number of entries that are shown."""
+    left_out: int = 0
+    """Tokens of the kept entries that had no room."""
 
 
 def choose_entries(
@@ -55,7 +57,9 @@ def choose_entries(
         for _, entry in candidates:
             choice.take(entry, int(room * share[entry.kind]) if share else room)
     chosen = [e for e in (*standing, *(entry for _, entry in ranked)) if e in choice.taken]
-    return Shown((*chosen, *_kept(standing, ranked, choice.taken)), len(chosen))
+    kept = _kept(standing, ranked, choice.taken)
+    left_out = sum(choice.cost(entry) for entry in kept if entry not in choice.passed)
+    return Shown((*chosen, *kept), len(chosen), left_out)
 
 
 def _kept(
@@ -107,7 +111,8 @@ class _Choice:
         self._costs: dict[str, int] = {}
         self._spent: dict[Kind, int] = {}
         self._texts = ""
-        self._passed: set[IndexEntry] = set()
+        self.passed: set[IndexEntry] = set()
+        """Entries that the request shows anyway."""
 
     def cost(self, entry: IndexEntry) -> int:
         """Return the tokens of an entry. A command has a line of its own."""
@@ -118,13 +123,13 @@ class _Choice:
 
     def take(self, entry: IndexEntry, allowed: int) -> None:
         """Take an entry if there is room for it and its kind, unless the request shows it anyway."""
-        if entry in self.taken or entry in self._passed:
+        if entry in self.taken or entry in self.passed:
             return
         cost, spent = self.cost(entry), self._spent.get(entry.kind, 0)
         if cost > self._left or spent + cost > allowed:
             return
         if has_whole(self._texts, entry.text) or self._is_visible(entry.text):
-            self._passed.add(entry)
+            self.passed.add(entry)
             return
         self.taken.add(entry)
         self._texts += f"\n{entry.text}"

@@ -181,6 +181,7 @@ _NAMES = {
     "summary": "summaries",
     "leaf": "leaf summaries",
     "ledger": "ledger lines",
+    "index": "entries of the index",
     "attempt": "records of compaction attempts",
     "topics": "topics of summaries",
     "notes": "notes about it",

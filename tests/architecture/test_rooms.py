@@ -115,7 +115,8 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
     """The goals are 25, 40, 80 and 40 files; these are the figures reached.
 
-    The compaction reads each cut rule, the ledger and the index from files of their own, and has room for one more rule.
+    The compaction enters a file for each cut rule and has room for one more; the ledger and the
+    index are fifteen files.
     """
     assert len(entered[walk]) <= most, "\n".join(sorted(entered[walk]))
 

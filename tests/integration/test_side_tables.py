@@ -34,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             deliver(memory, thread_id, range(3))
     with refold.open(path, encryption_key=KEY, window=8_000) as memory:
         deliver(memory, "both", range(3, 5))
-        deliver(memory, "new", range(40))
+        deliver(memory, "new", range(60))
         assert memory.conversation("new").compact().outcome == "performed"
         assert memory.compress().dictionary
         memory.conversation("new").erase(3)

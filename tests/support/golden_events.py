@@ -221,6 +221,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                 IndexEntry("name", "retry_policy", 4),
             ),
             index_shown=2,
+            index_left_out=9,
         ),
         performed(9, trigger="manual"),
     ),

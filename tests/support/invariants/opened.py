@@ -42,7 +42,7 @@ def opened(witness: Witness, shown: Context) -> Opened:
 def _opened(witness: Witness, shown: Context, system: str) -> Opened:
     active = witness.story.active
     has_ledger = bool(witness.story.texts_in_the_ledger())
-    has_ledger = has_ledger or (active is not None and active.ledger_shown > 0)
+    has_ledger = has_ledger or (active is not None and active.ledger_shown + active.index_shown > 0)
     if active is None and not has_ledger:
         return Opened(None, None, None, shown.messages, system)
     if witness.setting.place == "system" and not _leads_with_a_block(shown, active):
