@@ -1,7 +1,7 @@
 """Read the exact values of messages for the index, each message once."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refold.domain.ledger import cues
@@ -12,7 +12,7 @@ from refold.domain.ledger.quote import Print, print_of
 from refold.domain.ledger.speech import is_program_text, sentences, user_words, without_code
 from refold.domain.ledger.tool_calls import Action, parse_call, result_text
 from refold.domain.ledger.tool_calls import Kind as ActionKind
-from refold.domain.messages import Message, strings_in
+from refold.domain.messages import Message, strings, strings_in
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
@@ -38,6 +38,8 @@ _LONGEST: Mapping[Kind, int] = {
     "value": 120,
 }
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
+_PARSED: frozenset[Kind] = frozenset({"ran", "result", "file", "path", "command"})
+"""Kinds whose texts a parser of tool calls may put together."""
 _SHORTEST = 4
 _SHORTEST_DECISION = 20
 _SHORTEST_NAME = 5
@@ -83,7 +85,8 @@ class _Reader:
                 self._call(position, block)
             elif kind.endswith("tool_result"):
                 self._result(position, block)
-        self.found += self._here.values()
+        whole = [_SPACES.sub(" ", text) for text in strings(message)]
+        self.found += (e for e in self._here.values() if e.kind not in _PARSED or _stands(e, whole))
 
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
@@ -169,6 +172,11 @@ class _Reader:
                 by=known.by if known.by != "result" else by, edited=known.edited or edited
             )
         self._here[kind, text] = fresh
+
+
+def _stands(entry: IndexEntry, texts: Sequence[str]) -> bool:
+    """Return whether a text that was put together from parts of the message stands in it."""
+    return any(entry.text in text for text in texts)
 
 
 def _texts_of_input(given: object) -> Iterator[str]:

@@ -84,7 +84,7 @@ PLAYING: Lines = {
 }
 OURS = ("work/agent.", "work/copy.", "work/salvaged.")
 """How the files begin that the commands above are told to make."""
-LEFT_OUT = {"demo", "label"}
+LEFT_OUT = {"demo", "exam", "label"}
 """Show a text of ours, or of who types it, only."""
 
 

@@ -96,10 +96,12 @@ def test_the_request_of_an_endless_turn_stays_word_for_word(
         witness.append(deeds.exchange(witness, 0.1))
         request = f"{marker(len(witness.spoken))} {REQUEST}"
         witness.append([{"role": "user", "content": request}])
+        became_smaller = False
         for calls, lines in rounds:
             witness.append(tool_round(witness, calls, lines))
             answer = deeds.ask(witness)
             assert answer.context is not None, answer.error
+            became_smaller = became_smaller or bool(answer.context.compactions)
             the_request_fits(witness, answer.context)
             for result in answer.context.compactions[-1:]:
                 if not result.results_offloaded:
@@ -112,7 +114,7 @@ def test_the_request_of_an_endless_turn_stays_word_for_word(
             ]
             assert said.count(request) == 1
             all_hold(witness)
-        assert len(witness.conversation.summaries()) >= 1 or sum(n * m for n, m in rounds) < 60
+        assert became_smaller or sum(n * m for n, m in rounds) < 60
 
 
 def _content(message: Message) -> list[Any]:
