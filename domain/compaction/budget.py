@@ -185,6 +185,13 @@ def most_index(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.index_tokens, int(budget.conversation * share))
 
 
+NEWEST_SHARE = 0.07
+"""Share of the budget that the index leaves to the newest messages.
+
+On recorded sessions at a budget of 10 %, 0.12 cost 4 points of the paths that were used again, and 0.06 one point.
+"""
+
+
 class ReservedRoom(NamedTuple):
     """Tokens reserved for a summary and what is rendered with it."""
 
@@ -203,12 +210,20 @@ def reserve_room(
     """
     aim = summary_target(budget, policy)
     longest = int(aim * policy.summary_slack)
-    most = ledger_target(budget, policy) + index_target(budget, policy)
     if expected is None:
-        return ReservedRoom(longest, most)
+        return ReservedRoom(longest, _most_beside(budget, policy, longest))
     text = max(aim // 2, SHORTEST_SUMMARY, int(expected.text * policy.summary_slack))
+    text = min(longest, text)
     beside = max(0, expected.beside - budget.summary_overhead) * 3 // 2
-    return ReservedRoom(min(longest, text), min(most, beside))
+    return ReservedRoom(text, min(_most_beside(budget, policy, text), beside))
+
+
+def _most_beside(budget: Budget, policy: CompactionPolicy, text: int) -> int:
+    """Return the most tokens of ledger and index that leave room for the newest messages."""
+    ledger, index = ledger_target(budget, policy), index_target(budget, policy)
+    newest = int(budget.conversation * NEWEST_SHARE)
+    left = budget.target - budget.fixed - budget.summary_overhead - text - newest
+    return min(ledger + index, max(ledger, left))
 
 
 def request_allowance(budget: Budget, policy: CompactionPolicy) -> int:
