@@ -211,14 +211,14 @@ def reserve_room(
     aim = summary_target(budget, policy)
     longest = int(aim * policy.summary_slack)
     if expected is None:
-        return ReservedRoom(longest, _most_beside(budget, policy, longest))
+        return ReservedRoom(longest, _room_of_ledger_and_index(budget, policy, longest))
     text = max(aim // 2, SHORTEST_SUMMARY, int(expected.text * policy.summary_slack))
     text = min(longest, text)
     beside = max(0, expected.beside - budget.summary_overhead) * 3 // 2
-    return ReservedRoom(text, min(_most_beside(budget, policy, text), beside))
+    return ReservedRoom(text, min(_room_of_ledger_and_index(budget, policy, text), beside))
 
 
-def _most_beside(budget: Budget, policy: CompactionPolicy, text: int) -> int:
+def _room_of_ledger_and_index(budget: Budget, policy: CompactionPolicy, text: int) -> int:
     """Return the most tokens of ledger and index that leave room for the newest messages."""
     ledger, index = ledger_target(budget, policy), index_target(budget, policy)
     newest = int(budget.conversation * NEWEST_SHARE)

@@ -15,6 +15,7 @@ from refold.domain.events import (
     Trigger,
 )
 from refold.domain.evolve import evolve
+from refold.domain.value import replace
 
 from .budget import may_archive
 from .policy import CompactionPolicy
@@ -114,7 +115,7 @@ def _performed_event(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
     generation, covered = _replaced_size(state, requested, plan)
-    return CompactionPerformed(
+    performed = CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
         text=summary.text,
@@ -136,6 +137,15 @@ def _performed_event(
         target_tokens=plan.goal_tokens or None,
         effective=_is_effective(plan, summary),
         generation=generation,
+        message_count=state.length,
+    )
+    return _with_parts(performed, summary)
+
+
+def _with_parts(performed: CompactionPerformed, summary: Summary) -> CompactionPerformed:
+    """Return the event with everything that is rendered or kept with the summary's text."""
+    return replace(
+        performed,
         ledger=summary.ledger,
         ledger_shown=summary.ledger_shown,
         leaf=summary.leaf,
@@ -145,7 +155,6 @@ def _performed_event(
         model_calls=summary.model_calls,
         topics=summary.topics,
         topics_shown=summary.topics_shown,
-        message_count=state.length,
         topics_ask=summary.topics_ask,
         index=summary.index,
         index_shown=summary.index_shown,

@@ -219,7 +219,7 @@ def test_the_same_where_the_log_cannot_be_written_at_all(
         assert [one.outcome for one in conversation.context().compactions] == ["performed"]
         assert paid.calls == 1
         # From the beginning on nothing can be written: nothing is asked for in vain.
-        conversation.append(PAIR * 22)
+        conversation.append(PAIR * 20)
         refusals.error = error
         [result] = quickly(conversation.context).compactions
         assert (result.outcome, result.reason) == ("failed", reason)

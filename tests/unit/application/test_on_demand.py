@@ -72,7 +72,7 @@ def test_a_performed_compaction_says_what_it_freed_and_kept() -> None:
     assert result.outcome == "performed"
     assert result.success
     assert result.freed == result.tokens_before - result.tokens_after > 0
-    assert (result.messages_covered, result.messages_kept) == (15, 5)
+    assert (result.messages_covered, result.messages_kept) == (14, 6)
     assert result.summariser == "good"
     context = desk.conversation.context()
     assert context.summary is not None
@@ -110,8 +110,8 @@ def test_a_second_compaction_hands_over_the_first_summary_and_supersedes_it() ->
     desk.conversation.append(long_talk(5))
     second = desk.compact()
     request = recording.requests[1]
-    assert request.previous == "Covers messages 0-14."
-    assert [m.position for m in request.messages] == list(range(15, 24))
+    assert request.previous == "Covers messages 0-13."
+    assert [m.position for m in request.messages] == list(range(14, 24))
     assert desk.events[-1] == SummarySuperseded(
         summary_id=str(first.summary_id), by=str(second.summary_id)
     )
