@@ -11,7 +11,7 @@ from refold.application.ports.token_counter import TokenCounter
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
-from .exam_facts import KINDS, Fact, Reuse, Shown, facts_of, request_texts
+from .exam_facts import KINDS, Fact, Reuse, Shown, facts_of, one_line, request_texts, texts_of
 from .exam_memories import ExamMemory, Factory, Request
 from .exam_questions import RESUME_KINDS, Needle, ResumeFacts, needles_in
 
@@ -48,7 +48,7 @@ class ExamFigures(Value, frozen=True):
     after_cut: float
     """Size of the request after a cut by its budget, in the median."""
     written: float
-    """Tokens of the measured requests that are not messages in full, by their budget, in the mean."""
+    """Tokens of texts in the measured requests that no message has, by their budget, in the mean."""
     refused: int
     """Requests that the memory could not make."""
     over_budget: int
@@ -202,9 +202,10 @@ class _Sitting:
         for fact in set[Fact]().union(*(facts_of(m) for m, is_full in pairs if not is_full)):
             if reuse.uses(fact):
                 self._marks.reuse[fact.kind, shown.has(fact.text)] += 1
-        full = sum(self._counter.count_message(m).total for m, is_full in pairs if is_full)
+        said = {one_line(text) for message in history for text in texts_of(message)}
+        own = (text for text in request_texts(request) if one_line(text) not in said)
         self._marks.use.append(self._size / self._budget)
-        self._marks.written.append(max(0, self._size - full) / self._budget)
+        self._marks.written.append(sum(map(self._counter.count_text, own)) / self._budget)
 
     def _ask(self, request: Request) -> None:
         """Ask for values of messages that are not shown, each with a message of its own."""

@@ -50,9 +50,9 @@ def merge_entries(
     known: Iterable[IndexEntry], fresh: Iterable[IndexEntry]
 ) -> tuple[IndexEntry, ...]:
     """Return known and new entries, each text once. The new ones come from later messages."""
-    kept = {(entry.kind, entry.text): entry for entry in known}
+    kept: dict[_Key, IndexEntry] = {(entry.kind, entry.text): entry for entry in known}
     for entry in fresh:
-        key = (entry.kind, entry.text)
+        key: _Key = (entry.kind, entry.text)
         before = kept.pop(key, None)
         kept[key] = entry if before is None else _merge(before, entry)
     old = {key for kind, most in STANDING.items() for key in _of_kind(kept, kind)[:-most]}

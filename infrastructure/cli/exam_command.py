@@ -105,15 +105,14 @@ def _show(percent: float, figures: dict[str, ExamFigures]) -> None:
     title = f"budget {percent:g} % of a session, {next(iter(figures.values())).sessions:,} sessions"
     names = [f"{clean(name)}#" for name in figures]
     rows: list[list[Cell]] = [[kind, *_row(figures, kind)] for kind in KINDS]
-    rows += [
-        [f"to go on: {kind}", *(_percent(f.resume[kind]) for f in figures.values())]
-        for kind in RESUME_KINDS
-    ]
+    for kind in RESUME_KINDS:
+        percents: list[Cell] = [_percent(f.resume[kind]) for f in figures.values()]
+        rows.append([f"to go on: {kind}", *percents])
     rows.append(["needle questions", *(_percent(f.needles) for f in figures.values())])
     parts: list[tuple[str, Callable[[ExamFigures], Cell]]] = [
         ("budget used", lambda f: f"{f.use:.0%}"),
         ("  after a cut", lambda f: f"{f.after_cut:.0%}"),
-        ("  not messages in full", lambda f: f"{f.written:.0%}"),
+        ("  by texts of its own", lambda f: f"{f.written:.0%}"),
         ("requests refused", lambda f: f.refused),
         ("requests over budget", lambda f: f.over_budget),
     ]

@@ -42,12 +42,13 @@ BUDGET = Budget(
 def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
-    given: dict[str, Any] = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
+    usual = {"summary_tier": 0.1, "ledger_share": 0.05, "index_share": 0, "whole_last": 1}
+    given: dict[str, Any] = {**usual, **settings}
     wish = CompactionWish(everything=trigger == "manual")
     found = plan_compaction(
         state,
         budget,
-        CompactionPolicy(**{"ledger_share": 0.1, "index_share": 0, **given}),
+        CompactionPolicy(**given),
         trigger,
         wish=wish,
     )

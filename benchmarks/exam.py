@@ -1,0 +1,136 @@
+"""What several memories still show of recorded sessions when the sessions use it again.
+
+    python benchmarks/exam.py [--write]
+
+Plays ``refold exam`` on the recorded Claude Code sessions that have at least 30,000 tokens, with requests of 5,
+10 and 20 % of a session. Besides refold: refold without its index, refold without the text of a summary, the
+newest messages, and messages chosen by chance. No model is called.
+"""
+
+import argparse
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import refold
+from refold.application.conversation.transcripts import RecordedConversation
+from refold.application.errors import TranscriptError
+from refold.application.lab.exam import Exam, ExamFigures, Share, budget_of
+from refold.application.lab.exam_facts import KINDS
+from refold.application.lab.exam_memories import (
+    Factory,
+    NewestMessages,
+    RandomMessages,
+    RefoldMemory,
+)
+from refold.application.lab.exam_questions import RESUME_KINDS
+from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.transcripts.read_transcript import read_transcript
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+RESULTS = Path(__file__).with_name("results") / "exam.md"
+LEAST_TOKENS = 30_000
+BUDGETS = (5, 10, 20)
+SHARE = 0.775
+"""Share of a window that is the budget of a request, with the usual margin and reserve."""
+
+
+def sessions() -> Iterator[RecordedConversation]:
+    """The recorded sessions that are long enough."""
+    counter = open_core(":memory:", telemetry=False).counter
+    for path in sorted(DATA.glob("claude-code-*/**/*.jsonl*")):
+        try:
+            found = read_transcript(path).conversations
+        except TranscriptError:
+            continue
+        yield from (one for one in found if budget_of(one, counter, 100) >= LEAST_TOKENS)
+
+
+def opened(budget: int, **settings: Any) -> RefoldMemory:
+    """Open refold with a window whose requests have this budget."""
+    window = max(1_000, round(budget / SHARE))
+    return RefoldMemory(refold.open(":memory:", window=window, telemetry=False, **settings))
+
+
+def factories() -> dict[str, Factory]:
+    """The memories, by the name in the table."""
+    counter = open_core(":memory:", telemetry=False).counter
+    without_index = refold.CompactionPolicy(index_share=0, ledger_share=0.1)
+    return {
+        "refold": opened,
+        "without its index": partial(opened, policy=without_index),
+        "without a summary text": partial(opened, summariser="off"),
+        "newest messages": partial(NewestMessages, counter),
+        "by chance": partial(RandomMessages, counter),
+    }
+
+
+def percent(share: Share) -> str:
+    """A share in percent."""
+    return "–" if share.percent is None else f"{share.percent:.0f}"
+
+
+ROWS: Sequence[tuple[str, Callable[[ExamFigures], str]]] = (
+    *((kind, lambda f, k=kind: percent(f.reuse[k])) for kind in KINDS),  # type: ignore[misc]
+    *((f"to go on: {kind}", lambda f, k=kind: percent(f.resume[k])) for kind in RESUME_KINDS),  # type: ignore[misc]
+    ("needle questions", lambda f: percent(f.needles)),
+    ("budget used", lambda f: f"{100 * f.use:.0f}"),
+    ("budget used after a cut", lambda f: f"{100 * f.after_cut:.0f}" if f.after_cut else "–"),
+    ("budget used by texts of its own", lambda f: f"{100 * f.written:.0f}"),
+    ("requests over budget", lambda f: f"{f.over_budget:,}"),
+    ("requests refused", lambda f: f"{f.refused:,}"),
+)
+
+
+def table(budget: int, recorded: Sequence[RecordedConversation]) -> str:
+    """The table of one budget."""
+    counter = open_core(":memory:", telemetry=False).counter
+    figures = dict[str, ExamFigures]()
+    for name, factory in factories().items():
+        exam = Exam(factory, counter, budget)
+        for one in recorded:
+            exam.examine(one)
+        figures[name] = exam.figures()
+    asked = figures["refold"].reuse
+    lines = [
+        f"## A budget of {budget} % of a session",
+        "",
+        f"| | {' | '.join(figures)} |",
+        f"|---|{'---|' * len(figures)}",
+    ]
+    for name, show in ROWS:
+        of = f" (of {asked[name].of:,} for refold)" if name in asked else ""
+        lines.append(f"| {name}{of} | {' | '.join(map(show, figures.values()))} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Examine all memories, and write the page if that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    given = parser.parse_args()
+    logging.getLogger("refold").setLevel(logging.ERROR)
+    recorded = list(sessions())
+    tables = "\n\n".join(table(budget, recorded) for budget in BUDGETS)
+    page = f"""# Exam: what is still shown when it is used again
+
+Made by `python benchmarks/exam.py --write` ({len(recorded)} recorded sessions, no model). Each session is played to
+70 % of its messages. Of the exact strings in messages that are no longer shown in full, those count that inputs of
+tools in the rest of the session use again (of what a person said, all), in per cent that stand in the request. The
+facts are found by plain splitting, not by refold's own rules. "To go on": what was asked last, the last command, the
+end of its result, the last decision with its reason and the file in work, in the request after each cut.
+
+Read the rows together: a memory that shows more messages in full has fewer strings to lose, and one that uses more of
+its budget shows more. A string in the request does not show that a model uses it.
+
+{tables}
+"""
+    print(page)
+    if given.write:
+        RESULTS.write_text(page, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
