@@ -6,7 +6,7 @@ Typed facts (``planted_facts.py``) go into recorded agent sessions at random pla
 in the words of the user and the model, in tool inputs and in tool results; then the session is played
 with the embedded summariser, compacted so many times, and what the last context shows is searched for
 the facts' words. The budget is the size of that context as a share of the whole history. The same is
-done without the ledger. Nothing that a fact carries tells the library that it was planted.
+done without the ledger and the index. Nothing that a fact carries tells the library that it was planted.
 
 What the context shows no more is asked for, by a question that names what the fact is about
 (``planted_questions.py``): it is recalled if its words stand in one of the first five hits.
@@ -150,7 +150,7 @@ def measure(
         said = facts(rng, each)
         history = planted(messages, said, rng, size)
         for setting in settings:
-            policy = base if setting.ledger else replace(base, ledger_tokens=0)
+            policy = base if setting.ledger else replace(base, ledger_tokens=0, index_tokens=0)
             done = played(history, said, setting, policy)
             for fact, recalled in zip(said, done.recalled, strict=True):
                 tally.note(fact, setting, recalled)

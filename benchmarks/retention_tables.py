@@ -69,7 +69,7 @@ ROWS = (
 
 
 def pairs_of(settings: Sequence[Setting]) -> list[tuple[Setting, Setting]]:
-    """Each setting with the ledger, and the same without it."""
+    """Each setting with ledger and index, and the same without them."""
     return [(s, Setting(s.compactions, s.budget, ledger=False)) for s in settings if s.ledger]
 
 
@@ -110,7 +110,7 @@ def markdown(
         "",
         f"Made by `python benchmarks/retention.py --write` (seed {seed}, {files} recordings).",
         "Per cent of planted facts whose words stand in the context after so many compactions, down to so",
-        "many per cent of the history; in brackets the same without the ledger. How: see the script.",
+        "many per cent of the history; in brackets the same without ledger and index. How: see the script.",
         "",
         *_table_lines(kept),
         "",
