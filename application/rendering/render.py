@@ -96,7 +96,7 @@ _INDEX_TITLES: Mapping[IndexKind, str] = {
     "path": "## Files",
     "command": "## Commands that ran",
     "name": "## Names",
-    "value": "## Numbers",
+    "value": "## Other values",
 }
 _STANDING = "## Where the work stood before the messages below"
 _SAID_BY: Mapping[IndexSource, str] = {

@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refold.domain.ledger import cues
-from refold.domain.ledger.exact_values import exact_values, paths_in, says_nothing, steps_of
+from refold.domain.ledger.exact_values import (
+    commands_in,
+    exact_values,
+    is_trivial,
+    paths_in,
+    says_nothing,
+    steps_of,
+)
 from refold.domain.ledger.gathering import Source as Place
 from refold.domain.ledger.quotations import split_quotations
 from refold.domain.ledger.quote import Print, print_of
@@ -35,7 +42,7 @@ _LONGEST: Mapping[Kind, int] = {
     "path": 200,
     "command": 1_200,
     "name": 60,
-    "value": 120,
+    "value": 240,
 }
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _PARSED: frozenset[Kind] = frozenset({"ran", "result", "file", "path", "command"})
@@ -91,6 +98,7 @@ class _Reader:
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
             self._values(text, position, "model")
+            self._mentions(text, position, "model")
             if decision := _newest_decision(text):
                 self._add("decision", decision, position, "model")
             return
@@ -98,9 +106,17 @@ class _Reader:
         if message.role != "user" or message.author in ("program", "tool") or is_program_text(text):
             by = "result"
         self._values(text, position, by)
+        if by != "result":
+            self._mentions(text, position, by)
         if by != "result" and len(text) <= _TYPED:
             for said in _own_sentences(text):
                 self._add("said", said, position, by)
+
+    def _mentions(self, text: str, position: int, by: Source) -> None:
+        """Add the commands that a text quotes as values, because they did not run."""
+        for command in commands_in(text[:_SCANNED]):
+            if not is_trivial(command):
+                self._add("value", command, position, by)
 
     def _call(self, position: int, block: Mapping[str, Any]) -> None:
         action = parse_call(block.get("name"), block.get("input"))

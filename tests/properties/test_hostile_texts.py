@@ -106,8 +106,8 @@ def test_what_binds_stays_and_nobody_speaks_as_the_person(
             )
     said = [entry for entry in summary.index if entry.kind == "said"]
     assert all(entry.position == 0 or entry.text == "The log says:" for entry in said)
-    for line in ledger.split("\n"):
-        assert line in OURS or re.match(r"\[\d+(–\d+)?\] ", line), f"{line!r} passes for ours"
+    for row in ledger.split("\n"):
+        assert row in OURS or re.match(r"\[\d+(–\d+)?\] ", row), f"{row!r} passes for ours"
 
 
 @one_in(3)

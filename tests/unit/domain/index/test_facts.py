@@ -44,6 +44,12 @@ def test_a_value_is_found_wherever_it_stands(kind: str, text: str, said: str) ->
     assert texts(kind, assistant(tool_use("c", note=said))) == [text]
 
 
+def test_a_command_that_is_only_quoted_is_a_value() -> None:
+    said = "Later run `pnpm build --prod`, and look with `ls -la`."
+    assert texts("value", person(said)) == ["pnpm build --prod"]
+    assert texts("command", person(said)) == []
+
+
 @pytest.mark.parametrize("word", ["a_b", "well-known", "Word", "x", "up-to"])
 def test_a_plain_word_is_no_name(word: str) -> None:
     assert texts("name", person(f"It is {word} here.")) == []
