@@ -37,6 +37,7 @@ from refold.domain.events import (
     OmittedMessage,
     SummarySuperseded,
 )
+from refold.domain.index.entry import IndexEntry
 from refold.domain.messages import gist
 from refold.domain.quoted_text import remove_headings
 from refold.domain.text_cuts import ends_within
@@ -78,9 +79,8 @@ def reread_positions(
         wanted = set(range(*whole))
     else:
         wanted = _ends(whole).union(*map(_ends, touched))
-        positions = [line.position for line in old.ledger] + [entry.position for entry in old.index]
-        for position in positions:
-            wanted.update(range(position - _BESIDE, position + _BESIDE + 1))
+        for line in old.ledger:
+            wanted.update(range(line.position - _BESIDE, line.position + _BESIDE + 1))
     return sorted(p for p in wanted - gone if coverage.covers(p))
 
 
@@ -196,7 +196,8 @@ class _Rebuilder:
         stretches = [stretch_of(part.covered, part.before) for part in touched]
         positions = reread_positions(self._old, stretches, self._gone)
         self._unread = self._note_unread(len(positions))
-        gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
+        gathering = Gathering(self._core, self._thread_id, (), self._known_entries())
+        fresh = dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
             await asyncio.to_thread(gathering.take, messages)
@@ -217,6 +218,15 @@ class _Rebuilder:
             has_ledger=bool(ledger.shown),
         )
         return self._build(leaves, text, ledger, index, topics)
+
+    def _known_entries(self) -> tuple[IndexEntry, ...]:
+        """Return the entries of the old index that are kept because not all messages are read again.
+
+        Each stands in the message at its position, which was not erased.
+        """
+        if self._old.coverage.count <= MOST:
+            return ()
+        return tuple(e for e in self._old.index if e.position not in self._gone)
 
     @property
     def _index_tokens(self) -> int:
