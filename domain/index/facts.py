@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.domain.ledger import cues
 from refold.domain.ledger.exact_values import (
@@ -17,9 +17,14 @@ from refold.domain.ledger.gathering import Source as Place
 from refold.domain.ledger.quotations import split_quotations
 from refold.domain.ledger.quote import Print, print_of
 from refold.domain.ledger.speech import is_program_text, sentences, user_words, without_code
-from refold.domain.ledger.tool_calls import Action, parse_call, result_text
+from refold.domain.ledger.tool_calls import (
+    Action,
+    outcome_of,
+    parse_call,
+    result_text,
+)
 from refold.domain.ledger.tool_calls import Kind as ActionKind
-from refold.domain.messages import Message, strings, strings_in
+from refold.domain.messages import Message, strings_in
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
@@ -45,8 +50,6 @@ _LONGEST: Mapping[Kind, int] = {
     "value": 240,
 }
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
-_PARSED: frozenset[Kind] = frozenset({"ran", "result", "file", "path", "command"})
-"""Kinds whose texts a parser of tool calls may put together."""
 _SHORTEST = 4
 _SHORTEST_DECISION = 20
 _SHORTEST_NAME = 5
@@ -74,11 +77,23 @@ def read_entries(messages: Iterable[Place]) -> tuple[IndexEntry, ...]:
     return merge_entries((), reader.found)
 
 
+_Found = tuple[Kind, str]
+
+
+class _Call(NamedTuple):
+    """A tool call and what it adds to the index once its result shows that it ran."""
+
+    position: int
+    action: Action
+    ran: Sequence[_Found]
+    succeeded: Sequence[_Found]
+
+
 class _Reader:
     def __init__(self) -> None:
         self.found: list[IndexEntry] = []
-        self._commands: set[str] = set()
-        """Ids of the calls that run a command."""
+        self._open: dict[str, _Call] = {}
+        """Calls without a result so far, by their ids."""
         self._here: dict[tuple[Kind, str], IndexEntry] = {}
 
     def take(self, position: int, message: Message) -> None:
@@ -92,8 +107,7 @@ class _Reader:
                 self._call(position, block)
             elif kind.endswith("tool_result"):
                 self._result(position, block)
-        whole = [_SPACES.sub(" ", text) for text in strings(message)]
-        self.found += (e for e in self._here.values() if e.kind not in _PARSED or _stands(e, whole))
+        self.found += self._here.values()
 
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
@@ -120,34 +134,42 @@ class _Reader:
 
     def _call(self, position: int, block: Mapping[str, Any]) -> None:
         action = parse_call(block.get("name"), block.get("input"))
-        if action.kind is ActionKind.COMMAND:
-            self._commands.add(str(block.get("id")))
-            self._command(position, action)
         for text in _texts_of_input(block.get("input")):
             self._values(text, position, "call")
+        ran, succeeded = list[_Found](), list[_Found]()
+        if action.kind is ActionKind.COMMAND:
+            command = action.verb or action.exact[0]
+            ran = [("command", command), ("ran", command)]
+            succeeded = [("command", step) for step in _steps_and_pipes(command)]
+        elif action.kind is ActionKind.MODIFY:
+            succeeded = [("path", path) for path in action.exact] + [("file", action.exact[0])]
         if action.kind in (ActionKind.MODIFY, ActionKind.READ):
-            edits = action.kind is ActionKind.MODIFY
             for path in action.exact:
-                self._add("path", path, position, "call", edited=edits)
-            if edits:
-                self._add("file", action.exact[0], position, "call")
-
-    def _command(self, position: int, action: Action) -> None:
-        command = action.verb or action.exact[0]
-        self._add("command", command, position, "call")
-        self._add("ran", command, position, "call")
-        steps = [part for step in _steps(command) for part in (step, *_piped(step))]
-        for step in steps:
-            if len(step) >= _SHORTEST_STEP:
-                self._add("command", step, position, "call")
+                self._add("path", path, position, "call")
+        given = list(strings_in(block.get("input"), deepest=_DEEPEST))
+        self._open[str(block.get("id"))] = _Call(
+            position, action, _standing_in(given, ran), _standing_in(given, succeeded)
+        )
 
     def _result(self, position: int, block: Mapping[str, Any]) -> None:
         text = result_text(block)
         self._values(text, position, "result")
-        if str(block.get("tool_use_id")) in self._commands:
-            printed = [line for line in text[-2_000:].splitlines() if any(map(str.isalnum, line))]
-            if printed:
-                self._add("result", printed[-1], position, "result")
+        call = self._open.pop(str(block.get("tool_use_id")), None)
+        if call is None:
+            return
+        is_command = call.action.kind is ActionKind.COMMAND
+        outcome = outcome_of(block, call.action.subjects[0] if is_command else None)
+        if outcome.never_ran:
+            return
+        for kind, found in (*call.ran, *(() if outcome.failed else call.succeeded)):
+            entry = _entry(kind, found, call.position, "call", edited=kind == "path")
+            if entry is not None:
+                # The paths of a call count when it is made.
+                self.found.append(entry._replace(messages=0, calls=0) if entry.edited else entry)
+        printed = [line for line in text[-2_000:].splitlines() if any(map(str.isalnum, line))]
+        shown = strings_in(block, deepest=_DEEPEST)
+        if is_command and printed and any(printed[-1] in one for one in shown):
+            self._add("result", printed[-1], position, "result")
 
     def _values(self, text: str, position: int, by: Source) -> None:
         for part in _ends(text, _SCANNED, _SCANNED_END):
@@ -164,35 +186,37 @@ class _Reader:
                 if len(value) >= _SHORTEST and not says_nothing(value, by_tool=by == "result"):
                     self._add("value", value, position, by)
 
-    def _add(
-        self, kind: Kind, text: str, position: int, by: Source, *, edited: bool = False
-    ) -> None:
-        text = _SPACES.sub(" ", text).strip()
-        if kind in ("decision", "ran", "result"):
-            text = _beginning(text, _LONGEST[kind])
-        if not _SHORTEST <= len(text) <= _LONGEST[kind] or _UNSAFE.search(text):
+    def _add(self, kind: Kind, text: str, position: int, by: Source) -> None:
+        entry = _entry(kind, text, position, by)
+        if entry is None:
             return
-        if "[redacted]" in text:
-            return
-        if (kind, text) in self._here and not edited and by != "call":
-            return
-        if cues.redact(text) != text:
-            return
-        is_call = by == "call"
-        fresh = IndexEntry(
-            kind, text, position, 1, int(is_call), position if is_call else -1, by, edited
-        )
-        known = self._here.get((kind, text))
-        if known is not None:
-            fresh = fresh._replace(
-                by=known.by if known.by != "result" else by, edited=known.edited or edited
-            )
-        self._here[kind, text] = fresh
+        known = self._here.get((kind, entry.text))
+        if known is None or by == "call":
+            by = known.by if known is not None and known.by != "result" else by
+            self._here[kind, entry.text] = entry._replace(by=by)
 
 
-def _stands(entry: IndexEntry, texts: Sequence[str]) -> bool:
-    """Return whether a text that was put together from parts of the message stands in it."""
-    return any(entry.text in text for text in texts)
+def _entry(
+    kind: Kind, text: str, position: int, by: Source, *, edited: bool = False
+) -> IndexEntry | None:
+    """Return the entry of a text, or None if it is too short, too long, or looks like a credential."""
+    text = _SPACES.sub(" ", text).strip()
+    if kind in ("decision", "ran", "result"):
+        text = _beginning(text, _LONGEST[kind])
+    if not _SHORTEST <= len(text) <= _LONGEST[kind] or _UNSAFE.search(text):
+        return None
+    if "[redacted]" in text or cues.redact(text) != text:
+        return None
+    is_call = by == "call"
+    return IndexEntry(
+        kind, text, position, 1, int(is_call), position if is_call else -1, by, edited
+    )
+
+
+def _standing_in(texts: Sequence[str], found: Sequence[_Found]) -> list[_Found]:
+    """Return what stands in one of the texts, apart from white space; a parser may have put it together."""
+    whole = [_SPACES.sub(" ", text) for text in texts]
+    return [(k, text) for k, text in found if any(_SPACES.sub(" ", text) in one for one in whole)]
 
 
 def _texts_of_input(given: object) -> Iterator[str]:
@@ -253,6 +277,12 @@ def _shell_lines(command: str) -> Iterator[str]:
             held = ""
     if held:
         yield held
+
+
+def _steps_and_pipes(command: str) -> Iterator[str]:
+    """Yield the steps of a command and the commands of their pipes."""
+    for step in _steps(command):
+        yield from (part for part in (step, *_piped(step)) if len(part) >= _SHORTEST_STEP)
 
 
 def _piped(step: str) -> Iterator[str]:

@@ -40,7 +40,6 @@ _NO_REASON = re.compile(
     r"[-\d\s:%.kKMG]+",
     re.IGNORECASE,
 )
-_OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
 
 Source = tuple[int, Message]
 """A position with its message."""
@@ -103,10 +102,9 @@ class _Gathering:
         action = call.action if call else Action(ActionKind.SILENT, "tool", ())
         command = action.subjects[0] if action.kind is ActionKind.COMMAND else None
         outcome = outcome_of(block, command)
-        if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
+        if outcome.failed and not outcome.never_ran:
             self._take_failure(position, action, outcome.error_excerpt())
-        # Calls that the user refused, or that were cancelled with another call, never ran.
-        if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
+        if call is not None and not outcome.never_ran:
             self._take_success(call, failed=outcome.failed)
         if outcome.reply:
             self._take_typed(position, outcome.reply, "person")

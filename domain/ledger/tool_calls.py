@@ -39,6 +39,7 @@ _REFUSED = re.compile(
 _USER_SAID = re.compile(
     r"(?:the user said|user feedback|provided feedback):?\s*\n?(.+)", re.DOTALL | re.IGNORECASE
 )
+_OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
 _TELLING = re.compile(
     r"^.*(?:\b\w*(?:Error|Exception)\b|^error|fatal:|FAIL|panic:|cannot |not found|undefined|denied|✗|错误|失败).*$",
     re.MULTILINE,
@@ -56,6 +57,11 @@ class Outcome:
     """Whether the user refused the call."""
     reply: str = ""
     """The user's own words when refusing."""
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether the call did not run: the user refused it, or it was cancelled with another call."""
+        return self.refused or _OF_ANOTHER.match(self.text) is not None
 
     def gist(self) -> str:
         """Return the main part of the result: at most 300 characters, clean and redacted."""

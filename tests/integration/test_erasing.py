@@ -38,7 +38,17 @@ def test_a_covered_one_is_gone_from_all_that_was_made_from_it(folder: Path, memo
     report = conversation.erase(2)
     assert holding(folder) == {}
     places = {one.place for one in report.removed}
-    expected = {"message", "summary", "leaf", "ledger", "index", "topics", "notes", "attempt", "pin"}
+    expected = {
+        "message",
+        "summary",
+        "leaf",
+        "ledger",
+        "index",
+        "topics",
+        "notes",
+        "attempt",
+        "pin",
+    }
     assert places == {*expected, *DERIVED}
     assert conversation.pins() == ()
     assert conversation.explain(2, 3)[0].fate == "erased"

@@ -75,6 +75,31 @@ def test_what_a_command_quotes_is_no_step(command: str) -> None:
     assert texts("command", *runs(command)) == [" ".join(command.split())]
 
 
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def test_a_call_that_never_ran_is_no_command_and_edits_no_file() -> None:
+    call = assistant(
+        tool_use("c", command="rm -rf build && make"),
+        tool_use("w", file_path="src/a.py", content="x"),
+        tool_use("s", command="make cancelled"),
+    )
+    refused = [tool_result(one, REFUSED, is_error=True) for one in ("c", "w")]
+    sibling = "<tool_use_error>Sibling tool call errored</tool_use_error>"
+    found = read(call, user(*refused, tool_result("s", sibling, is_error=True)))
+    assert [e for e in found if e.kind in ("command", "ran", "file", "result") or e.edited] == []
+
+
+def test_the_steps_of_a_failed_command_are_not_listed_apart() -> None:
+    call = assistant(tool_use("c", command="make check && make release"))
+    failed = user(tool_result("c", "Error: check failed", is_error=True))
+    assert texts("command", call, failed) == ["make check && make release"]
+
+
+def test_a_command_without_a_result_is_not_known_to_have_run() -> None:
+    assert texts("command", assistant(tool_use("c", command="make all"))) == []
+
+
 def test_it_says_where_the_work_stood() -> None:
     found = read(
         person("Please make the tests pass."),
@@ -83,6 +108,7 @@ def test_it_says_where_the_work_stood() -> None:
         assistant(
             tool_use("w", file_path="src/store.py", old_string="a", new_string="b"),
         ),
+        user(tool_result("w", "The file was updated.")),
     )
     stood = {e.kind: e.text for e in found if e.kind in ("decision", "ran", "result", "file")}
     assert stood == {
@@ -138,10 +164,11 @@ def test_a_text_counts_once_a_message_and_knows_its_uses() -> None:
     found = read(
         user(tool_result("a", "src/a.py src/a.py src/a.py")),
         assistant("I edit src/a.py", tool_use("w", file_path="src/a.py", content="src/a.py")),
+        user(tool_result("w", "done")),
         person("src/a.py is mine"),
     )
     [entry] = [e for e in found if e.kind == "path"]
-    assert entry == IndexEntry("path", "src/a.py", 2, 3, 1, 1, "person", edited=True)
+    assert entry == IndexEntry("path", "src/a.py", 3, 3, 1, 1, "person", edited=True)
 
 
 def test_a_huge_result_is_read_at_both_ends() -> None:
