@@ -136,13 +136,14 @@ class _Reader:
         action = parse_call(block.get("name"), block.get("input"))
         for text in _texts_of_input(block.get("input")):
             self._values(text, position, "call")
-        ran, succeeded = list[_Found](), list[_Found]()
+        ran: list[_Found] = []
+        succeeded: list[_Found] = []
         if action.kind is ActionKind.COMMAND:
             command = action.verb or action.exact[0]
             ran = [("command", command), ("ran", command)]
-            succeeded = [("command", step) for step in _steps_and_pipes(command)]
+            succeeded = [*(("command", step) for step in _steps_and_pipes(command))]
         elif action.kind is ActionKind.MODIFY:
-            succeeded = [("path", path) for path in action.exact] + [("file", action.exact[0])]
+            succeeded = [*(("path", path) for path in action.exact), ("file", action.exact[0])]
         if action.kind in (ActionKind.MODIFY, ActionKind.READ):
             for path in action.exact:
                 self._add("path", path, position, "call")
