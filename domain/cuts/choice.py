@@ -11,7 +11,7 @@ from refold.domain.conversation import Conversation, LiveMessage
 from refold.domain.shortening import tokens_after_decision
 from refold.domain.turns import thinking_start, turn_beginnings
 
-from .rule import Cuts
+from .rules import Cuts
 
 
 class Division(NamedTuple):

@@ -18,9 +18,8 @@ from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import Trigger
 from refold.domain.value import Value, replace
 
-from . import KEPT, RULES
 from .choice import Candidate, Choice, Turns, candidates
-from .rule import CutRule, Cuts, all_cuts, uncovered
+from .rules import KEPT, RULES, CutRule, Cuts, all_cuts, uncovered
 
 
 class CompactionPlan(Value, frozen=True):

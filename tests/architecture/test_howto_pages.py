@@ -27,6 +27,10 @@ NEIGHBOURS: Mapping[str, Mapping[str, str]] = {
     "add-a-command": {"longest": "briefest"},
     "add-a-cut-rule": {
         "system_notes": "tool_notes",
+        "SYSTEM_NOTES": "TOOL_NOTES",
+        "_not_behind_notes": "_not_behind_others",
+        "_newest_note": "_newest_other",
+        "_notes(": "_others(",
         "notes =": "others =",
         "in notes": "in others",
     },

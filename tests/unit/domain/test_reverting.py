@@ -2,7 +2,7 @@
 
 from refold.domain.compaction.reverting import revert_compaction
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.rule import all_cuts
+from refold.domain.cuts.rules import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
 from refold.domain.events import ToolContentOffloaded as Offloaded
 from refold.domain.evolve import REMEMBERED, fold

@@ -6,7 +6,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
-from refold.domain.cuts.rule import CutRule, Cuts
+from refold.domain.cuts.rules import CutRule, Cuts
 from refold.domain.events import MessagePinned, Trigger
 from refold.domain.evolve import fold
 from refold.domain.messages import Message

@@ -1,6 +1,6 @@
 """One response of the model shares one fate."""
 
-from refold.domain.cuts.model_response import RULE
+from refold.domain.cuts.rules import MODEL_RESPONSE
 from refold.domain.evolve import fold
 from tests.support.builders import appended, assistant, conversation, user
 
@@ -14,13 +14,13 @@ def test_a_paused_response_is_not_divided_from_its_continuation() -> None:
             appended(3, assistant("three")),
         ]
     )
-    assert RULE.legal(state) == {0, 1, 4}
+    assert MODEL_RESPONSE.legal(state) == {0, 1, 4}
 
 
 def test_two_responses_may_be_divided() -> None:
-    assert RULE.legal(conversation(assistant("one"), assistant("two"))) == {0, 1, 2}
+    assert MODEL_RESPONSE.legal(conversation(assistant("one"), assistant("two"))) == {0, 1, 2}
 
 
 def test_words_of_the_user_end_a_pause() -> None:
     paused = appended(0, assistant("one"), stop_reason="pause_turn")
-    assert RULE.legal(fold([paused, appended(1, user("so?"))])) == {0, 1, 2}
+    assert MODEL_RESPONSE.legal(fold([paused, appended(1, user("so?"))])) == {0, 1, 2}

@@ -1,7 +1,7 @@
 """What is pinned stays where it stands, with all that it needs."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.pinned_messages import RULE
+from refold.domain.cuts.rules import PINNED_MESSAGES
 from refold.domain.events import MessagePinned
 from refold.domain.evolve import fold
 from refold.domain.messages import Message
@@ -24,11 +24,11 @@ def pinned(position: int, tokens: int = 0) -> MessagePinned:
 
 
 def kept(*messages: Message, pin: int) -> frozenset[int]:
-    return RULE.kept(fold([*history(*messages), pinned(pin)]), 0)
+    return PINNED_MESSAGES.kept(fold([*history(*messages), pinned(pin)]), 0)
 
 
 def kept_in(state: Conversation) -> frozenset[int]:
-    return RULE.kept(state, 0)
+    return PINNED_MESSAGES.kept(state, 0)
 
 
 def test_a_message_that_stands_alone_stays_alone() -> None:
