@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
-from refold.domain.ledger.cues import redact
+from refold.domain.ledger.cues import redact, redacted_beginning
 from refold.domain.ledger.speech import user_words, without_code
 from refold.domain.messages import Message, said, strings_in
 
@@ -184,7 +184,7 @@ class Candidate(NamedTuple):
 
 def candidates(message: Message) -> Iterator[Candidate]:
     """Yield every text in a message that could name its subject; some are repeated."""
-    words = said(message)[: 2 * _SCANNED]
+    words = _redacted(said(message), 2 * _SCANNED)
     text = without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
     for named in (text, *_inputs(message)):
         yield from (Candidate(found[0], 2.0, is_file=True) for found in _FILE.finditer(named))
@@ -268,7 +268,13 @@ def _inputs(message: Message) -> Iterator[str]:
         return
     for block in message.content:
         if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            yield from (said[:_INPUT] for said in strings_in(block.get("input"), deepest=_DEEP))
+            given = strings_in(block.get("input"), deepest=_DEEP)
+            yield from (_redacted(text, _INPUT) for text in given)
+
+
+def _redacted(text: str, limit: int) -> str:
+    # A piece of a credential does not look like one.
+    return redacted_beginning(text, limit).replace("[redacted]", "\n")
 
 
 MOST_WORDS = 4

@@ -174,7 +174,6 @@ class _Reader:
 
     def _values(self, text: str, position: int, by: Source) -> None:
         for part in _ends(text, _SCANNED, _SCANNED_END):
-            part = cues.redact(part)  # Alone, a value does not show that it is a credential.
             for found in paths_in(part):
                 self._add("path", found[0], position, by)
             for found in _NAME.finditer(part):
@@ -182,7 +181,7 @@ class _Reader:
                     self._add("name", found[0], position, by)
         size = _NUMBERS if by == "result" else _SCANNED
         for part in _ends(text, size // 2, size // 2):
-            for found in exact_values(cues.redact(part)):
+            for found in exact_values(part):
                 value = found[0].rstrip(".,;:")
                 if len(value) >= _SHORTEST and not says_nothing(value, by_tool=by == "result"):
                     self._add("value", value, position, by)
@@ -206,7 +205,7 @@ def _entry(
         text = _beginning(text, _LONGEST[kind])
     if not _SHORTEST <= len(text) <= _LONGEST[kind] or _UNSAFE.search(text):
         return None
-    if "[redacted]" in text or cues.redact(text) != text:
+    if "[redacted" in text or cues.redact(text) != text:
         return None
     is_call = by == "call"
     return IndexEntry(
@@ -294,9 +293,10 @@ def _piped(step: str) -> Iterator[str]:
 
 
 def _ends(text: str, head: int, tail: int) -> tuple[str, ...]:
+    # Alone, a value does not show that it is a credential.
     if len(text) <= head + tail:
-        return (text,)
-    return text[:head], text[-tail:]
+        return (cues.redact(text),)
+    return cues.redacted_beginning(text, head), cues.redacted_end(text, tail)
 
 
 def _beginning(text: str, limit: int) -> str:

@@ -72,6 +72,20 @@ def redact(text: str) -> str:
     return _BEARER.sub(r"\1[redacted]", text)
 
 
+_LONGEST_CREDENTIAL = 400
+"""Characters beyond a cut that are read, so that half a credential is recognised as one."""
+
+
+def redacted_beginning(text: str, limit: int) -> str:
+    """Return the first ``limit`` characters of the redacted text, without redacting all of a long one."""
+    return redact(text[: limit + _LONGEST_CREDENTIAL])[:limit]
+
+
+def redacted_end(text: str, limit: int) -> str:
+    """Return the last ``limit`` characters of the redacted text, without redacting all of a long one."""
+    return redact(text[-limit - _LONGEST_CREDENTIAL :])[-limit:]
+
+
 def shorten(text: str, limit: int) -> str:
     """Cut a person's words to ``limit`` characters: the head (two thirds) and the tail around a marker.
 

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
@@ -112,6 +112,7 @@ def test_what_binds_stays_and_nobody_speaks_as_the_person(
 
 @one_in(3)
 @given(ATTACKS)
+@example([("answer", "https://ann:hunter2_secret@example.org/db", 0)] * 2)
 def test_no_credential_is_carried_beyond_its_message(attacks: list[tuple[str, str, int]]) -> None:
     with refold.open(":memory:", window=3_000, telemetry=False) as memory:
         conversation = memory.conversation("t")

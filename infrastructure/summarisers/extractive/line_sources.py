@@ -6,7 +6,7 @@ from typing import Any
 
 from refold.application.ports.summariser import SourceMessage
 from refold.domain.ledger import cues
-from refold.domain.ledger.cues import clean, excerpt, redact, squeeze
+from refold.domain.ledger.cues import clean, excerpt, redact, redacted_beginning, squeeze
 from refold.domain.ledger.exact_values import exact_values
 from refold.domain.ledger.quotations import own_words, quotes_in
 from refold.domain.ledger.speech import is_handover, is_program_text, join_words, user_words
@@ -45,10 +45,10 @@ class Quantities:
     def note(self, position: int, text: str, *, by_user: bool) -> None:
         """Add the values of a text."""
         by_user = by_user and len(text) < _TYPED
-        text = text[:_SCANNED_QUANTITIES]
+        text = redacted_beginning(text, _SCANNED_QUANTITIES)
         for found in exact_values(text):
             value = clean(found[0]).rstrip(".,;:")
-            if len(value) < 2 or redact(value) != value or "`" in value:
+            if len(value) < 2 or "[redacted" in value or redact(value) != value or "`" in value:
                 continue
             if value not in self._seen:
                 self._seen[value] = _Seen(position, _around(text, found.start(), found.end()))

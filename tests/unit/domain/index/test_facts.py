@@ -174,3 +174,14 @@ def test_a_text_counts_once_a_message_and_knows_its_uses() -> None:
 def test_a_huge_result_is_read_at_both_ends() -> None:
     text = "src/first.py " + "x " * 200_000 + "src/middle.py " + "x " * 200_000 + "src/last.py"
     assert texts("path", user(tool_result("c", text))) == ["src/first.py", "src/last.py"]
+
+
+@pytest.mark.parametrize("limit", [2_000, 12_000, 24_000, 6_000])
+def test_half_a_credential_where_reading_ends_is_not_listed(limit: int) -> None:
+    address = "https://ann:hunter2_secret@example.org/db"
+    for padding in range(limit - len(address), limit + 1):
+        filler = ("word " * limit)[:padding]
+        text = f"{filler} {address} {'more ' * 12_000} {address} {filler}"
+        for message in (person(text), user(tool_result("c", text))):
+            found = [e.text for e in read(message) if "hunter2" in e.text or "[redacted" in e.text]
+            assert found == []
