@@ -48,6 +48,8 @@ class LiveMessage(NamedTuple):
     """Whether the response continues in the next message."""
     offloads: tuple[int, ...] = ()
     """Versions of the events that shortened parts of the message."""
+    recalled_at: int = 0
+    """Version of the event that added lines of earlier messages at its end; 0 if none did."""
 
     @property
     def ends_turn(self) -> bool:

@@ -15,6 +15,7 @@ from .events import (
     ConversationLabelled,
     Event,
     EventLost,
+    LinesRecalled,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -114,6 +115,8 @@ def strip_event(event: Event, marker: str) -> Event:
             return replace(event, notes=())
         case MemoriesChosen():
             return replace(event, memories=())
+        case LinesRecalled():
+            return replace(event, lines=())
         case (
             CompactionReverted()
             | SummarySuperseded()
@@ -170,6 +173,9 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             return any(event.start <= position < event.stop for position in positions)
         case MemoriesChosen():
             return any(memory.position in positions for memory in event.memories)
+        case LinesRecalled():
+            # The lines say what the message asked for.
+            return not positions.isdisjoint((event.position, *(o.position for o in event.lines)))
         case (
             CompactionReverted()
             | SummarySuperseded()

@@ -244,6 +244,38 @@ Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened
 """Events that shorten parts of messages."""
 
 
+Speaker = Literal["user", "assistant", "system", "tool", "program"]
+"""Writer of a line: ``program`` for a user message that no person wrote."""
+
+
+class RecalledLine(Value, frozen=True):
+    """A line of an earlier message, named by its place. Its words are read from that message."""
+
+    position: int
+    version: int
+    """Version of the event that contains the message."""
+    start: int
+    stop: int
+    """First character after the line, which begins at ``start`` in the readable text of the message."""
+    digest: str
+    """Digest of the words. A line with other words is not shown."""
+    speaker: Speaker
+
+
+class LinesRecalled(Value, frozen=True):
+    """Lines of earlier messages that are out of sight were added at the end of a message of the user."""
+
+    position: int
+    """Position of the message of the user."""
+    message_id: str
+    lines: tuple[RecalledLine, ...]
+    """Lines, the oldest first."""
+    tokens: int
+    """Tokens of the added block."""
+    asked_at: int
+    """Stream version that the first request with these lines showed."""
+
+
 class MessagePinned(Value, frozen=True):
     """A message or a text was pinned: it is kept word for word until it is unpinned."""
 
@@ -314,6 +346,7 @@ Event = (
     | ToolContentOffloaded
     | MessagesCondensed
     | UserContentShortened
+    | LinesRecalled
     | MessagePinned
     | MessageUnpinned
     | NotesFlushed

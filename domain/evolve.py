@@ -18,6 +18,7 @@ from .events import (
     ConversationLabelled,
     Event,
     EventLost,
+    LinesRecalled,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -212,6 +213,8 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _compact(state, event, version)
         case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return _shorten(state, event.parts, version)
+        case LinesRecalled():
+            return _add_lines(state, event, version)
         case MessagePinned() | MessageUnpinned():
             return _change_pins(state, event, version)
         case NotesFlushed():
@@ -341,7 +344,7 @@ def _remove(
 
 def _erase(state: Conversation, event: MessageErased, version: int) -> Conversation:
     live = [
-        m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
+        m._replace(tokens=event.tokens, thinking=0, offloads=(version,), recalled_at=0)
         if m.position == event.position
         else m
         for m in state.live
@@ -411,3 +414,18 @@ def _quote_memories(state: Conversation, event: MemoriesChosen, version: int) ->
 
 def _shorten_message(message: LiveMessage, freed: int, version: int) -> LiveMessage:
     return message._replace(tokens=message.tokens - freed, offloads=(*message.offloads, version))
+
+
+def _add_lines(state: Conversation, event: LinesRecalled, version: int) -> Conversation:
+    live = [
+        m._replace(tokens=m.tokens + event.tokens, recalled_at=version)
+        if m.position == event.position
+        else m
+        for m in state.live
+    ]
+    state = replace(state, version=version)
+    if event.position < state.length - 1:
+        # An answer was stored before the lines were recorded. It may not have been asked with them.
+        return change_prefix(state, live)
+    tokens = state.older_tokens + sum(m.tokens for m in live)
+    return replace(state, live=tuple(live), live_tokens=tokens)

@@ -12,6 +12,7 @@ from refold.application.history.moments import At, load_at
 from refold.application.notes.note_taking import notes_are_due
 from refold.application.ports.token_counter import RequestCounter
 from refold.application.recall.owner_memories import choose_first_memories, wants_first_choice
+from refold.application.recall.standing_recall import look_up_lines
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras
@@ -74,7 +75,22 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     context = _present(core, loaded, budget, extras).with_version(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
+    if not due:
+        loaded, context = _recall_lines(core, loaded, context, budget, extras)
+        due = is_due(core, loaded, budget, context.tokens)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
+
+
+def _recall_lines(
+    core: Core, loaded: LoadedConversation, context: Context, budget: Budget, extras: Extras
+) -> tuple[LoadedConversation, Context]:
+    """Return the request with lines that match the newest message, recorded with the next event."""
+    lines = look_up_lines(core, loaded, context)
+    if lines is None:
+        return loaded, context
+    core.asked.recall(loaded.thread_id, lines)
+    loaded = loaded.after((lines,))
+    return loaded, _present(core, loaded, budget, extras).with_version(context.version)
 
 
 async def make_context(
@@ -139,7 +155,10 @@ async def _make(
         # Messages may have been appended since the last check: fit once more.
         is_newest = (now.version, now.length) == (fitter.version, fitter.length)
         if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
-            return loaded, context
+            break
+    if trigger != "size":
+        return loaded, context
+    return await asyncio.to_thread(_recall_lines, core, loaded, context, budget, extras)
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:
@@ -217,6 +236,7 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         core.counter.count_text,
         signed=layout.signed,
         place=layout.place,
+        recalled=core.recalled.find(core.log, loaded),
     )
     return Context(
         thread_id=loaded.thread_id,

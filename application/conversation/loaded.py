@@ -11,6 +11,7 @@ from refold.domain.events import (
     CompactionReverted,
     ConversationErased,
     Event,
+    LinesRecalled,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -50,6 +51,8 @@ class Window:
     pins: tuple[PinnedText, ...] = ()
     memories: MemoriesChosen | None = None
     """Earlier messages that are quoted in the system text."""
+    recalled: Mapping[int, LinesRecalled] = field(default_factory=dict[int, LinesRecalled])
+    """Lines that were added at the end of live messages, by the position of the message."""
     thinking_from: int = 0
     """Position before which messages are rendered without thinking."""
     thoughts_once: bool = False
@@ -180,7 +183,7 @@ class _WindowBuilder:
             self._entries = list(window.entries.newest)
         self._summary, self._previews, self._pins = window.summary, window.previews, window.pins
         self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
-        self._memories = window.memories
+        self._memories, self._recalled = window.memories, window.recalled
         self._thinking_from = window.thinking_from
         self._measures = window.measures
 
@@ -195,6 +198,7 @@ class _WindowBuilder:
             self._previews,
             self._pins,
             self._memories,
+            self._recalled,
             self._thinking_from,
             measures=self._measures,
         )
@@ -216,6 +220,8 @@ class _WindowBuilder:
                 self._erase(event)
             case MemoriesChosen():
                 self._memories = event if event.memories else None
+            case LinesRecalled():
+                self._recalled = {**self._recalled, event.position: event}
             case ConversationErased():
                 self._forget()
             case MessagePinned():
@@ -240,6 +246,7 @@ class _WindowBuilder:
             self._kept, self._entries = [], self._kept + self._entries
         self._previews = {at: p for at, p in self._previews.items() if not covers(at[0])}
         self._measures = {at: n for at, n in self._measures.items() if not covers(at)}
+        self._recalled = {at: one for at, one in self._recalled.items() if not covers(at)}
         self._summary = event
 
     def _uncover_stored(self, coverage: Coverage) -> None:
@@ -271,11 +278,13 @@ class _WindowBuilder:
             for some in (self._kept, self._entries)
         )
         self._previews = {key: p for key, p in self._previews.items() if key[0] != at}
+        self._recalled = {key: one for key, one in self._recalled.items() if key != at}
 
     def _forget(self) -> None:
         self._entries, self._summary, self._pins, self._memories = [], None, (), None
         self._kept, self._stored = [], None
         self._previews, self._measures = dict[PreviewKey, Preview](), dict[int, int]()
+        self._recalled = dict[int, LinesRecalled]()
 
     def _pin(self, event: MessagePinned) -> None:
         if event.tokens:

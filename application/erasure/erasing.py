@@ -242,6 +242,7 @@ class _Erasing:
         self._core.log.erase(self._decide, at=self._core.clock())
         for thread_id in self._done:
             self._core.last_requests.forget(thread_id)
+            self._core.recalled.forget(thread_id)
         return self._done
 
     def trace_messages(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:

@@ -19,7 +19,7 @@ from refold.application.ports.conversation_log import ConversationLog, Decision
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.domain.conversation import Conversation
-from refold.domain.events import Event, MessageAppended
+from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
 from refold.domain.messages import Block
 
@@ -184,6 +184,10 @@ class _ThreadRequests:
     """True if the frame may have changed and reverted since it was recorded."""
     chose: bool = False
     """True if memories were chosen for the first request; it is then recorded even if it is bare."""
+    looked: tuple[int, int] = (-1, 0)
+    """Position of the newest message that lines were looked up for, and the summaries made until then."""
+    lines: LinesRecalled | None = None
+    """Lines that the newest request shows and that are not recorded yet, or None."""
 
     def look(self, state: Conversation) -> bool:
         """Find answers that another process stored. Return whether there are any."""
@@ -270,6 +274,22 @@ class NewestRequests:
         known = self.threads.get(thread_id)
         return known is not None and known.chose
 
+    def looks_up(self, thread_id: str, position: int, state: Conversation) -> bool:
+        """Return whether lines were not looked up yet for a message, and record that they are now."""
+        with self._lock:
+            known = self.threads.get(thread_id)
+            now = position, state.compactions
+            if known is None or known.looked == now:
+                return False
+            known.looked = now
+            return True
+
+    def recall(self, thread_id: str, lines: LinesRecalled) -> None:
+        """Keep lines that the next request shows, until they are recorded."""
+        with self._lock:
+            if (known := self.threads.get(thread_id)) is not None:
+                known.lines = lines
+
     def made(self, thread_id: str, version: int, length: int) -> None:
         """Record that a request shows this version with ``length`` messages."""
         with self._lock:
@@ -307,6 +327,24 @@ class NewestRequests:
             elif position == known.end:
                 known.end = end
 
+    def changes(
+        self, thread_id: str, state: Conversation, *, thinks: bool = False
+    ) -> tuple[Event, ...]:
+        """Return the events for what the newest request shows and the log does not have yet."""
+        change, lines = self.change(thread_id, state, thinks=thinks), self.lines(thread_id, state)
+        return tuple(event for event in (change, lines) if event is not None)
+
+    def lines(self, thread_id: str, state: Conversation) -> LinesRecalled | None:
+        """Return the lines that the newest request shows and that are not recorded yet, or None."""
+        known = self.threads.get(thread_id)
+        if known is None or known.lines is None or state.erased:
+            return None
+        lines, messages = known.lines, state.live
+        at = bisect_left(messages, lines.position, key=_position)
+        if at == len(messages) or messages[at].message_id != lines.message_id:
+            return None  # A summary covers the message now, or the conversation began again.
+        return None if messages[at].recalled_at else lines
+
     def change(
         self, thread_id: str, state: Conversation, *, thinks: bool = False
     ) -> RequestFrameChanged | None:
@@ -336,29 +374,33 @@ class NewestRequests:
             return [thread_id for thread_id, known in self.threads.items() if known.open]
 
     def framed(self, loaded: LoadedConversation) -> LoadedConversation:
-        """Return the conversation with the frame change that is not recorded yet."""
-        change = self.change(loaded.thread_id, loaded.state)
-        return loaded if change is None else loaded.after((change,))
+        """Return the conversation with the frame change and the lines that are not recorded yet."""
+        changes = self.changes(loaded.thread_id, loaded.state)
+        return loaded.after(changes) if changes else loaded
 
-    def mark_recorded(self, thread_id: str) -> None:
-        """Mark the frame change as recorded."""
+    def mark_recorded(self, thread_id: str, changes: Sequence[Event]) -> None:
+        """Mark a frame change and lines as recorded."""
         known = self.threads.get(thread_id)
-        if known is not None:
+        if known is None:
+            return
+        if any(isinstance(event, RequestFrameChanged) for event in changes):
             known.changed = False
+        if known.lines in changes:
+            known.lines = None
 
     def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
         """Return the decision with the frame change before it, or None if it is that change."""
         return None if decide == self.record_change else _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the event for a frame change, or nothing if none has to be recorded now.
+        """Return the events for a frame change and for lines, if they have to be recorded now.
 
-        It has to be recorded if an earlier frame is, or if memories were chosen for the first request.
+        A frame has to be recorded if an earlier one is, or if memories were chosen for the first request.
         """
         if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
-            return ()
-        change = self.change(loaded.thread_id, loaded.state)
-        return () if change is None else (change,)
+            lines = self.lines(loaded.thread_id, loaded.state)
+            return () if lines is None else (lines,)
+        return self.changes(loaded.thread_id, loaded.state)
 
     def forget(self, thread_id: str) -> None:
         """Forget the requests of a conversation that was erased."""
@@ -382,28 +424,29 @@ def record_waiting(
 
 
 class _WithChange:
-    """A decision with a frame change before it."""
+    """A decision with what the newest request shows, a frame change or lines, before it."""
 
     def __init__(self, asked: NewestRequests, thread_id: str, decide: Decision) -> None:
         self._asked = asked
         self._thread_id = thread_id
         self._decide = decide
-        self._is_noted = False
+        self._changes: tuple[Event, ...] = ()
 
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the change and the events of the decision, to be stored together."""
-        change = self._asked.change(self._thread_id, loaded.state)
-        events = self._decide(loaded if change is None else loaded.after((change,)))
-        if change is None and any(map(_thinks, events)):
-            change = self._asked.change(self._thread_id, loaded.state, thinks=True)
-            events = events if change is None else self._decide(loaded.after((change,)))
-        self._is_noted = change is not None and bool(events)
-        return (change, *events) if change is not None and events else events
+        """Return the changes and the events of the decision, to be stored together."""
+        changes = self._asked.changes(self._thread_id, loaded.state)
+        events = self._decide(loaded.after(changes) if changes else loaded)
+        if any(map(_thinks, events)):
+            more = self._asked.changes(self._thread_id, loaded.state, thinks=True)
+            if more != changes:
+                changes, events = more, self._decide(loaded.after(more))
+        self._changes = changes if events else ()
+        return (*self._changes, *events)
 
     def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Mark the frame change as recorded, and return the events of the decision."""
-        if self._is_noted:
-            self._asked.mark_recorded(self._thread_id)
+        """Mark the changes as recorded, and return the events of the decision."""
+        if self._changes:
+            self._asked.mark_recorded(self._thread_id, self._changes)
         return events
 
 

@@ -6,6 +6,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged
 from refold.application.runtime.core import Core, Extras, Layout
 from refold.domain.erasing import WITHDRAWN
+from refold.domain.events import LinesRecalled
 from refold.domain.frames import FramePart, RequestFrameChanged
 
 from .request_frames import Frame, frame_of
@@ -24,11 +25,10 @@ def load_sent(
 
     Explicit ``extras`` override recorded ones; if none are recorded, only ``extras`` are used.
     """
-    version = loaded.state.version
-    event = _next_change(core, loaded.thread_id, version)
-    if event is not None:
-        loaded = loaded.after((event,))
-    elif (event := _recorded_frame(core, loaded)) is None:
+    frames, lines = _recorded_later(core, loaded.thread_id, loaded.state.version)
+    loaded = loaded.after((*frames, *lines)) if frames or lines else loaded
+    event = frames[0] if frames else _recorded_frame(core, loaded)
+    if event is None:
         return loaded, extras
     frame = frame_of(event, _parts(core, loaded, event), WITHDRAWN)
     model = frame.model if extras.model is None else extras.model
@@ -62,13 +62,21 @@ def _newest_recorded(core: Core, thread_id: str) -> Frame | None:
     return None if event is None else frame_of(event, _parts(core, loaded, event), WITHDRAWN)
 
 
-def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:
+def _recorded_later(
+    core: Core, thread_id: str, version: int
+) -> tuple[list[RequestFrameChanged], list[LinesRecalled]]:
+    """Return the frame and the lines of the request at a version if they were recorded after it."""
+    frames, lines = list[RequestFrameChanged](), list[LinesRecalled]()
     with suppress(LogDamaged):  # Events before the damage can still be read.
         for logged in core.log.read(thread_id, version + 1, version + NEXT):
-            event = logged.event
-            if isinstance(event, RequestFrameChanged) and event.asked_at <= version:
-                return event
-    return None
+            match logged.event:
+                case RequestFrameChanged(asked_at=asked_at) as event if asked_at <= version:
+                    frames.append(event)
+                case LinesRecalled(asked_at=asked_at) as event if asked_at <= version:
+                    lines.append(event)
+                case _:
+                    pass
+    return frames[:1], lines[:1]
 
 
 def _recorded_frame(core: Core, loaded: LoadedConversation) -> RequestFrameChanged | None:

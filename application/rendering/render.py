@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from refold.application.agent_tools.arguments import RECALL_MEMORY
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import Entry, PinnedText
 from refold.application.conversation.loaded import Window
+from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from refold.domain.index.entry import STANDING, IndexEntry
@@ -213,6 +215,17 @@ def pin_line(pin: PinnedText) -> str:
     return f"[{source}] {fence(pin.text)}"
 
 
+def recalled_text(found: Sequence[RecalledText]) -> str:
+    """Return the recalled lines as text, or an empty string without any.
+
+    Each row begins with the bracketed position of its source, so no text can imitate a heading.
+    """
+    rows = (
+        f"[{line.position}] {line.speaker}: {LINE_BREAK.sub(' ', text)}" for line, text in found
+    )
+    return copied("\n".join([texts.RECALLED_HEADING, *rows])) if found else ""
+
+
 def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
     """Return the quoted memories with their guidance, or an empty string without any.
 
@@ -272,6 +285,9 @@ _TURN_BYTES = 40
 
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API accepts it."""
+RecalledLines = Mapping[int, Sequence[RecalledText]]
+"""Recalled lines by the position of the message that they follow."""
+NO_LINES: RecalledLines = MappingProxyType({})
 
 
 class Rendered(NamedTuple):
@@ -298,8 +314,11 @@ def render(
     *,
     signed: bool = False,
     place: SummaryPlace = "user",
+    recalled: RecalledLines = NO_LINES,
 ) -> Rendered:
     """Render ``window`` as a request; ``count`` measures the texts that rendering adds.
+
+    ``recalled`` are the recalled lines of the window with their words, by position.
 
     ``signed`` is true if the model accepts its provider's own compaction block. Otherwise the text
     of such a block is shown like any summary, at ``place``.
@@ -307,7 +326,12 @@ def render(
     preamble, entries = _split_preamble(window)
     memory = _memory(window, count, signed=signed)
     own = [*(copied(said(e.message)) for e in preamble), *memory.guidance]
-    builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count)
+    builder = TurnBuilder(
+        window,
+        lambda position: address_of(thread_id, position),
+        count,
+        {at: recalled_text(found) for at, found in recalled.items() if found},
+    )
     if place == "user" or memory.signed:
         builder.open(memory.blocks)
     else:
@@ -322,6 +346,7 @@ def render(
     tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
     tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
+    tokens += sum(window.recalled[at].tokens for at, found in recalled.items() if found)
     return Rendered(
         _join_system(system, [t for t in own if t.strip()]),
         messages,

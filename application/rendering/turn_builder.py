@@ -1,7 +1,8 @@
 """Build the turns of a request."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
@@ -38,6 +39,8 @@ class LeftOut:
 
 
 Turn = dict[str, Any]
+_BLOCK_BYTES = 100
+"""Bytes of a block in addition to its text, at most."""
 FRAME_TOKENS = 40
 """Tokens of a block or turn that refold adds, in addition to its text. No counter has a larger frame."""
 
@@ -45,8 +48,18 @@ FRAME_TOKENS = 40
 class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
-    def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
-        """Start a request. ``address`` returns the address of a position, ``count`` measures added texts."""
+    def __init__(
+        self,
+        window: Window,
+        address: Callable[[int], str],
+        count: Callable[[str], int],
+        recalled: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        """Start a request.
+
+        ``address`` returns the address of a position, ``count`` measures added texts. ``recalled`` are the
+        texts of recalled lines by position.
+        """
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
@@ -57,6 +70,7 @@ class TurnBuilder:
         self._window = window
         self._address = address
         self._count = count
+        self._recalled = recalled
         self._used_ids: set[str] = set()
         self._names = ToolNames()
         self._thoughts: set[tuple[Any, ...]] = set()
@@ -124,6 +138,10 @@ class TurnBuilder:
                 self._add_block(shown)
                 if isinstance(content, str) and alone:
                     self._single_text = shown["text"]
+        if (lines := self._recalled.get(entry.position)) is not None:
+            self._add_block(text_block(lines))
+            self._single_text = None
+            self.extra_bytes += byte_size(lines) + _BLOCK_BYTES
 
     def _add_block(self, block: Block) -> None:
         self._end_left_out()
@@ -285,7 +303,7 @@ class TurnBuilder:
         self._measure(text)
 
     def _measure(self, text: str) -> None:
-        self.extra_bytes += byte_size(text) + 100
+        self.extra_bytes += byte_size(text) + _BLOCK_BYTES
         self.extra_tokens += self._count(text) + FRAME_TOKENS
 
 

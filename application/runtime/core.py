@@ -22,6 +22,7 @@ from refold.application.conversation.models import (
     rules_for,
     takes_signed_summaries,
 )
+from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import EmbedderError
 from refold.application.frames.request_frames import Frame, NewestRequests
@@ -244,6 +245,8 @@ class Settings(Value, frozen=True):
     recall_hits: int = 5
     recall_least_score: float = 0.0
     recall_mode: RecallMode | None = None
+    standing_recall: int = 400
+    """Maximum tokens of the lines that are recalled for a message of the user; 0 recalls none."""
     notes: NotesSettings = NotesSettings()
     memories: MemoriesSettings = MemoriesSettings()
     instructions: InstructionSettings = InstructionSettings()
@@ -310,6 +313,8 @@ class Core:
     """Factory for tools of an agent SDK."""
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Process that opened the memory; only this process may use it."""
+    recalled: RecalledTexts = field(default_factory=RecalledTexts)
+    """The words of recalled lines."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: NewestRequests = field(default_factory=NewestRequests)
     """Newest requests whose answers are not stored yet."""

@@ -21,6 +21,7 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionReverted,
     Event,
+    LinesRecalled,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -194,20 +195,22 @@ class StreamLoader:
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
         """Return the older events that are still shown.
 
-        These are pinned messages and texts, decisions that shorten parts of messages, a summary that is
-        active again, and the choice of quoted memories.
+        These are pinned messages and texts, decisions that shorten parts of messages, recalled lines, a
+        summary that is active again, and the choice of quoted memories.
         """
         if state.older_live:
             return []  # In this case everything is read.
         before = state.live_from
         messages = {m.version: m.message_id for m in state.live if m.version < before}
         decisions = {v for m in state.live if m.version < before for v in m.offloads if v < before}
+        recalled = {m.recalled_at for m in state.live if m.version < before and m.recalled_at}
         pins = {
             pin.version: pin.pin_id for pin in state.pins if pin.tokens and pin.version < before
         }
         summaries = {s.version: s.summary_id for s in (state.summary,) if s and s.version < before}
         chosen = {state.memories_at} if 0 < state.memories_at < before else set[int]()
-        wanted = sorted({*messages, *decisions, *pins, *summaries, *chosen})
+        recalled = {version for version in recalled if version < before}
+        wanted = sorted({*messages, *decisions, *recalled, *pins, *summaries, *chosen})
         if not wanted:
             return []
         rows = self._reader.recorder.select_versions(thread_id, wanted)
@@ -218,6 +221,8 @@ class StreamLoader:
                     right = message_id == messages.get(version)
                 case event if isinstance(event, Shortening | MessageErased):
                     right = version in decisions
+                case LinesRecalled():
+                    right = version in recalled
                 case MessagePinned(pin_id=pin_id):
                     right = pin_id == pins.get(version)
                 case CompactionPerformed(summary_id=summary_id):

@@ -65,7 +65,7 @@ def old_versions(
 
 def _versions_in_use(state: Conversation) -> frozenset[int]:
     """Return the versions before ``live_from`` that are still read: messages, pins, the summary and a link."""
-    live = {version for m in state.live for version in (m.version, *m.offloads)}
+    live = {version for m in state.live for version in (m.version, *m.offloads, m.recalled_at)}
     pins = {pin.version for pin in state.pins}
     summary = {state.summary.version} if state.summary else set[int]()
     # The link of the event before the first one is read.

@@ -36,6 +36,7 @@ LEVELS = {
     "content.offloaded": logging.INFO,
     "content.condensed": logging.INFO,
     "content.shortened": logging.INFO,
+    "lines.recalled": logging.DEBUG,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
     "notes.flushed": logging.INFO,

@@ -14,6 +14,7 @@ from refold.domain.events import (
     ConversationErased,
     ConversationForked,
     Event,
+    LinesRecalled,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
@@ -125,6 +126,8 @@ def _describe_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "content.condensed", _describe_parts(event.parts)
         case UserContentShortened():
             return "content.shortened", _describe_parts(event.parts)
+        case LinesRecalled():
+            return "lines.recalled", {"lines": len(event.lines), "tokens": event.tokens}
         case MessagePinned():
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():

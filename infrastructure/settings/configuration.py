@@ -188,6 +188,7 @@ class Configuration:
             request_bytes=given.request_bytes,
             shorten_texts=given.shorten_texts,
             recall_tokens=given.recall_tokens,
+            standing_recall=given.standing_recall,
             recall_hits=given.recall_hits,
             recall_least_score=given.recall_least_score,
             recall_mode=given.recall_mode,

@@ -91,6 +91,8 @@ class Options(TypedDict, total=False):
     """Shorten long user texts in requests that do not fit otherwise."""
     recall_tokens: int | None
     """Size limit of a recall result, in tokens."""
+    standing_recall: int | None
+    """Maximum tokens of recalled lines at the end of a user's message; 0 adds none."""
     recall_hits: int | None
     """Default for the maximum number of hits of a recall."""
     recall_least_score: float | None

@@ -146,7 +146,10 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Seconds after which a search program counts as hanging."""
     recall_tokens: int = Field(default=4_000, ge=200)
     """Size limit of a recall result in tokens, neighbours of hits included."""
-
+    standing_recall: int = Field(default=400, ge=0)
+    """Maximum tokens of the lines that are added at the end of a user's message: lines of earlier messages
+    that are not shown in full any more and that match it. ``0`` adds none.
+    """
     recall_hits: int = Field(default=5, ge=1, le=50)
     """Maximum number of hits, if the query does not set one."""
     recall_least_score: float = Field(default=0.0, ge=0, le=1)

@@ -14,12 +14,14 @@ from refold.domain.events import (
     EventLost,
     GivenInPart,
     LeafSummary,
+    LinesRecalled,
     MessageAppended,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
     OmittedMessage,
+    RecalledLine,
     SaidPart,
     ShortenedPart,
     SummarySuperseded,
@@ -139,6 +141,16 @@ _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed
 _COVERED = coverage(9, start=1, exclusions=(2, 5))
 
 
+_RECALLED = LinesRecalled(
+    position=6,
+    message_id="m6",
+    lines=(
+        RecalledLine(position=2, version=3, start=5, stop=12, digest="ab12", speaker="tool"),
+        RecalledLine(position=4, version=5, start=0, stop=9, digest="cd34", speaker="user"),
+    ),
+    tokens=70,
+    asked_at=8,
+)
 _SUMMARY = ActiveSummary(
     summary_id="s1",
     version=11,
@@ -239,7 +251,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         CompactionReverted(
             summary_id="s2",
             restored=_SUMMARY,
-            messages=fold(history(user("why?"), calls("c1"), start=6)).live,
+            messages=fold([*history(user("why?"), calls("c1"), start=6), _RECALLED]).live,
             older_live=3,
             older_tokens=300,
             live_from=2,
@@ -296,6 +308,10 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             taken_at="2026-01-02T03:04:05.678901Z",
         ),
         NotesFlushed(flush_id="n1", start=0, stop=0, notes=(), taken_by="ledger"),
+    ),
+    "lines_recalled": (
+        _RECALLED,
+        LinesRecalled(position=0, message_id="", lines=(), tokens=0, asked_at=0),
     ),
     "memories_chosen": (
         MemoriesChosen(

@@ -1,0 +1,81 @@
+"""The words of recalled lines, read from the messages that the lines are part of."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from refold.application.ports.conversation_log import ConversationLog
+from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine
+from refold.domain.messages import readable
+
+from .loaded import LoadedConversation
+
+REMEMBERED = 5_000
+"""Number of lines whose words are remembered."""
+
+
+class RecalledText(NamedTuple):
+    """A recalled line with its words."""
+
+    line: RecalledLine
+    text: str
+
+
+def line_digest(text: str) -> str:
+    """Return the digest of the words of a line."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class RecalledTexts:
+    """Reads the words of recalled lines, and remembers them."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, RecalledLine], str] = OrderedDict()
+
+    def remember(self, thread_id: str, found: Sequence[RecalledText]) -> None:
+        """Remember the words of lines that were just read."""
+        for line, text in found:
+            self._known[thread_id, line] = text
+            self._known.move_to_end((thread_id, line))
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def find(
+        self, log: ConversationLog, loaded: LoadedConversation
+    ) -> Mapping[int, Sequence[RecalledText]]:
+        """Return the recalled lines of each message in the window that has any, by its position.
+
+        A line is left out if its message was erased or has other words now.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+        events = loaded.window.recalled
+        return {at: self._read(log, loaded.thread_id, event) for at, event in events.items()}
+
+    def _read(
+        self, log: ConversationLog, thread_id: str, event: LinesRecalled
+    ) -> Sequence[RecalledText]:
+        missing = {o.version for o in event.lines if (thread_id, o) not in self._known}
+        messages = {
+            logged.version: logged.event.message
+            for logged in (log.read_at(thread_id, missing) if missing else ())
+            if isinstance(logged.event, MessageAppended) and not logged.erased
+        }
+        found: list[RecalledText] = []
+        for line in event.lines:
+            known = self._known.get((thread_id, line))
+            message = messages.get(line.version)
+            text = readable(message)[line.start : line.stop] if message else ""
+            if known is not None:
+                found.append(RecalledText(line, known))
+            elif message is not None and line_digest(text) == line.digest:
+                found.append(RecalledText(line, text))
+        self.remember(thread_id, found)
+        return found
+
+    def forget(self, thread_id: str) -> None:
+        """Forget the words of a conversation in which something was erased."""
+        for key in [key for key in self._known if key[0] == thread_id]:
+            del self._known[key]

@@ -1,0 +1,238 @@
+"""Standing recall: lines of earlier messages out of sight that match what the user says now."""
+
+import re
+from collections.abc import Iterator
+from math import log
+from typing import NamedTuple
+
+from refold.application.api.context import Context
+from refold.application.conversation.entries import Entry
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.recalled_texts import RecalledText, line_digest
+from refold.application.ports.recall_index import Filters, Found
+from refold.application.rendering.render import recalled_text
+from refold.application.rendering.turn_builder import FRAME_TOKENS
+from refold.application.runtime.core import Core
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
+from refold.domain.ledger.cues import redact
+from refold.domain.ledger.speech import is_program_text, user_words
+from refold.domain.messages import said
+
+from .hits import ContextVisibility, excerpt
+from .passages import Passage
+from .ranking import events_at, rank, text_in
+from .recall_query import Question, ask
+from .tokens import tokens_of
+
+MOST_LINES = 8
+MOST_TRIED = 4 * MOST_LINES
+"""Lines that are tried, because the best ones may say the same or be too long."""
+LONGEST_LINE = 60
+"""Tokens of a line; a longer one is cut around the words that match."""
+LONGEST_QUESTION = 2_000
+"""Characters of a message to search for; of a longer one, the beginning and the end are used."""
+CANDIDATES = 50
+RANKED = 30
+"""Messages that are searched for lines, best first."""
+LEAST_ROOM = 80
+"""Tokens below which nothing is looked up."""
+
+MOST_BYTES = 40_000
+"""Bytes of the recalled lines of a message, at most."""
+
+RELATED = 0.6
+"""Share of the weight of a question's words that a line must have, and of the best line's weight."""
+FEW_WORDS = 4.0
+"""Number of rare words whose weight is enough at any length of the question."""
+LEAST_WORDS = 2
+"""Tokens of the question that a line must have."""
+
+logger = plain_logger(__name__)
+
+
+class _Line(NamedTuple):
+    """A line that matches, and how well."""
+
+    weight: float
+    rank: int
+    """Place of its message among the hits, 0 for the best."""
+    found: RecalledText
+
+
+def look_up_lines(core: Core, loaded: LoadedConversation, context: Context) -> LinesRecalled | None:
+    """Return the lines to add to the newest message of the user, or None if nothing is clearly related.
+
+    Failures of the search are logged and ignored, because no turn may fail for them. ``context`` is the
+    request without lines, of the stored version.
+    """
+    room = min(core.settings.standing_recall, context.budget.limit - context.tokens)
+    entry = _asked(loaded)
+    if entry is None or room < LEAST_ROOM or not _hides_something(loaded):
+        return None
+    if context.bytes + MOST_BYTES > context.budget.byte_limit:
+        return None
+    if not core.asked.looks_up(loaded.thread_id, entry.position, loaded.state):
+        return None
+    try:
+        lines = _Search(core, loaded, entry, context).lines(room)
+    except Exception as error:  # The request can be sent without lines after any error.
+        logger.warning(
+            "%s: no lines could be recalled: %s", conversation(loaded.thread_id), raised(error)
+        )
+        return None
+    if not lines:
+        return None
+    core.recalled.remember(loaded.thread_id, lines)
+    return LinesRecalled(
+        position=entry.position,
+        message_id=entry.message_id,
+        lines=tuple(one.line for one in lines),
+        tokens=core.counter.count_text(recalled_text(lines)) + FRAME_TOKENS,
+        asked_at=context.version,
+    )
+
+
+def _asked(loaded: LoadedConversation) -> Entry | None:
+    """Return the newest message if a person may have written it and it has no lines yet."""
+    entries = loaded.window.entries
+    entry = entries[-1] if entries else None
+    if entry is None or entry.message.role != "user" or entry.position in loaded.window.recalled:
+        return None
+    if entry.message.author in ("program", "tool") or is_program_text(said(entry.message)):
+        return None
+    return entry
+
+
+def _hides_something(loaded: LoadedConversation) -> bool:
+    """Return whether something of the conversation is not shown in full."""
+    return loaded.window.summary is not None or bool(loaded.window.previews)
+
+
+class _Search:
+    """The search for the lines of one request."""
+
+    def __init__(
+        self, core: Core, loaded: LoadedConversation, entry: Entry, context: Context
+    ) -> None:
+        self._core = core
+        self._count = core.counter.count_text
+        self._visible = ContextVisibility(loaded)
+        words = user_words(said(entry.message))
+        half = LONGEST_QUESTION // 2
+        words = words if len(words) <= 2 * half else f"{words[:half]} {words[-half:]}"
+        self._question: Question = ask(words)
+        self._before = entry.position
+        self._thread_id = loaded.thread_id
+        earlier = core.recalled.find(core.log, loaded).values()
+        self._shown = "\n".join([*context.memory, *(o.text for found in earlier for o in found)])
+        """Everything that refold shows already: summary, ledger, index, and lines of earlier messages."""
+
+    def lines(self, room: int) -> list[RecalledText]:
+        """Return the best lines that fit ``room`` tokens, the oldest first."""
+        if not self._question.has_words or not self._question.tokens:
+            return []
+        best = sorted(
+            self._matches(), key=lambda one: (-one.weight, one.rank, one.found.line.start)
+        )
+        chosen: list[RecalledText] = []
+        known = set[str]()
+        for weight, _, found in best[:MOST_TRIED]:
+            if len(chosen) == MOST_LINES or weight < RELATED * best[0].weight:
+                break
+            words = _words_alone(found.text)
+            size = self._count(recalled_text([*chosen, found])) + FRAME_TOKENS
+            if words not in known and size <= room:
+                chosen.append(found)
+                known.add(words)
+        return sorted(chosen, key=lambda one: (one.line.position, one.line.start))
+
+    def _matches(self) -> Iterator[_Line]:
+        filters = Filters(
+            self._thread_id,
+            positions=(0, self._before),
+            leave_out=self._visible.full_positions(),
+        )
+        found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
+        ranked = [one.passage for one in rank(self._question, found, filters=filters, limit=RANKED)]
+        weights = _Weights(self._question, found)
+        events = events_at(self._core, ((p.thread_id, p.version) for p in ranked))
+        for place, passage in enumerate(ranked):
+            logged = events.get((passage.thread_id, passage.version))
+            if logged is None or not isinstance(logged.event, MessageAppended):
+                continue
+            speaker = _speaker(passage, logged.event)
+            words = text_in(passage, logged)
+            for start, stop in self._stretches(passage, words, weights):
+                text = words[start:stop]
+                if self._visible.shows(passage.position, text) or text in self._shown:
+                    continue
+                line = RecalledLine(
+                    position=passage.position,
+                    version=passage.version,
+                    start=passage.start + start,
+                    stop=passage.start + stop,
+                    digest=line_digest(text),
+                    speaker=speaker,
+                )
+                yield _Line(weights.of(text), place, RecalledText(line, text))
+
+    def _stretches(
+        self, passage: Passage, words: str, weights: "_Weights"
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the lines of a passage that are clearly related, cut around their matches."""
+        for found in (_CALL_LINE if passage.kind == "call" else _LINE).finditer(words):
+            start, stop = found.span()
+            if not weights.is_related(words[start:stop]) or redact(found[0]) != found[0]:
+                continue
+            if self._count(found[0]) > LONGEST_LINE:
+                cut = excerpt(found[0], self._question.tokens, LONGEST_LINE, self._count)
+                start, stop = start + cut[0], start + cut[1]
+            text = words[start:stop]
+            start, stop = (
+                start + len(text) - len(text.lstrip()),
+                stop - len(text) + len(text.rstrip()),
+            )
+            if weights.is_related(words[start:stop]):
+                yield start, stop
+
+
+_LINE = re.compile(r"[^\n]+")
+_CALL_LINE = re.compile(r"(?:(?!\\n)[^\n])+")
+"""A line of a tool call, which is one line of JSON with line breaks as ``\\n``."""
+_NUMBERED = re.compile(r"^\W*\d+\W*")
+
+
+def _words_alone(text: str) -> str:
+    """Return a text without its line number, white space and marks, to find lines that say the same."""
+    return "".join(filter(str.isalnum, _NUMBERED.sub("", text).casefold()))
+
+
+def _speaker(passage: Passage, event: MessageAppended) -> Speaker:
+    if passage.kind == "result":
+        return "tool"
+    message = event.message
+    if message.role == "user" and message.author in ("program", "tool"):
+        return "program"
+    return message.role
+
+
+class _Weights:
+    """Weights of a question's words: rare words weigh more."""
+
+    def __init__(self, question: Question, found: Found) -> None:
+        self._weights = {t: log(1 + found.total / (1 + n)) for t, n in found.frequencies.items()}
+        rare = log(1 + found.total / 2)
+        known = sum(self._weights.get(token, rare) for token in question.tokens)
+        self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
+
+    def of(self, text: str) -> float:
+        """Return the weight of the question's words in a text."""
+        return sum(self._weights[token] for token in sorted(self._tokens(text)))
+
+    def is_related(self, text: str) -> bool:
+        """Return whether a text has so many of the words that it is clearly about the same."""
+        return len(self._tokens(text)) >= LEAST_WORDS and self.of(text) >= self._least
+
+    def _tokens(self, text: str) -> set[str]:
+        return {token for token in tokens_of(text) if token in self._weights}
