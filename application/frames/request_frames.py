@@ -153,8 +153,6 @@ def _digest(value: object) -> str:
 
 REMEMBERED = 10_000
 """Number of conversations whose newest requests are remembered."""
-
-
 _position = attrgetter("position")
 
 
@@ -185,7 +183,7 @@ class _ThreadRequests:
     chose: bool = False
     """True if memories were chosen for the first request; it is then recorded even if it is bare."""
     looked: tuple[int, int] = (-1, 0)
-    """Position of the newest message that lines were looked up for, and the summaries made until then."""
+    """Position of the message that lines were last looked up for, and the compactions until then."""
     lines: LinesRecalled | None = None
     """Lines that the newest request shows and that are not recorded yet, or None."""
 
@@ -331,19 +329,20 @@ class NewestRequests:
         self, thread_id: str, state: Conversation, *, thinks: bool = False
     ) -> tuple[Event, ...]:
         """Return the events for what the newest request shows and the log does not have yet."""
-        change, lines = self.change(thread_id, state, thinks=thinks), self.lines(thread_id, state)
-        return tuple(event for event in (change, lines) if event is not None)
+        found = self.change(thread_id, state, thinks=thinks), self.lines(thread_id, state)
+        return tuple(filter(None, found))
 
     def lines(self, thread_id: str, state: Conversation) -> LinesRecalled | None:
         """Return the lines that the newest request shows and that are not recorded yet, or None."""
         known = self.threads.get(thread_id)
-        if known is None or known.lines is None or state.erased:
+        lines = None if known is None else known.lines
+        if lines is None or state.erased:
             return None
-        lines, messages = known.lines, state.live
-        at = bisect_left(messages, lines.position, key=_position)
-        if at == len(messages) or messages[at].message_id != lines.message_id:
-            return None  # A summary covers the message now, or the conversation began again.
-        return None if messages[at].recalled_at else lines
+        at = bisect_left(state.live, lines.position, key=_position)
+        message = state.live[at] if at < len(state.live) else None
+        # A summary may cover the message now, or the conversation began again.
+        is_there = message is not None and message.message_id == lines.message_id
+        return lines if is_there and message and not message.recalled_at else None
 
     def change(
         self, thread_id: str, state: Conversation, *, thinks: bool = False
@@ -380,27 +379,23 @@ class NewestRequests:
 
     def mark_recorded(self, thread_id: str, changes: Sequence[Event]) -> None:
         """Mark a frame change and lines as recorded."""
-        known = self.threads.get(thread_id)
-        if known is None:
-            return
-        if any(isinstance(event, RequestFrameChanged) for event in changes):
-            known.changed = False
-        if known.lines in changes:
-            known.lines = None
+        if (known := self.threads.get(thread_id)) is not None:
+            known.changed &= not any(isinstance(event, RequestFrameChanged) for event in changes)
+            known.lines = None if known.lines in changes else known.lines
 
     def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
         """Return the decision with the frame change before it, or None if it is that change."""
         return None if decide == self.record_change else _WithChange(self, thread_id, decide)
 
     def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the events for a frame change and for lines, if they have to be recorded now.
+        """Return the events that have to be recorded now.
 
         A frame has to be recorded if an earlier one is, or if memories were chosen for the first request.
         """
+        changes = self.changes(loaded.thread_id, loaded.state)
         if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
-            lines = self.lines(loaded.thread_id, loaded.state)
-            return () if lines is None else (lines,)
-        return self.changes(loaded.thread_id, loaded.state)
+            return [event for event in changes if isinstance(event, LinesRecalled)]
+        return changes
 
     def forget(self, thread_id: str) -> None:
         """Forget the requests of a conversation that was erased."""

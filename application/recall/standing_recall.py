@@ -67,12 +67,12 @@ def look_up_lines(core: Core, loaded: LoadedConversation, context: Context) -> L
     request without lines, of the stored version.
     """
     room = min(core.settings.standing_recall, context.budget.limit - context.tokens)
-    entry = _asked(loaded)
-    if entry is None or room < LEAST_ROOM or not _hides_something(loaded):
+    if room < LEAST_ROOM or context.bytes + MOST_BYTES > context.budget.byte_limit:
         return None
-    if context.bytes + MOST_BYTES > context.budget.byte_limit:
+    entry = _asked(loaded) if _hides_something(loaded) else None
+    if entry is None or not core.asked.looks_up(loaded.thread_id, entry.position, loaded.state):
         return None
-    if not core.asked.looks_up(loaded.thread_id, entry.position, loaded.state):
+    if is_program_text(said(entry.message)):
         return None
     try:
         lines = _Search(core, loaded, entry, context).lines(room)
@@ -95,13 +95,10 @@ def look_up_lines(core: Core, loaded: LoadedConversation, context: Context) -> L
 
 def _asked(loaded: LoadedConversation) -> Entry | None:
     """Return the newest message if a person may have written it and it has no lines yet."""
-    entries = loaded.window.entries
-    entry = entries[-1] if entries else None
+    entry = loaded.window.entries[-1] if loaded.window.entries else None
     if entry is None or entry.message.role != "user" or entry.position in loaded.window.recalled:
         return None
-    if entry.message.author in ("program", "tool") or is_program_text(said(entry.message)):
-        return None
-    return entry
+    return None if entry.message.author in ("program", "tool") else entry
 
 
 def _hides_something(loaded: LoadedConversation) -> bool:

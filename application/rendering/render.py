@@ -226,6 +226,10 @@ def recalled_text(found: Sequence[RecalledText]) -> str:
     return copied("\n".join([texts.RECALLED_HEADING, *rows])) if found else ""
 
 
+def _recalled_texts(recalled: "RecalledLines") -> Mapping[int, str]:
+    return {at: recalled_text(found) for at, found in recalled.items() if found}
+
+
 def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
     """Return the quoted memories with their guidance, or an empty string without any.
 
@@ -324,14 +328,9 @@ def render(
     of such a block is shown like any summary, at ``place``.
     """
     preamble, entries = _split_preamble(window)
-    memory = _memory(window, count, signed=signed)
+    memory, lines = _memory(window, count, signed=signed), _recalled_texts(recalled)
     own = [*(copied(said(e.message)) for e in preamble), *memory.guidance]
-    builder = TurnBuilder(
-        window,
-        lambda position: address_of(thread_id, position),
-        count,
-        {at: recalled_text(found) for at, found in recalled.items() if found},
-    )
+    builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count, lines)
     if place == "user" or memory.signed:
         builder.open(memory.blocks)
     else:
@@ -346,7 +345,7 @@ def render(
     tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
     tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
-    tokens += sum(window.recalled[at].tokens for at, found in recalled.items() if found)
+    tokens += sum(window.recalled[at].tokens for at in lines)
     return Rendered(
         _join_system(system, [t for t in own if t.strip()]),
         messages,

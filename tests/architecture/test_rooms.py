@@ -82,7 +82,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Return the files that each walk enters."""
     path: Path = tmp_path_factory.mktemp("walks") / "agent.db"
     found: dict[str, set[str]] = {}
-    with refold.open(path, window=8_000) as memory:
+    with refold.open(path, window=8_000, standing_recall=0) as memory:
         conversation = memory.conversation("walk")
         for number in range(5):
             conversation.append({"role": "user", "content": f"question {number} about src/a.py"})
@@ -104,15 +104,27 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         conversation.recall("question")
         with entered_files() as found["recall"]:
             assert conversation.recall("about src/a5.py")
+    with refold.open(path, window=8_000) as memory:
+        conversation = memory.conversation("walk")
+        conversation.context()
+        conversation.append({"role": "user", "content": "what about question 3 and src/a3.py?"})
+        with entered_files() as found["context with recalled lines"]:
+            assert "[Recalled Lines]" in str(conversation.context().messages[-1])
     return found
 
 
 @pytest.mark.parametrize(
     ("walk", "most"),
-    [("append", 26), ("warm context", 38), ("compacting context", 95), ("recall", 40)],
+    [
+        ("append", 26),
+        ("warm context", 40),
+        ("compacting context", 97),
+        ("recall", 40),
+        ("context with recalled lines", 68),
+    ],
 )
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
-    """The goals are 25, 40, 80 and 40 files; these are the figures reached.
+    """The goals are 25, 40, 80, 40 and 80 files; these are the figures reached.
 
     A compaction enters the fifteen files of the ledger and the index.
     """

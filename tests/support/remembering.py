@@ -39,7 +39,7 @@ class Agent:
         self.core: Core = dataclasses.replace(
             core,
             recall=RecallParts(index=self.index),
-            settings=replace(core.settings, memories=memories),
+            settings=replace(core.settings, memories=memories, standing_recall=0),
         )
         self._runner = Runner()
         self.conversation = ConversationMemory(self.core, "t", self._runner)
