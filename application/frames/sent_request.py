@@ -21,11 +21,14 @@ A frame is recorded with the next append or decision of the process that made th
 def load_sent(
     core: Core, loaded: LoadedConversation, extras: Extras
 ) -> tuple[LoadedConversation, Extras]:
-    """Return the conversation and the extras of the request at this version.
+    """Return the conversation and the extras of the request at this version, with its recalled lines.
 
     Explicit ``extras`` override recorded ones; if none are recorded, only ``extras`` are used.
     """
     frames, lines = _recorded_later(core, loaded.thread_id, loaded.state.version)
+    unrecorded = None if lines else core.asked.lines(loaded.thread_id, loaded.state)
+    if unrecorded is not None and unrecorded.asked_at <= loaded.state.version:
+        lines = [unrecorded]
     loaded = loaded.after((*frames, *lines)) if frames or lines else loaded
     event = frames[0] if frames else _recorded_frame(core, loaded)
     if event is None:

@@ -15,7 +15,7 @@ from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.rendering.request_blocks import BEGINS_WITH_ASSISTANT
 from refold.application.runtime.core import Core
-from refold.domain.events import CompactionPerformed
+from refold.domain.events import CompactionPerformed, LinesRecalled
 from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -203,13 +203,14 @@ class Witness:
     def _unrecorded(self) -> Iterator[int]:
         """The version since which this memory sends what is not recorded, if it does."""
         core = self._cores[id(self.memory)]
-        change = core.asked.change(THREAD, core.log.load(THREAD).state)
-        if change is not None:
+        for change in core.asked.changes(THREAD, core.log.load(THREAD).state):
+            assert isinstance(change, RequestFrameChanged | LinesRecalled)
             yield change.asked_at
 
     def is_clear(self, version: int) -> bool:
         """Whether every memory shows this version in the same way."""
-        frames = [e.version for e in self.events() if isinstance(e.event, RequestFrameChanged)]
+        shown = RequestFrameChanged | LinesRecalled
+        frames = [e.version for e in self.events() if isinstance(e.event, shown)]
         for since, end in self.unclear:
             recorded = next((v for v in frames if v > since), version + 1)
             if since <= version <= (recorded if end is None else end):
@@ -221,7 +222,7 @@ class Witness:
         return any(
             logged.event.asked_at <= version < logged.version
             for logged in self.events()
-            if isinstance(logged.event, RequestFrameChanged)
+            if isinstance(logged.event, RequestFrameChanged | LinesRecalled)
         )
 
     def close(self) -> None:

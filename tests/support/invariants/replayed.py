@@ -2,6 +2,7 @@
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.models import takes_signed_summaries
+from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.rendering.render import render
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.witness import THREAD, Witness, as_bytes
@@ -35,7 +36,10 @@ def a_fresh_load_is_the_live_state(witness: Witness) -> None:
     shown, setting = witness.shown(), witness.setting
     signed = takes_signed_summaries(setting.model)
     count, place = witness.counter.count_text, setting.place
-    rendered = render(THREAD, full.window, setting.system, count, signed=signed, place=place)
+    lines = RecalledTexts().find(witness.reader, full)
+    rendered = render(
+        THREAD, full.window, setting.system, count, signed=signed, place=place, recalled=lines
+    )
     assert (shown.system, shown.messages) == (rendered.system, rendered.messages)
     assert shown.tokens == rendered.tokens + shown.budget.fixed
     assert full.state.tokens <= rendered.tokens, "decisions are made on a size that is too large"

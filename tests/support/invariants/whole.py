@@ -10,6 +10,7 @@ from tests.support.invariants import (
     kept,
     noted,
     quoted,
+    recalled,
     rendered,
     replayed,
     summarised,
@@ -61,8 +62,10 @@ def all_hold(witness: Witness) -> None:
     shown = witness.shown()
     witness.seen[shown.version] = as_bytes(shown)
     witness.looked.append(witness.as_asked(shown))
+    recalled.lines_are_verbatim_and_measured(witness, shown)
+    plain = recalled.without_lines(witness, shown)
     for holds_in in OF_WHAT_IS_SHOWN:
-        holds_in(witness, shown)
+        holds_in(witness, plain)
     for holds in OF_WHAT_IS_STORED:
         holds(witness)
     replayed.every_version_is_rendered_as_it_was(witness, newest=2)
