@@ -26,6 +26,7 @@ from refold.domain.events import (
     CompactionRequested,
     ConversationLabelled,
     Event,
+    LinesRecalled,
     MessageAppended,
     MessagePinned,
 )
@@ -269,6 +270,8 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "notes", len(event.notes)
         case MemoriesChosen(), _:
             yield "quoted memory", len(event.memories)
+        case LinesRecalled(), _:
+            yield "recalled line", len(event.lines)
         case RequestFrameChanged(), RequestFrameChanged():
             pairs = zip(event.parts, left.parts, strict=True)
             yield "system text", sum(part != after for part, after in pairs)

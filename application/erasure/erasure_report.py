@@ -18,6 +18,7 @@ Place = Literal[
     "notes",
     "notes files",
     "quoted memory",
+    "recalled line",
     "system text",
     "event",
     "read models",

@@ -164,6 +164,8 @@ class _Judge:
         quoted = self._loaded.window.memories
         if quoted is not None and any(one.position == position for one in quoted.memories):
             why += "; quoted in the system text"
+        if position in self._recalled:
+            why += f"; a line of it is recalled after message {self._recalled[position]}"
         return _Verdict("summarised", why, first.when, by_summary=True)
 
     def _judge_shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
@@ -187,6 +189,10 @@ class _Judge:
                 verdict = _Verdict(fate, self._protection_reason(position), when, by_summary=True)
             case _:
                 verdict = _Verdict("full", *self._full_reason(position, said))
+        if position in self._loaded.window.recalled:
+            lines = len(self._loaded.window.recalled[position].lines)
+            what = "1 earlier line is" if lines == 1 else f"{lines} earlier lines are"
+            verdict = replace(verdict, why=f"{verdict.why}; {what} recalled after it")
         less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
         freed = sum(preview.tokens_freed for preview in previews.values())
         return replace(
@@ -218,6 +224,12 @@ class _Judge:
         if self._coverage is None:
             return "nothing is summarised", said
         return "newer than the active summary", said
+
+    @cached_property
+    def _recalled(self) -> dict[int, int]:
+        """For each message with a recalled line, the newest message that the line follows."""
+        events = sorted(self._loaded.window.recalled.items())
+        return {line.position: at for at, event in events for line in event.lines}
 
     @cached_property
     def _previews(self) -> dict[int, dict[PreviewKey, Preview]]:

@@ -8,13 +8,14 @@ from refold.application.runtime.core import Core
 from refold.domain.messages import THINKING, Block, Message, Role, text_of
 from refold.domain.value import Value
 
-from .request_blocks import LEDGER_HEADING
+from .request_blocks import LEDGER_HEADING, RECALLED_HEADING
 
 PartKind = Literal[
     "system",
     "tools",
     "summary",
     "ledger",
+    "recalled lines",
     "user",
     "assistant",
     "thinking",
@@ -93,4 +94,6 @@ def _kind_of(role: str, block: Block) -> PartKind:
         return "tool calls"
     if kind.endswith("tool_result"):
         return "tool results"
-    return "assistant" if role == "assistant" else "user"
+    if role == "assistant":
+        return "assistant"
+    return "recalled lines" if text_of(block).startswith(RECALLED_HEADING) else "user"

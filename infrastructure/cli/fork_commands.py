@@ -190,6 +190,7 @@ _NAMES = {
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
     "quoted memory": "quotations in system texts",
+    "recalled line": "lines recalled for later messages",
     "system text": "recorded system texts that quoted it",
     "event": "events",
     "read models": "read models, rebuilt on the next read",
