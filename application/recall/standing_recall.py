@@ -178,25 +178,33 @@ class _Search:
         self, passage: Passage, words: str, weights: "_Weights"
     ) -> Iterator[tuple[int, int]]:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
-        for found in (_CALL_LINE if passage.kind == "call" else _LINE).finditer(words):
-            start, stop = found.span()
-            if not weights.is_related(words[start:stop]) or redact(found[0]) != found[0]:
+        for start, stop in _lines(words, _BREAK_IN_CALL if passage.kind == "call" else _BREAK):
+            line = words[start:stop]
+            if not weights.is_related(line) or redact(line) != line:
                 continue
-            if self._count(found[0]) > LONGEST_LINE:
-                cut = excerpt(found[0], self._question.tokens, LONGEST_LINE, self._count)
+            if self._count(line) > LONGEST_LINE:
+                cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
                 start, stop = start + cut[0], start + cut[1]
             text = words[start:stop]
-            start, stop = (
-                start + len(text) - len(text.lstrip()),
-                stop - len(text) + len(text.rstrip()),
-            )
+            start += len(text) - len(text.lstrip())
+            stop -= len(text) - len(text.rstrip())
             if weights.is_related(words[start:stop]):
                 yield start, stop
 
 
-_LINE = re.compile(r"[^\n]+")
-_CALL_LINE = re.compile(r"(?:(?!\\n)[^\n])+")
-"""A line of a tool call, which is one line of JSON with line breaks as ``\\n``."""
+_BREAK = re.compile(r"\n")
+_BREAK_IN_CALL = re.compile(r"\n|(?<!\\)\\n")
+"""The end of a line in a tool call, which is JSON with line breaks as ``\\n``."""
+
+
+def _lines(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in ends.finditer(text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
 _NUMBERED = re.compile(r"^\W*\d+\W*")
 
 
