@@ -25,6 +25,7 @@ from refold.domain.compaction.compacting import abandon_compaction, holds_lease
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
+from refold.domain.turns import open_calls
 
 from .fit_to_budget import is_due
 from .next_request import current_context, make_context, record_request
@@ -215,6 +216,8 @@ class Background:
             return False
         if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
             return False
+        if open_calls(state) and known.size <= known.budget.limit:
+            return False  # Their results may have to be made smaller as well: once is enough.
         due = is_due(core, loaded, known.budget, known.size) or known.wants_notes()
         if not due or not known.has_grown(policy):
             return False

@@ -68,6 +68,20 @@ def test_nothing_begins_before_it_is_due(held: HeldSummariser) -> None:
     assert held.calls == 0
 
 
+def test_nothing_begins_while_a_call_waits_for_its_result(held: HeldSummariser) -> None:
+    with Desk(held).memory as memory:
+        conversation = memory.conversation("t")
+        conversation.append([{"role": "user", "content": WORDS}] * 22)
+        call = {"type": "tool_use", "id": "c", "name": "look", "input": {"at": WORDS * 2}}
+        conversation.append({"role": "assistant", "content": [call]})
+        assert memory.drain(WAIT)
+        assert held.calls == 0
+        result = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
+        conversation.append({"role": "user", "content": [result]})
+        assert held.started.wait(WAIT)
+        held.release()
+
+
 def test_nothing_begins_by_itself_where_it_was_not_asked_for(held: HeldSummariser) -> None:
     with Memory(core_of(summariser=held)) as memory:
         memory.conversation("t").append([{"role": "user", "content": WORDS}] * 30)
