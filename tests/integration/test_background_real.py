@@ -13,9 +13,9 @@ from tests.support.real_data import needs_data
 pytestmark = [needs_data, pytest.mark.slow]
 
 RECORDINGS = ("claude-code-entire/",)
-LONGEST = 400_000
+LONGEST = 600_000
 """Bytes of a packed recording; longer ones take minutes."""
-MOST = 4
+MOST = 3
 
 
 def prefix_changes(
@@ -45,5 +45,5 @@ def test_the_background_costs_no_cache(tmp_path: Path) -> None:
             others, again = prefix_changes(recorded, tmp_path / f"{number}b", background=True)
             assert requests == again
             waited, behind = waited + changes, behind + others
-    assert waited > 20
+    assert waited > 10
     assert behind <= 1.1 * waited
