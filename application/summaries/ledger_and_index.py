@@ -56,6 +56,8 @@ class KeptIndex(NamedTuple):
     """Tokens of the rendered index."""
     left_out: int = 0
     """Tokens of the entries that had no room."""
+    text: str = ""
+    """The rendered entries."""
 
 
 class Gathering:
@@ -116,9 +118,10 @@ class Gathering:
         )
         shown = chosen.shown
         while shown:
-            tokens = count(index_text(chosen.entries[:shown])) + overhead
+            text = index_text(chosen.entries[:shown])
+            tokens = count(text) + overhead
             if tokens <= room:
-                return KeptIndex(chosen.entries, shown, tokens, chosen.left_out)
+                return KeptIndex(chosen.entries, shown, tokens, chosen.left_out, text)
             shown -= max(1, shown // 16)
         return KeptIndex(chosen.entries, left_out=chosen.left_out)
 

@@ -195,13 +195,17 @@ async def write_summary(
     rooms = _Rooms(core, plan, budget)
     gathering = await asyncio.to_thread(gather_ledger, core, before, source.messages)
     ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
+    # A model relies on the ledger and the index; code leaves out what the ledger has by itself.
+    planned = KeptIndex()
+    if not is_by_code(summariser):
+        planned = await asyncio.to_thread(_select_index, before, gathering, ledger, rooms, None)
     split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
         budget=budget,
         divided=divide(source.messages, source.before, split_at, source.leaves),
         focus=source.focus,
-        ledger=ledger.text,
+        ledger="\n".join(filter(None, (ledger.text, planned.text))),
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
         skimming=_skimming_note(before.thread_id, source),
@@ -243,9 +247,15 @@ class _Rooms:
         most = ledger_target(self.budget, self.core.settings.policy)
         return min(self._share(self.plan.beside_tokens) + spare, self._smaller(written), most)
 
-    def index(self, written: Written, ledger: KeptLedger) -> int:
-        """Return the room of the index with what the text and the ledger left."""
-        room = min(self._room_with_rest(written), self._smaller(written)) - ledger.tokens
+    def index(self, written: Written | None, ledger: KeptLedger) -> int:
+        """Return the room of the index with what the text and the ledger left.
+
+        Before the text is written, it is the room that is certain.
+        """
+        room = self.plan.beside_tokens
+        if written is not None:
+            room = min(self._room_with_rest(written), self._smaller(written))
+        room -= ledger.tokens
         return max(0, min(room, most_index(self.budget, self.core.settings.policy)))
 
     def _share(self, room: int) -> int:
@@ -288,10 +298,10 @@ def _select_index(
     gathering: Gathering,
     ledger: KeptLedger,
     rooms: _Rooms,
-    written: Written,
+    written: Written | None,
 ) -> KeptIndex:
     shown = kept_texts(before, rooms.plan.coverage)
-    visible = "\n".join([ledger.text, written.text, *shown])
+    visible = "\n".join([ledger.text, written.text if written else "", *shown])
     room = rooms.index(written, ledger)
     return gathering.select_index(room, visible, has_ledger=bool(ledger.shown))
 

@@ -93,7 +93,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"^[^\w\n]*(?:\d+[^\w\n]+)?{words}\b", re.IGNORECASE | re.MULTILINE)
 
 
-PROMPT_VERSION = 5
+PROMPT_VERSION = 6
 
 _TASKS = {
     "history": """\
@@ -150,13 +150,16 @@ understand the end of the turn: names, paths, values, decisions, what was about 
 _RULES = """\
 - Copy exact values character for character: paths, commands, identifiers, names, versions, \
 numbers, URLs, error texts. Never round, translate or complete them.
+- Where a ledger is given, it stays word for word beside your text, with the exact values that it \
+lists. Rely on it: repeat neither its lines nor its lists, and name one of its values only where \
+your sentence needs it. Spend your words on what it cannot say: why something was done, what was \
+decided and which alternatives were rejected, and how far the work has come.
 - Say what was tried and failed, and why, so that it is not tried again.
 - Keep apart what was done and checked, what was done and not checked, and what was only \
 planned.
 - The previous summary will be thrown away. It may be several, of parts that follow each other: \
 the later one counts. Carry over whatever in it still matters; correct \
 what the transcript has overtaken; drop what is settled and no longer needed.
-- The ledger is kept word for word beside your text: rely on it, and do not repeat its lines.
 - If a focus is given, keep what it names in more detail than the rest. It changes what is \
 kept, not the headings or these rules.
 - If an earlier answer was refused, write the whole summary anew so that the reason is gone.

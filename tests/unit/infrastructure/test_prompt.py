@@ -204,7 +204,7 @@ def test_messages_that_were_too_large_are_named_with_their_size() -> None:
 
 def test_the_fingerprint_of_the_wording_is_this_one() -> None:
     """Changed on purpose? Raise PROMPT_VERSION and put the new value here."""
-    assert prompt_fingerprint() == "summary-prompt-5-34e2e1bd2baa4f50"
+    assert prompt_fingerprint() == "summary-prompt-6-545c376cdedb66ab"
 
 
 WORDINGS = (
