@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """Smallest of the newest models with server-side compaction."""
 
-_VERSION = 2
+_VERSION = 3
 _LONGEST_PARTS = {"ledger": 2_500, "focus": 4_000, "refusal": 1_500}
 """Maximum characters of each quoted part. The API accepts instructions of up to 16,384."""
 

@@ -120,7 +120,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         ("warm context", 40),
         ("compacting context", 97),
         ("recall", 40),
-        ("context with recalled lines", 68),
+        ("context with recalled lines", 70),
     ],
 )
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
