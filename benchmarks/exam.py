@@ -3,7 +3,7 @@
     python benchmarks/exam.py [--write]
 
 Plays ``refold exam`` on the recorded Claude Code sessions that have at least 30,000 tokens, with requests of 5,
-10 and 20 % of a session. Besides refold: refold without its index, refold without the text of a summary, the
+10 and 20 % of a session. Besides refold: refold without recalled lines, without its index, refold without the text of a summary, the
 newest messages, and messages chosen by chance. No model is called.
 """
 
@@ -60,6 +60,7 @@ def factories() -> dict[str, Factory]:
     without_index = refold.CompactionPolicy(index_share=0, ledger_share=0.1)
     return {
         "refold": opened,
+        "without recalled lines": partial(opened, standing_recall=0),
         "without its index": partial(opened, policy=without_index),
         "without a summary text": partial(opened, summariser="off"),
         "newest messages": partial(NewestMessages, counter),

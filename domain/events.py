@@ -215,6 +215,8 @@ class MessagesCondensed(Value, frozen=True):
     parts: tuple[ShortenedPart, ...]
     characters: int
     """Number of characters shown from the beginning of each result; with 0 only the marker remains."""
+    tail: int = 0
+    """Number of characters shown from the end of each result."""
 
 
 class SaidPart(Value, frozen=True):

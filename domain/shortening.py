@@ -220,7 +220,7 @@ def choose_condensed(
 
 
 def condense_parts(
-    parts: Sequence[ShortenedPart], characters: int
+    parts: Sequence[ShortenedPart], head: int, tail: int = 0
 ) -> tuple[MessagesCondensed, ...]:
-    """Record that ``parts`` are cut to this many characters. With 0 only a marker remains."""
-    return (MessagesCondensed(parts=tuple(parts), characters=characters),)
+    """Record that ``parts`` are cut to so many characters at both ends. With 0 only a marker remains."""
+    return (MessagesCondensed(parts=tuple(parts), characters=head, tail=tail),)

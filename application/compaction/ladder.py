@@ -213,13 +213,15 @@ def _offload(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence
 
 def _condense(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
     policy, now = core.settings.policy, measure_as(core, loaded, budget)
-    characters = policy.condensed_characters
-    preview = Preview(characters, 0, 0, "soft-trim") if characters else CLEARED
+    # The end of a result says how it ended, which the beginning seldom does.
+    tail = policy.condensed_characters // 2
+    head = policy.condensed_characters - tail
+    preview = Preview(head, tail, 0, "soft-trim") if head else CLEARED
     parts = tool_parts(core, loaded, preview)
     chosen = choose_condensed(parts, loaded.state, now.budget, policy)
     if chosen is None:
         return ()
-    return condense_parts(name_tool_parts(decide_parts(core, loaded, chosen, preview)), characters)
+    return condense_parts(name_tool_parts(decide_parts(core, loaded, chosen, preview)), head, tail)
 
 
 def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversation) -> Decision:

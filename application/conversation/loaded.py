@@ -303,7 +303,7 @@ def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Pr
             shown = Preview(event.head, event.tail, 0)
         case MessagesCondensed():
             shown = Preview(
-                event.characters, 0, 0, "soft-trim" if event.characters else "hard-clear"
+                event.characters, event.tail, 0, "soft-trim" if event.characters else "hard-clear"
             )
     return (((p.position, p.call_id, p.side), p.tokens_freed) for p in event.parts), shown
 

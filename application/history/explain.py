@@ -266,7 +266,7 @@ def _describe_preview(preview: Preview) -> str:
         case "offload":
             return f"shown by {preview.head:,} + {preview.tail:,} characters"
         case "soft-trim":
-            return f"cut to {preview.head:,} characters"
+            return f"cut to {preview.head + preview.tail:,} characters"
         case "hard-clear":
             return "replaced by a marker"
         case "left-out":

@@ -124,11 +124,11 @@ def left_out_marker(what: str, first: str, last: str) -> str:
     return f"[{what} left out here; kept at {where}]"
 
 
-def trimmed_marker(shown: int, total: int, address: str) -> str:
-    """Return the marker at the end of a condensed result."""
-    return (
-        f"\n[… soft-trim: the first {shown:,} of {total:,} characters; the whole is at {address}]"
-    )
+def trimmed_marker(head: int, tail: int, total: int, address: str) -> str:
+    """Return the marker between the ends of a condensed result, or behind its beginning."""
+    shown = f"{head:,} and the last {tail:,}" if tail else f"{head:,}"
+    after = "\n" if tail else ""
+    return f"\n[… soft-trim: the first {shown} of {total:,} characters; the whole is at {address}]{after}"
 
 
 def cleared_marker(what: str, address: str) -> str:
@@ -385,7 +385,12 @@ def _result(block: Block, preview: Preview, address: str) -> str:
         return texts.cleared_marker(", ".join(filter(None, (characters, others))), address)
     if preview.method == "soft-trim":
         parts = (
-            _ends(text, (preview.head, 0), address, texts.trimmed_marker),
+            _ends(
+                text,
+                (preview.head, preview.tail),
+                address,
+                lambda _, total, at: texts.trimmed_marker(preview.head, preview.tail, total, at),
+            ),
             texts.cleared_marker(others, address),
         )
         return "\n".join(part for part, had in zip(parts, (text, others), strict=True) if had)

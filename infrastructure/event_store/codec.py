@@ -139,6 +139,10 @@ def _upcast_appended(fields: Json) -> Json:
     return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
 
+def _upcast_condensed(fields: Json) -> Json:
+    return {**fields, "tail": 0}
+
+
 def _upcast_reverted(fields: Json) -> Json:
     return fields  # Shape 2 also says of a message that lines were recalled at its end.
 
@@ -166,6 +170,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_performed", 4): _upcast_performed_5,
         ("compaction_failed", 1): _upcast_failed,
         ("compaction_reverted", 1): _upcast_reverted,
+        ("messages_condensed", 1): _upcast_condensed,
         ("notes_flushed", 1): _upcast_flushed,
         ("memories_chosen", 1): _upcast_chosen,
     }
@@ -187,6 +192,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_performed": 5,
         "compaction_failed": 2,
         "compaction_reverted": 2,
+        "messages_condensed": 2,
         "notes_flushed": 2,
         "memories_chosen": 2,
         SNAPSHOT: 6,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.recall.thread_recall import ThreadIndex
 from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -258,7 +259,7 @@ def test_a_search_that_fails_stops_no_request(
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk gone")
 
-    monkeypatch.setattr(type(conversation._core.recall.index), "find", fail)
+    monkeypatch.setattr(ThreadIndex, "find", fail)
     assert lines_of(asked(conversation)) == []
     assert "no lines could be recalled" in caplog.text
 

@@ -270,7 +270,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         _offloaded(),
     ),
     "messages_condensed": (
-        MessagesCondensed(parts=(_PART,), characters=200),
+        MessagesCondensed(parts=(_PART,), characters=100, tail=90),
         MessagesCondensed(parts=(), characters=0),
     ),
     "user_content_shortened": (

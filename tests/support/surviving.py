@@ -10,7 +10,7 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import CompactionFailed
 from refold.testing.history_layout import Step
 from tests.support.invariants.replayed import read_models_are_a_fold_of_the_log
-from tests.support.invariants.whole import OF_WHAT_IS_SHOWN, OF_WHAT_IS_STORED
+from tests.support.invariants.whole import OF_WHAT_IS_STORED, what_is_shown_holds
 
 from .deeds import compact
 from .dying import Moment, torn, watched, write_files
@@ -175,8 +175,7 @@ def judge(witness: Witness, books: Books) -> None:
                 f"version {version} is rendered otherwise"
             )
     shown = witness.shown()
-    for holds_in in OF_WHAT_IS_SHOWN:
-        holds_in(witness, shown)
+    what_is_shown_holds(witness, shown)
     for holds in OF_WHAT_IS_STORED:
         holds(witness)
 

@@ -57,15 +57,20 @@ OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
 )
 
 
+def what_is_shown_holds(witness: Witness, shown: Context) -> None:
+    """Judge a request. Recalled lines are judged first, and everything else without them."""
+    recalled.lines_are_verbatim_and_measured(witness, shown)
+    plain = recalled.without_lines(witness, shown)
+    for holds_in in OF_WHAT_IS_SHOWN:
+        holds_in(witness, plain)
+
+
 def all_hold(witness: Witness) -> None:
     """Judge the newest version, and compare the one before with what it was."""
     shown = witness.shown()
     witness.seen[shown.version] = as_bytes(shown)
     witness.looked.append(witness.as_asked(shown))
-    recalled.lines_are_verbatim_and_measured(witness, shown)
-    plain = recalled.without_lines(witness, shown)
-    for holds_in in OF_WHAT_IS_SHOWN:
-        holds_in(witness, plain)
+    what_is_shown_holds(witness, shown)
     for holds in OF_WHAT_IS_STORED:
         holds(witness)
     replayed.every_version_is_rendered_as_it_was(witness, newest=2)

@@ -64,7 +64,7 @@ def test_beside_a_text_a_picture_that_is_not_shown_is_named() -> None:
 
 def test_a_condensed_result_shows_its_beginning_and_says_how_long_it_was() -> None:
     short = shorten_block(tool_result("a", LONG, is_error=True), TRIMMED, ADDRESS)
-    assert short["content"] == LONG[:200] + texts.trimmed_marker(200, len(LONG), ADDRESS)
+    assert short["content"] == LONG[:200] + texts.trimmed_marker(200, 0, len(LONG), ADDRESS)
     assert short["is_error"] is True
     for said in ("soft-trim", f"{len(LONG):,} characters", ADDRESS):
         assert said in short["content"]
@@ -90,7 +90,7 @@ def test_of_a_cleared_result_a_marker_is_left_that_says_what_was_there() -> None
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_text_that_a_trim_makes_no_shorter_stays_whole(extra: int) -> None:
-    longest = 200 + len(texts.trimmed_marker(200, 300, ADDRESS))
+    longest = 200 + len(texts.trimmed_marker(200, 0, 300, ADDRESS))
     short = shorten_block(tool_result("a", "x" * (longest + extra)), TRIMMED, ADDRESS)
     assert (short["content"] == "x" * longest) is (extra == 0)
 
@@ -150,8 +150,17 @@ def condensed(characters: int, freed: int) -> MessagesCondensed:
 
 
 def test_a_result_that_was_offloaded_is_condensed_later_and_both_savings_count() -> None:
-    trimmed = LONG[:50] + texts.trimmed_marker(50, len(LONG), ADDRESS)
+    trimmed = LONG[:50] + texts.trimmed_marker(50, 0, len(LONG), ADDRESS)
     assert shown(offloaded("result", 100, 40), condensed(50, 20)) == (LONG, trimmed, 240)
+
+
+def test_a_condensed_result_shows_how_it_ended() -> None:
+    short = shorten_block(
+        tool_result("a", LONG + "\n2 failed"), Preview(20, 9, 0, "soft-trim"), ADDRESS
+    )
+    marker = texts.trimmed_marker(20, 9, len(LONG) + 9, ADDRESS)
+    assert short["content"] == f"{LONG[:20]}{marker}\n2 failed"
+    assert "the first 20 and the last 9 of" in marker
 
 
 def test_without_characters_a_condensed_result_is_cleared() -> None:
