@@ -3,8 +3,8 @@
     python benchmarks/exam.py [--write]
 
 Plays ``refold exam`` on the recorded Claude Code sessions that have at least 30,000 tokens, with requests of 5,
-10 and 20 % of a session. Besides refold: refold without recalled lines, without its index, refold without the text of a summary, the
-newest messages, and messages chosen by chance. No model is called.
+10 and 20 % of a session. Besides refold: refold without recalled lines, without its index and without the text of a
+summary, the newest messages, and messages chosen by chance. No model is called.
 """
 
 import argparse
