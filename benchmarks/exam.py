@@ -4,15 +4,19 @@
 
 Plays ``refold exam`` on the recorded Claude Code sessions that have at least 30,000 tokens, with requests of 5,
 10 and 20 % of a session. Besides refold: refold without recalled lines, without its index and without the text of a
-summary, the newest messages, and messages chosen by chance. No model is called.
+summary, the newest messages, and messages chosen by chance. If LangChain is installed, its summarising and its
+clearing of tool results as well (``exam_langchain.py``). No model is called.
 """
 
 import argparse
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import exam_langchain
 
 import refold
 from refold.application.conversation.transcripts import RecordedConversation
@@ -65,6 +69,17 @@ def factories() -> dict[str, Factory]:
         "without a summary text": partial(opened, summariser="off"),
         "newest messages": partial(NewestMessages, counter),
         "by chance": partial(RandomMessages, counter),
+        **peers(),
+    }
+
+
+def peers() -> dict[str, Factory]:
+    """Memories of other packages, if they are installed."""
+    if find_spec("langchain") is None:
+        return {}
+    return {
+        "LangChain: summarization": exam_langchain.summarization,
+        "LangChain: clearing tool results": exam_langchain.tool_clearing,
     }
 
 
@@ -122,6 +137,10 @@ Made by `python benchmarks/exam.py --write` ({len(recorded)} recorded sessions, 
 tools in the rest of the session use again (of what a person said, all), in per cent that stand in the request. The
 facts are found by plain splitting, not by refold's own rules. "To go on": what was asked last, the last command, the
 end of its result, the last decision with its reason and the file in work, in the request after each cut.
+
+LangChain's summarising middleware is measured with refold's summariser of code as its writer, due at 90 % of the
+budget. It may exceed the budget between two summaries, and so may the clearing of tool results, which has no other
+means.
 
 Read the rows together: a memory that shows more messages in full has fewer strings to lose, and one that uses more of
 its budget shows more. A string in the request does not show that a model uses it.
