@@ -282,8 +282,8 @@ class NewestRequests:
             known.looked = now
             return True
 
-    def recall(self, thread_id: str, lines: LinesRecalled) -> None:
-        """Keep lines that the next request shows, until they are recorded."""
+    def recall(self, thread_id: str, lines: LinesRecalled | None) -> None:
+        """Keep lines that the next request shows until they are recorded. None forgets them."""
         with self._lock:
             if (known := self.threads.get(thread_id)) is not None:
                 known.lines = lines

@@ -17,7 +17,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
 from refold.domain.ledger.cues import redact
 from refold.domain.ledger.speech import is_program_text, user_words
-from refold.domain.messages import said
+from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
@@ -34,7 +34,7 @@ LONGEST_QUESTION = 2_000
 """Characters of a message to search for; of a longer one, the beginning and the end are used."""
 CANDIDATES = 50
 RANKED = 30
-"""Messages that are searched for lines, best first."""
+"""Messages whose lines come first, if several match as well."""
 LEAST_ROOM = 80
 """Tokens below which nothing is looked up."""
 
@@ -152,17 +152,22 @@ class _Search:
         )
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
         ranked = [one.passage for one in rank(self._question, found, filters=filters, limit=RANKED)]
+        # Of a long message only the best passage is ranked, and another one may have the line.
+        passages = list(dict.fromkeys([*ranked, *found.candidates]))
         weights = _Weights(self._question, found)
-        events = events_at(self._core, ((p.thread_id, p.version) for p in ranked))
-        for place, passage in enumerate(ranked):
+        events = events_at(self._core, ((p.thread_id, p.version) for p in passages))
+        for place, passage in enumerate(passages):
             logged = events.get((passage.thread_id, passage.version))
             if logged is None or not isinstance(logged.event, MessageAppended):
                 continue
             speaker = _speaker(passage, logged.event)
             words = text_in(passage, logged)
+            safe = redact(readable(logged.event.message)[_around(passage)]) if words else ""
             for start, stop in self._stretches(passage, words, weights):
                 text = words[start:stop]
-                if self._visible.shows(passage.position, text) or text in self._shown:
+                if text not in safe or text in self._shown:
+                    continue  # Alone, a line does not show that it has a credential.
+                if self._visible.shows(passage.position, text):
                     continue
                 line = RecalledLine(
                     position=passage.position,
@@ -180,7 +185,7 @@ class _Search:
         """Yield the lines of a passage that are clearly related, cut around their matches."""
         for start, stop in _lines(words, _BREAK_IN_CALL if passage.kind == "call" else _BREAK):
             line = words[start:stop]
-            if not weights.is_related(line) or redact(line) != line:
+            if not weights.is_related(line):
                 continue
             if self._count(line) > LONGEST_LINE:
                 cut = excerpt(line, self._question.tokens, LONGEST_LINE, self._count)
@@ -192,9 +197,16 @@ class _Search:
                 yield start, stop
 
 
+_CREDENTIAL = 400
+"""Characters around a passage that are read to recognise a credential."""
 _BREAK = re.compile(r"\n")
 _BREAK_IN_CALL = re.compile(r"\n|(?<!\\)\\n")
 """The end of a line in a tool call, which is JSON with line breaks as ``\\n``."""
+
+
+def _around(passage: Passage) -> slice:
+    """Return the place of a passage with as much text around it as a credential may need."""
+    return slice(max(0, passage.start - _CREDENTIAL), passage.stop + _CREDENTIAL)
 
 
 def _lines(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
