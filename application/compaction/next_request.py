@@ -76,8 +76,10 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     if not due:
+        without = context
         loaded, context = _recall_lines(core, loaded, context, budget, extras)
-        due = is_due(core, loaded, budget, context.tokens)
+        # The lines may lift the request above the trigger.
+        due = context is not without and is_due(core, loaded, budget, context.tokens)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 

@@ -2,10 +2,10 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 from refold.application.ports.conversation_log import ConversationLog
+from refold.application.recall.passages import digest_of
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine
 from refold.domain.messages import readable
 
@@ -20,11 +20,6 @@ class RecalledText(NamedTuple):
 
     line: RecalledLine
     text: str
-
-
-def line_digest(text: str) -> str:
-    """Return the digest of the words of a line."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class RecalledTexts:
@@ -70,7 +65,7 @@ class RecalledTexts:
             text = readable(message)[line.start : line.stop] if message else ""
             if known is not None:
                 found.append(RecalledText(line, known))
-            elif message is not None and line_digest(text) == line.digest:
+            elif message is not None and digest_of(text) == line.digest:
                 found.append(RecalledText(line, text))
         self.remember(thread_id, found)
         return found

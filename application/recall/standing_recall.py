@@ -8,7 +8,7 @@ from typing import NamedTuple
 from refold.application.api.context import Context
 from refold.application.conversation.entries import Entry
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.conversation.recalled_texts import RecalledText, line_digest
+from refold.application.conversation.recalled_texts import RecalledText
 from refold.application.ports.recall_index import Filters, Found
 from refold.application.rendering.render import recalled_text
 from refold.application.rendering.turn_builder import FRAME_TOKENS
@@ -20,7 +20,7 @@ from refold.domain.ledger.speech import is_program_text, user_words
 from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
-from .passages import Passage
+from .passages import Passage, digest_of
 from .ranking import events_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import tokens_of
@@ -174,7 +174,7 @@ class _Search:
                     version=passage.version,
                     start=passage.start + start,
                     stop=passage.start + stop,
-                    digest=line_digest(text),
+                    digest=digest_of(text),
                     speaker=speaker,
                 )
                 yield _Line(weights.of(text), place, RecalledText(line, text))
