@@ -1,7 +1,10 @@
 """Composition root: build a memory from adapters and settings."""
 
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.async_memory import AsyncMemory
@@ -97,7 +100,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
-    from refold.infrastructure.files.processes import ThisProcess, new_id, now
+    from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
@@ -119,8 +122,8 @@ def _open(path: str | Path, options: Options) -> Core:
         counter=counter,
         summariser=chosen,
         fallback=embedded,
-        clock=options.get("clock") or now,
-        new_id=options.get("new_id") or new_id,
+        clock=options.get("clock") or partial(datetime.now, UTC),
+        new_id=options.get("new_id") or partial(token_hex, 16),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

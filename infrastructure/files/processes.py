@@ -1,9 +1,7 @@
-"""Name processes of this machine, detect that a named one has certainly ended, and give times and ids."""
+"""Name processes of this machine, and detect that a named one has certainly ended."""
 
 import os
 import platform
-import uuid
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -119,13 +117,3 @@ def _first_line(path: str) -> str:
         return Path(path).read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
-
-
-def now() -> datetime:
-    """Return the current time, with its time zone."""
-    return datetime.now(UTC)
-
-
-def new_id() -> str:
-    """Return an id that no other process draws."""
-    return uuid.uuid4().hex

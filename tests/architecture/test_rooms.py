@@ -116,7 +116,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 @pytest.mark.parametrize(
     ("walk", "most"),
     [
-        ("append", 26),
+        ("append", 25),
         ("warm context", 40),
         ("compacting context", 97),
         ("recall", 40),
