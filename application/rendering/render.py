@@ -85,10 +85,12 @@ def ledger_text(
     that are longer than any fence in it.
     """
     parts = [f"## {_PINNED}\n" + "\n".join(map(pin_line, pins))] if pins else []
-    for heading in HEADINGS:
-        if own := [line for line in lines if heading_of(line) == heading]:
-            quoted = map(ledger_line, sorted(own, key=lambda line: line.position))
-            parts.append("\n".join([heading.opening, *quoted, *heading.closing]))
+    groups: dict[Heading, list[LedgerLine]] = {heading: [] for heading in HEADINGS}
+    for line in sorted(lines, key=lambda line: line.position):
+        groups[heading_of(line)].append(line)
+    for heading, own in groups.items():
+        if own:
+            parts.append("\n".join([heading.opening, *map(ledger_line, own), *heading.closing]))
     if listed := index_text(index):
         parts.append(listed)
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
@@ -183,21 +185,20 @@ def ledger_line(line: LedgerLine) -> str:
 
 def heading_of(line: LedgerLine) -> Heading:
     """Return the heading of a line's group; lines of unknown authors are never attributed to the user."""
-    if tag := _TAGS.get(line.kind):
+    return _HEADINGS[line.kind, line.author]
+
+
+def _heading(kind: Kind, author: Writer | None) -> Heading:
+    if tag := _TAGS.get(kind):
         return Heading(f"<{tag}>", (f"</{tag}>",))
-    title = _TITLES[line.kind]
-    if line.kind in _OF_THE_USER:
-        title += _OF_WRITERS[line.author]
-    return Heading(f"## {title}")
+    whose = _OF_WRITERS[author] if kind in _OF_THE_USER else ""
+    return Heading(f"## {_TITLES[kind]}{whose}")
 
 
-HEADINGS = tuple(
-    dict.fromkeys(
-        heading_of(LedgerLine(kind=kind, text="", position=0, author=author))
-        for kind in (*_TITLES, *_TAGS)
-        for author in _OF_WRITERS
-    )
-)
+_HEADINGS = {
+    (kind, author): _heading(kind, author) for kind in (*_TITLES, *_TAGS) for author in _OF_WRITERS
+}
+HEADINGS = tuple(dict.fromkeys(_HEADINGS.values()))
 """All headings in the order of rendering."""
 
 
