@@ -4,18 +4,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from refold.domain.ledger.cues import clean, redact, squeeze
-from refold.domain.ledger.gathering import Source, gather
-from refold.domain.ledger.headings import choose_headings, sense_of
+from refold.domain.facts.cues import clean, redact, squeeze
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.quotations import own_words, quotes_in
+from refold.domain.facts.reading import Place, read_facts
+from refold.domain.facts.speech import sentences, user_words
+from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Ranking
-from refold.domain.ledger.quotations import own_words, quotes_in
-from refold.domain.ledger.speech import sentences, user_words
 
-from . import lasting_facts as lasting
 from .conversation import Conversation
-from .lasting_facts import classify_statement
-from .ledger import cues
+from .facts import cues
+from .facts import lasting_facts as lasting
 from .messages import Message, said
 from .notes import Note, NotesFlushed
 from .quoted_text import remove_headings
@@ -96,9 +96,6 @@ _MOST: dict[str, int] = {"prohibition": 8, "rule": 8, "decision": 8, "request": 
 _STATED = frozenset({"prohibition", "rule", "decision"})
 _MOST_TYPED = 16
 """Maximum number of typed notes of each stated kind."""
-_HEARD = frozenset({"text", "tool_use"})
-"""Types of blocks that notes are taken from: speech and tool calls, but no tool results."""
-
 _TYPED_FIRST = 1_000.0
 """Score added to typed lines. It is larger than any other score."""
 _TYPED = 1_500
@@ -152,15 +149,16 @@ def _is_announcement(text: str) -> bool:
     return remove_lone_marks(text).rstrip("*_ ").endswith((":", "："))
 
 
-def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
+def notes_by_code(messages: Iterable[Place]) -> tuple[Note, ...]:
     """Extract rules, decisions, open tasks and exact values of the user, oldest first."""
-    heard = [(position, _speech_only(message)) for position, message in messages]
+    heard = list(messages)
+    facts = [fact for fact in read_facts(heard) if fact.by != "result"]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
-        line for line in gather(heard).lines if line.author != "quoted" and _is_whole(line, titles)
+        line for line in gather(facts).lines if line.author != "quoted" and _is_whole(line, titles)
     ]
     own = {position: _own_words(message) for position, message in heard}
-    statements = list(_lasting_statements(own))
+    statements = list(_lasting_statements(facts))
     known = {line.text for line in gathered if line.kind != "request"}
     texts = {line.text for line in statements}
     lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
@@ -195,17 +193,18 @@ def _own_words(message: Message) -> str:
     return own_words(words, quotes_in(words))
 
 
-def _lasting_statements(own: Mapping[int, str]) -> Iterator[LedgerLine]:
+def _lasting_statements(facts: Iterable[Fact]) -> Iterator[LedgerLine]:
     """Yield sentences with lasting orders, preferences, facts and decisions of a user.
 
     The ledger leaves them out in a conversation without tools.
     """
-    for position, text in own.items():
-        for span in sentences(text):
-            found, under = text[span.start : span.stop], choose_headings(text, span.under)
-            kind = _kind(found)
-            if kind and (sense_of(under) != "forbids" or lasting.is_order(found)):
-                yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
+    for fact in facts:
+        if fact.kind not in ("preference", "decision") or fact.is_main or fact.by == "model":
+            continue
+        kind: Literal["rule", "value", "decision"] = "decision"
+        if fact.kind == "preference":
+            kind = "rule" if lasting.is_preference(fact.text) else "value"
+        yield LedgerLine(kind=kind, text=fact.text, position=fact.position, said_by="user")
 
 
 def _expand_to_sentence(line: LedgerLine, own: str) -> LedgerLine:
@@ -229,12 +228,6 @@ def _is_typed(message: Message) -> bool:
     return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
 
 
-def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
-    if lasting.is_order(found) or lasting.is_liking(found):
-        return "rule"
-    return "value" if lasting.is_about_self(found) else classify_statement(found)
-
-
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
     """Return whether a line makes sense alone. A heading or an announcement does not."""
     about = line.note or line.text
@@ -247,13 +240,6 @@ def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
 
 def _orders(line: LedgerLine) -> bool:
     return lasting.is_order(strip_marks(line.text))
-
-
-def _speech_only(message: Message) -> Message:
-    if isinstance(message.content, str):
-        return message
-    kept = tuple(block for block in message.content if block.get("type") in _HEARD)
-    return replace(message, content=kept)
 
 
 def _best(

@@ -14,7 +14,7 @@ from refold.domain.events import (
     MessageAppended,
     MessageErased,
 )
-from refold.domain.ledger.speech import user_words
+from refold.domain.facts.speech import user_words
 from refold.domain.messages import Message, gist, said
 from refold.domain.text_cuts import beginning
 

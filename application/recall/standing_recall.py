@@ -15,8 +15,8 @@ from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
-from refold.domain.ledger.cues import redact
-from refold.domain.ledger.speech import is_program_text, user_words
+from refold.domain.facts.cues import redact
+from refold.domain.facts.speech import is_program_text, user_words
 from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt

@@ -18,9 +18,9 @@ from refold.application.rendering.render import (
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Coverage
-from refold.domain.index.entry import IndexEntry, merge_entries
+from refold.domain.facts.reading import read_facts
+from refold.domain.index.entry import IndexEntry, entries_of, merge_entries
 from refold.domain.index.entry_choice import choose_entries, has_whole
-from refold.domain.index.facts import read_entries
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
@@ -88,15 +88,14 @@ class Gathering:
 
     def take(self, covered: Sequence[SourceMessage]) -> None:
         """Extract lines and entries from these messages; calls and results must be together."""
-        sources = [(s.position, s.message) for s in covered]
         # A fault in the extraction must not stop the compaction or lose what is known.
         try:
+            facts = read_facts((s.position, s.message) for s in covered)
             if self.is_wanted:
-                self._lines = merge_ledger(
-                    self._lines, gather(sources, self._policy.failure_characters)
-                )
+                fresh = gather(facts, self._policy.failure_characters)
+                self._lines = merge_ledger(self._lines, fresh)
             if self.is_index_wanted:
-                self._entries = merge_entries(self._entries, read_entries(sources))
+                self._entries = merge_entries(self._entries, entries_of(facts))
         except Exception as error:
             logger.warning(
                 "%s: the ledger or the index could not be extended: %s",

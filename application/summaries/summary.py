@@ -25,7 +25,7 @@ from refold.domain.compaction.summary_rules import Summary, must_rebuild
 from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
-from refold.domain.ledger.cues import OTHERS, PROMISES
+from refold.domain.facts.cues import OTHERS, PROMISES
 from refold.domain.value import replace
 
 from .chunking import skimming_note

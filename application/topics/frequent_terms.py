@@ -12,8 +12,8 @@ from unicodedata import normalize
 
 from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
-from refold.domain.ledger.cues import redact, redacted_beginning
-from refold.domain.ledger.speech import user_words, without_code
+from refold.domain.facts.cues import redact, redacted_beginning
+from refold.domain.facts.speech import user_words, without_code
 from refold.domain.messages import Message, said, strings_in
 
 _ENGLISH = """

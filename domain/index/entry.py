@@ -1,7 +1,14 @@
 """An entry of the index: an exact value of covered messages, and how often it was used."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
+
+from refold.domain.facts import cues
+from refold.domain.facts.exact_values import steps_and_pipes
+from refold.domain.facts.fact import VALUES, Fact
+from refold.domain.facts.fact import Source as Place
+from refold.domain.text_cuts import last_mark
 
 Kind = Literal["decision", "ran", "result", "file", "said", "path", "command", "name", "value"]
 """Kind of an entry.
@@ -73,3 +80,122 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
         by=min(before.by, entry.by, key=_SOURCES.index),
         edited=before.edited or entry.edited,
     )
+
+
+_LONGEST: Mapping[Kind, int] = {
+    "decision": 300,
+    "ran": 300,
+    "result": 200,
+    "file": 200,
+    "said": 300,
+    "path": 200,
+    "command": 1_200,
+    "name": 60,
+    "value": 240,
+}
+"""Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
+_SHORTEST = 4
+_SHORTEST_STEP = 6
+_SPACES = re.compile(r"\s+")
+_SOURCE_OF: Mapping[Place, Source] = {
+    "person": "person",
+    "unknown": "unknown",
+    "quoted": "unknown",
+    "program": "result",
+    "model": "model",
+    "call": "call",
+    "result": "result",
+}
+
+
+def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
+    """Return the exact values among these facts, and where the work stood after them."""
+    reader = _Reader()
+    for fact in facts:
+        reader.take(fact)
+    return merge_entries((), reader.found)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found: list[IndexEntry] = []
+        self._here: dict[tuple[Kind, str, int], int] = {}
+        """Places in ``found`` of the values of each message."""
+
+    def take(self, fact: Fact) -> None:
+        match fact.kind:
+            case "path" if fact.state == "edited":
+                self._add("path", fact, edited=True)
+                self._add("file", fact)
+            case "path" if fact.state == "read":
+                pass  # It counts where the call names it.
+            case "path" | "name":
+                self._value(fact.kind, fact)
+            case "command" if fact.state:
+                self._add("command", fact)
+                self._add("ran", fact)
+                for step in _steps(fact):
+                    self._add("command", fact._replace(text=step))
+            case "outcome":
+                self._add("result", fact)
+            case "said":
+                self._value("said", fact)
+            case "decision" if fact.by == "model":
+                # Only the last one of a message.
+                if self.found and self.found[-1][:3:2] == ("decision", fact.position):
+                    self.found.pop()
+                self._add("decision", fact)
+            case "command":
+                self._value("value", fact)
+            case kind if kind in VALUES:
+                self._value("value", fact)
+            case _:
+                pass
+
+    def _add(self, kind: Kind, fact: Fact, *, edited: bool = False) -> None:
+        entry = _entry(kind, fact, edited=edited)
+        if entry is not None:
+            # The paths of a call count where it names them.
+            self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
+
+    def _value(self, kind: Kind, fact: Fact) -> None:
+        entry = _entry(kind, fact)
+        if entry is None:
+            return
+        key = (kind, entry.text, entry.position)
+        at = self._here.get(key)
+        if at is None:
+            self._here[key] = len(self.found)
+            self.found.append(entry)
+            return
+        known = self.found[at]
+        self.found[at] = known._replace(
+            calls=max(known.calls, entry.calls),
+            last_call=max(known.last_call, entry.last_call),
+            by=min(known.by, entry.by, key=_SOURCES.index),
+        )
+
+
+def _entry(kind: Kind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
+    """Return the entry of a fact, or None if it is too short or too long."""
+    text = _SPACES.sub(" ", fact.text).strip()
+    if kind in ("decision", "ran", "result"):
+        text = _beginning(text, _LONGEST[kind])
+    if not _SHORTEST <= len(text) <= _LONGEST[kind]:
+        return None
+    if text != fact.text and cues.redact(text) != text:
+        return None
+    is_call = fact.by == "call"
+    last_call = fact.position if is_call else -1
+    by = _SOURCE_OF[fact.by]
+    return IndexEntry(kind, text, fact.position, 1, int(is_call), last_call, by, edited)
+
+
+def _steps(fact: Fact) -> Iterator[str]:
+    """Yield the steps of a command that succeeded."""
+    if fact.state == "ok":
+        yield from (part for part in steps_and_pipes(fact.text) if len(part) >= _SHORTEST_STEP)
+
+
+def _beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: last_mark(text, (" ",), limit // 2, limit)[0]]

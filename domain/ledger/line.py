@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
+from refold.domain.facts.exact_values import strip_trimming
 from refold.domain.value import Value, replace
-
-from .exact_values import strip_trimming
 
 Kind = Literal[
     "request",

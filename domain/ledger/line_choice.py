@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from refold.domain.facts import cues
+from refold.domain.facts.exact_values import is_everyday
 from refold.domain.value import replace
 
-from . import cues
-from .exact_values import is_everyday
 from .gathering import Gathered
 from .line import LATER_OK, WORDS, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
 

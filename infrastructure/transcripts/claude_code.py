@@ -9,7 +9,7 @@ from refold.application.conversation.transcripts import (
     RecordedMessage,
     Skipped,
 )
-from refold.domain.ledger.speech import is_program_text
+from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, gist, said
 
 from .transcript_source import (

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.rendering.render import HEADINGS, heading_text, ledger_line, ledger_text
+from refold.domain.facts.reading import read_facts
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, choose_lines, merge_ledger
@@ -99,9 +100,11 @@ def test_every_line_stands_in_its_message_after_any_number_of_merges(
     for part in parts:
         start = len(said)
         said += part
-        fitted = choose_lines(merge_ledger(kept, gather(enumerate(part, start))), room, COSTS)
+        fitted = choose_lines(
+            merge_ledger(kept, gather(read_facts(enumerate(part, start)))), room, COSTS
+        )
         assert fitted == choose_lines(
-            merge_ledger(kept, gather(enumerate(part, start))), room, COSTS
+            merge_ledger(kept, gather(read_facts(enumerate(part, start)))), room, COSTS
         )
         kept = fitted.lines
         shown = kept[: fitted.shown]
@@ -122,7 +125,7 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
     kept: tuple[LedgerLine, ...] = ()
     known: set[str] = set()
     for part in parts:
-        fresh = gather(enumerate(part, position))
+        fresh = gather(read_facts(enumerate(part, position)))
         position += len(part)
         known |= {line.text for line in fresh.lines if line.kind != "failure"}
         fitted = choose_lines(merge_ledger(kept, fresh), 100_000, COSTS)
@@ -133,7 +136,7 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
 
 @given(messages(), st.integers(0, 3_000))
 def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
-    fitted = choose_lines(gather(enumerate(said)).lines, room, COSTS)
+    fitted = choose_lines(gather(read_facts(enumerate(said))).lines, room, COSTS)
     structure = {
         "[Conversation Ledger]",
         *(part for h in HEADINGS for part in (h.opening, *h.closing)),
@@ -195,7 +198,7 @@ def test_what_stands_under_a_heading_that_forbids_is_forbidden(
     said = before + lead + gap + "\n".join(mark + item for item in items) + behind
     call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "ls"}}
     work: list[Message] = [assistant(call)] if works else []
-    found = gather(enumerate([user(said), *work])).lines
+    found = gather(read_facts(enumerate([user(said), *work]))).lines
     for line in found:
         if any(line.text in item for item in items) and line.kind != "value":
             assert line.kind == "prohibition"

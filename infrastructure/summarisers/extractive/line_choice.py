@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from refold.domain.ledger import cues
-from refold.domain.ledger.cues import shorten, squeeze
-from refold.domain.ledger.exact_values import is_changing, is_trivial
-from refold.domain.ledger.tool_calls import is_lookup
+from refold.domain.facts import cues
+from refold.domain.facts.cues import shorten, squeeze
+from refold.domain.facts.exact_values import is_changing, is_trivial
+from refold.domain.facts.tool_calls import is_lookup
 
 from .summary_lines import Line, Section, format_line
 

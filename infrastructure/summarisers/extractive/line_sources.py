@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refold.application.ports.summariser import SourceMessage
-from refold.domain.ledger import cues
-from refold.domain.ledger.cues import clean, excerpt, redact, redacted_beginning, squeeze
-from refold.domain.ledger.exact_values import exact_values
-from refold.domain.ledger.quotations import own_words, quotes_in
-from refold.domain.ledger.speech import is_handover, is_program_text, join_words, user_words
-from refold.domain.ledger.tool_calls import (
+from refold.domain.facts import cues
+from refold.domain.facts.cues import clean, excerpt, redact, redacted_beginning, squeeze
+from refold.domain.facts.exact_values import exact_values
+from refold.domain.facts.quotations import own_words, quotes_in
+from refold.domain.facts.speech import is_handover, is_program_text, join_words, user_words
+from refold.domain.facts.tool_calls import (
     Action,
     Kind,
     Outcome,

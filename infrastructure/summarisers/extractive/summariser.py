@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
-from refold.domain.ledger.cues import clean, excerpt, shorten
-from refold.domain.ledger.exact_values import is_trivial, steps_of, strip_trimming
-from refold.domain.ledger.tool_calls import result_text
+from refold.domain.facts.cues import clean, excerpt, shorten
+from refold.domain.facts.exact_values import is_trivial, steps_of, strip_trimming
+from refold.domain.facts.tool_calls import result_text
 from refold.domain.value import is_list, is_object
 
 from .line_choice import Room, TextCounter, fit

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, cast
 
-from refold.domain.ledger import cues
-from refold.domain.ledger.cues import clean, excerpt, redact, shorten, squeeze
+from refold.domain.facts import cues
+from refold.domain.facts.cues import clean, excerpt, redact, shorten, squeeze
 from refold.domain.value import is_list, is_object
 
 

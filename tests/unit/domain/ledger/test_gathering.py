@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from refold.domain.facts.reading import read_facts
 from refold.domain.ledger.gathering import Gathered, gather
 from refold.domain.ledger.line import Kind, LedgerLine
 from refold.domain.messages import Block, Message
@@ -24,7 +25,7 @@ def ran(
 
 
 def gathered(*messages: Message, start: int = 0) -> Gathered:
-    return gather(enumerate(messages, start))
+    return gather(read_facts(enumerate(messages, start)))
 
 
 def lines(kind: Kind, *messages: Message) -> list[LedgerLine]:

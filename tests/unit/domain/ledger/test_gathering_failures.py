@@ -2,6 +2,7 @@
 
 import pytest
 
+from refold.domain.facts.reading import read_facts
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import merge_ledger
@@ -27,7 +28,7 @@ def failures(*parts: list[Message]) -> list[LedgerLine]:
     kept: tuple[LedgerLine, ...] = ()
     start = 0
     for part in parts:
-        kept = merge_ledger(kept, gather(enumerate(part, start)))
+        kept = merge_ledger(kept, gather(read_facts(enumerate(part, start))))
         start += len(part)
     return [line for line in kept if line.kind == "failure"]
 

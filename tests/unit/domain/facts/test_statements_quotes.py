@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.ledger.quotations import split_quotations
-from refold.domain.ledger.talk import Said, find_user_passages
+from refold.domain.facts.statements import Said, find_user_passages, read_user_text
 
 FOREIGN: dict[str, tuple[str, list[str]]] = {
     "a log behind its announcement": (
@@ -133,10 +132,18 @@ OWN: dict[str, tuple[str, list[str] | None]] = {
 }
 
 
+def passages_of(text: str) -> list[Said]:
+    return find_user_passages(read_user_text(text), conversation=False)
+
+
+def split_quotations(text: str) -> tuple[str, str]:
+    """The person's own words, and the words of others."""
+    read = read_user_text(text)
+    return read.own, "\n".join(text[quote.start : quote.stop] for quote in read.quotes)
+
+
 def own(text: str) -> list[str]:
-    return [
-        said.text for said in find_user_passages(text, conversation=False) if not said.is_quoted
-    ]
+    return [said.text for said in passages_of(text) if not said.is_quoted]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -157,7 +164,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
         "Implement this spec:\n\n# Login\n\n## Rules\n- Never store passwords\n- Must use argon2\n\n"
         "## Tasks\n- add it"
     )
-    said = find_user_passages(text, conversation=False)
+    said = passages_of(text)
     assert own(text) == ["Implement this spec:"]
     assert [one for one in said if one.is_quoted] == [
         Said("request", "add it", ("Tasks",), is_quoted=True),
@@ -177,7 +184,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
 )
 def test_of_a_review_the_beginning_is_kept_as_quoted_and_never_as_a_rule(text: str) -> None:
     assert own(text) == ["Can you address it?"]
-    (quoted,) = (said for said in find_user_passages(text, conversation=False) if said.is_quoted)
+    (quoted,) = (said for said in passages_of(text) if said.is_quoted)
     assert quoted.kind == "request"
     assert "Never use tabs here" in quoted.text
     assert "feedback" in quoted.under[0]
@@ -206,7 +213,7 @@ def test_a_review_that_nobody_announces_is_known_by_its_manner() -> None:
 )
 def test_a_hostile_message_is_read_in_no_time(unit: str) -> None:
     started = time.process_time()
-    find_user_passages(unit * (30_000 // len(unit)), conversation=False)
+    passages_of(unit * (30_000 // len(unit)))
     assert time.process_time() - started < 2
 
 

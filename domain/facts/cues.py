@@ -72,6 +72,26 @@ def redact(text: str) -> str:
     return _BEARER.sub(r"\1[redacted]", text)
 
 
+def mask(text: str) -> str:
+    """Return the text with a NUL for each character of an obvious credential, so that positions do not change."""
+    if any(prefix in text for prefix in _PREFIXES):
+        text = _SECRETS.sub(_masked, text)
+    folded = text.casefold()
+    if any(hint in folded for hint in _HINTS):
+        text = _LABELLED.sub(_masked_behind, _ASSIGNED.sub(_masked_behind, text))
+    if "@" in text:
+        text = _IN_URL.sub(_masked_behind, text)
+    return _BEARER.sub(_masked_behind, text)
+
+
+def _masked(found: re.Match[str]) -> str:
+    return "\0" * len(found[0])
+
+
+def _masked_behind(found: re.Match[str]) -> str:
+    return found[1] + "\0" * (len(found[0]) - len(found[1]))
+
+
 _LONGEST_CREDENTIAL = 400
 """Characters beyond a cut that are read, so that half a credential is recognised as one."""
 
@@ -84,6 +104,16 @@ def redacted_beginning(text: str, limit: int) -> str:
 def redacted_end(text: str, limit: int) -> str:
     """Return the last ``limit`` characters of the redacted text, without redacting all of a long one."""
     return redact(text[-limit - _LONGEST_CREDENTIAL :])[-limit:]
+
+
+def masked_beginning(text: str, limit: int) -> str:
+    """Return the first ``limit`` characters of the masked text, without masking all of a long one."""
+    return mask(text[: limit + _LONGEST_CREDENTIAL])[:limit]
+
+
+def masked_end(text: str, limit: int) -> str:
+    """Return the last ``limit`` characters of the masked text, without masking all of a long one."""
+    return mask(text[-limit - _LONGEST_CREDENTIAL :])[-limit:]
 
 
 def shorten(text: str, limit: int) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.domain.ledger.headings import choose_headings, sense_of
-from refold.domain.ledger.speech import sentences
+from refold.domain.facts.headings import choose_headings, sense_of
+from refold.domain.facts.speech import sentences
 
 
 def under(text: str) -> dict[str, tuple[str, ...]]:

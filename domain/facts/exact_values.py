@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from .fact import Kind
+
 _RUNS = (
     r"(?:sudo )?(?:\./[\w./-]+|(?:[\w-]+/)*[\w-]+\.(?:sh|py)|(?:npm|pnpm|yarn|npx|bunx?|deno|node|pip3?|pipx|uvx?|"
     r"poetry|python[\d.]*|pytest|ruff|mypy|tox|nox|make|cmake|ninja|bazel|gradlew?|mvn|java|go|cargo|rustup|dotnet|mix|"
@@ -43,27 +45,30 @@ _CHANGING = re.compile(
 )
 
 
-def commands_in(text: str) -> Iterator[str]:
-    """Yield commands quoted in a text: in backticks, after a prompt, or in a block of shell code."""
+def commands_in(text: str) -> Iterator[tuple[str, int]]:
+    """Yield commands quoted in a text, with their starts: in backticks, after a prompt, or in shell code."""
     for found in _SPAN.finditer(text):
         if _COMMAND.match(found[1]) and " " in found[1].strip():
-            yield found[1].strip()
+            yield found[1].strip(), found.start(1)
     for found in _PROMPT.finditer(text):
-        yield found[1].strip()
+        yield found[1].strip(), found.start(1)
     for block in _FENCED.finditer(text):
-        for line in block[1].splitlines():
-            if _COMMAND.match(line) and not line.endswith("\\"):
-                yield line.strip()
+        start = block.start(1)
+        for line in block[1].splitlines(keepends=True):
+            command = line.strip()
+            if _COMMAND.match(line) and not command.endswith("\\"):
+                yield command, start
+            start += len(line)
 
 
-def recommended_commands(text: str) -> Iterator[str]:
-    """Yield commands in a tool's output: after a prompt, or recommended to run."""
-    for found in _PROMPT.finditer(text):
-        yield found[1].strip()
-    for found in _HINT.finditer(text):
+def recommended_commands(text: str, begin: int = 0) -> Iterator[tuple[str, int]]:
+    """Yield commands in a tool's output, with their starts: after a prompt, or recommended to run."""
+    for found in _PROMPT.finditer(text, begin):
+        yield found[1].strip(), found.start(1)
+    for found in _HINT.finditer(text, begin):
         command = _END_OF_HINT.sub("", found[1])
         if " " in command:
-            yield command
+            yield command, found.start(1)
 
 
 def steps_of(command: str) -> Iterator[str]:
@@ -159,20 +164,20 @@ _CLEAR = 24
 _LONGEST = 400
 
 
-def exact_values(text: str) -> Iterator[re.Match[str]]:
-    """Yield the values in a text, in order, except paths (see ``paths_in``)."""
-    for start, stop in _windows(text):
+def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
+    """Yield the values in a range of a text, in order, except paths (see ``paths_in``)."""
+    for start, stop in _windows(text, begin, len(text) if end is None else end):
         yield from _VALUE.finditer(text, start, stop)
 
 
-def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a text that may contain values.
+def _windows(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a range that may contain values.
 
     Each range has the words with a sign of a value, one word before ("port 80") and one word after ("3
     GB").
     """
     window: tuple[int, int] | None = None
-    for sign in _SIGN.finditer(text):
+    for sign in _SIGN.finditer(text, begin, end):
         if window and sign.end() <= window[1] - _MARGIN:
             continue
         start = _word_before(text, _word_before(text, sign.start()))
@@ -222,25 +227,100 @@ def says_nothing(value: str, *, by_tool: bool) -> bool:
 
 
 class ExactValue(NamedTuple):
-    """A value in a line."""
+    """A value in a text."""
 
+    kind: Kind
     text: str
     start: int
     is_clear: bool
     """Whether the value explains itself, as a path does."""
 
 
-def values_in(line: str) -> Iterator[ExactValue]:
-    """Yield the values and paths of a line. A part of a path or address is not a value."""
-    paths = [found.span() for found in paths_in(line)]
-    for found in exact_values(line):
-        start, stop = found.span()
-        whole = "://" in found[0] or "@" in found[0]
-        if whole:
-            paths = [(a, b) for a, b in paths if b <= start or stop <= a]
-        elif any(a < stop and start < b for a, b in paths):
-            continue
-        text = found[0].rstrip(".,;:")
-        yield ExactValue(text, start, whole or len(text) > _CLEAR)
-    for start, stop in paths:
-        yield ExactValue(line[start:stop], start, is_clear=True)
+def values_in(text: str, ranges: Sequence[tuple[int, int]] | None = None) -> Iterator[ExactValue]:
+    """Yield the paths of a text and the values in these ranges of it, in order.
+
+    A part of a path or address is not a value.
+    """
+    paths, at = [found.span() for found in paths_in(text)], 0
+    for begin, end in ((0, len(text)),) if ranges is None else ranges:
+        for found in exact_values(text, begin, end):
+            start, stop = found.span()
+            while at < len(paths) and paths[at][1] <= start:
+                yield _path(text, paths[at])
+                at += 1
+            whole = "://" in found[0] or "@" in found[0]
+            if whole:
+                while at < len(paths) and paths[at][0] < stop:
+                    at += 1
+            elif at < len(paths) and paths[at][0] < stop:
+                continue
+            value = found[0].rstrip(".,;:")
+            yield ExactValue(kind_of_value(value), value, start, whole or len(value) > _CLEAR)
+    for span in paths[at:]:
+        yield _path(text, span)
+
+
+def _path(text: str, span: tuple[int, int]) -> ExactValue:
+    return ExactValue("path", text[slice(*span)], span[0], is_clear=True)
+
+
+_VERSION = re.compile(r"v?\d+(?:\.\d+){1,3}[\w.+-]*|v\d+")
+_ID = re.compile(
+    r"#\d+|[A-Z]+-\d+|[A-Z]+\d[A-Z0-9]*|[A-Z][A-Z0-9]+_[A-Z0-9_]+|[a-z]+(?:_[a-z]+)*_\d+|[0-9a-f]{7,40}|[0-9a-f-]{36}"
+)
+
+
+def kind_of_value(value: str) -> Kind:
+    """Return the kind of a value that is neither a path nor a name."""
+    if "://" in value or "@" in value or "localhost" in value:
+        return "address"
+    if _VERSION.fullmatch(value):
+        return "version"
+    return "id" if _ID.fullmatch(value) else "number"
+
+
+_NAME = re.compile(
+    r"(?<![\w./@-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){1,5})(?![\w@-]|[./]\w)",
+    re.ASCII,
+)
+_HYPHENS = re.compile(r"[^-]*-[^-]*")
+_SHORTEST_NAME = 5
+
+
+def composed_names(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the names that are composed of several words, with their starts. Two words with a hyphen are none."""
+    for found in _NAME.finditer(text):
+        if len(found[0]) >= _SHORTEST_NAME and not _HYPHENS.fullmatch(found[0]):
+            yield found[0], found.start()
+
+
+_PIPES = re.compile(r"\s*(?:\|\||\|)\s*")
+
+
+def steps_and_pipes(command: str) -> Iterator[str]:
+    """Yield the steps of a command, and the commands of their pipes.
+
+    A text in quotes or a document stays whole.
+    """
+    steps = [step for line in _shell_lines(command) for step in steps_of(line)]
+    for step in steps:
+        parts = _PIPES.split(step)
+        if len(steps) > 1:
+            yield step
+        yield from parts if len(parts) > 1 else ()
+
+
+def _shell_lines(command: str) -> Iterator[str]:
+    """Yield the lines of a command. Lines that a quotation or a document joins are one."""
+    if "<<" in command:
+        yield command.strip()
+        return
+    held = ""
+    for line in command.splitlines():
+        held = f"{held}\n{line}" if held else line.strip()
+        if held and held.count('"') % 2 == 0 and held.count("'") % 2 == 0:
+            yield held
+            held = ""
+    if held:
+        yield held

@@ -1,13 +1,14 @@
 """Recognise sentences that stay true: rules, preferences, facts about a person, and decisions."""
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import Literal
 
-from refold.domain.ledger.exact_values import paths_in
-from refold.domain.ledger.speech import sentences
-
-from .ledger import cues
+from . import cues
+from .exact_values import paths_in
+from .headings import choose_headings, sense_of
+from .speech import sentences
 
 LONGEST = 200
 """Maximum number of characters of a lasting statement, which is usually one short sentence."""
@@ -157,3 +158,20 @@ def classify_statement(said: str) -> Literal["rule", "decision"] | None:
     if any(_DECISION.match(said, start) or _HAN_DECISION.match(said, start) for start in starts):
         return "decision"
     return None
+
+
+def is_preference(said: str) -> bool:
+    """Return whether a sentence of a user is a lasting order, a preference or a habit."""
+    return is_order(said) or is_liking(said) or classify_statement(said) == "rule"
+
+
+def lasting_statements(own: str) -> Iterator[tuple[Literal["preference", "decision"], str]]:
+    """Yield sentences with lasting orders, preferences, facts and decisions of a user, from their own words."""
+    for span in sentences(own):
+        found, under = own[span.start : span.stop], choose_headings(own, span.under)
+        if sense_of(under) == "forbids" and not is_order(found):
+            continue
+        if is_preference(found) or is_about_self(found):
+            yield "preference", found
+        elif classify_statement(found) == "decision":
+            yield "decision", found

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.domain.index.entry import IndexEntry
-from refold.domain.index.facts import read_entries
+from refold.domain.facts.reading import read_facts
+from refold.domain.index.entry import IndexEntry, entries_of
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, tool_use, user
 
@@ -13,7 +13,7 @@ def person(text: str) -> Message:
 
 
 def read(*messages: Message) -> list[IndexEntry]:
-    return list(read_entries(enumerate(messages)))
+    return list(entries_of(read_facts(enumerate(messages))))
 
 
 def texts(kind: str, *messages: Message) -> list[str]:

@@ -232,6 +232,11 @@ def parse_call(name: object, given: object) -> Action:
     )
 
 
+def without_folder(command: str) -> str:
+    """Return a shell command without a change of folder at its beginning."""
+    return _CHDIR.sub("", command.strip())
+
+
 def find_written_files(command: str) -> tuple[str, ...]:
     """Return the files that a shell command clearly writes (here-documents, ``sed -i``)."""
     found = [m[1] or m[2] for m in _HEREDOC.finditer(command)]
@@ -286,7 +291,7 @@ def _parse_command(tool: str, fields: Mapping[str, Any]) -> Action | None:
         return None
     words = fields.get("command", fields.get("cmd"))
     text = " ".join(map(str, words)) if is_list(words) else _text(fields, _COMMANDS)
-    line = _CHDIR.sub("", text.strip())
+    line = without_folder(text)
     shown = excerpt(line, 240)
     return Action(Kind.COMMAND, tool, (shown,), text[:20_000], (line,)) if shown else None
 

@@ -66,6 +66,13 @@ def user_words(text: str) -> str:
     return _NOISE.sub("", text).strip()
 
 
+def inserted_texts(text: str) -> Iterator[str]:
+    """Yield the parts of a user message that the agent's harness inserted, without those of the person."""
+    if "<" in text:
+        for found in _TAGGED.finditer(text):
+            yield found[0]
+
+
 def is_program_text(text: str) -> bool:
     """Return whether the program around the agent clearly wrote this text of the role ``user``."""
     words = user_words(text)

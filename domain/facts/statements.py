@@ -1,23 +1,24 @@
-"""Find words worth keeping: requests and rules of the user, and decisions."""
+"""Find statements: requests and rules of the user, and decisions."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
-
-from refold.domain import lasting_facts as lasting
+from typing import Literal, NamedTuple
 
 from . import cues
+from . import lasting_facts as lasting
 from .headings import Place, choose_headings, sense_of
-from .line import Kind
 from .quotations import has_own_words, mask_quotations, own_words, quotes_in
-from .quote import Quote
+from .quote import Print, Quote, print_of
 from .speech import Span, sentences, user_words, without_code
+
+Kind = Literal["request", "rule", "prohibition", "decision"]
 
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
 _SCANNED = 24_000
 _SHORT = 600
 _LONGEST = 400
+_SHORTEST_DECISION = 20
 _MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
 _MOST_READ = 6
@@ -56,20 +57,53 @@ class Said(NamedTuple):
         return " ".join((*self.under, self.text))
 
 
-def find_user_passages(text: str, *, conversation: bool) -> list[Said]:
+class UserText(NamedTuple):
+    """A text of the role ``user``, with the quotations in it."""
+
+    words: str
+    """The text without parts that the program inserted."""
+    read: str
+    """The beginning of the words, without commands that the person ran."""
+    quotes: tuple[Quote, ...]
+    """Quotations in what is read, in order. Positions are those in ``words``."""
+
+    @property
+    def own(self) -> str:
+        """What is read, with newlines in place of quotations and of the words that announce them."""
+        return own_words(self.read, self.quotes)
+
+
+def read_user_text(text: str) -> UserText:
+    """Return the words of a user's text, with their quotations."""
+    words = user_words(text)
+    read = _RAN.sub(_blank, words[:_SCANNED])
+    return UserText(words, read, quotes_in(read))
+
+
+def find_user_passages(text: UserText, *, conversation: bool) -> list[Said]:
     """Return requests, prohibitions, preferences and decisions in a user's text.
 
     ``conversation`` means that no tools are used; "must" and "always" are then mostly small talk. Of
     quoted texts, only documents and reviews are read, and their passages are marked.
     """
-    words = _RAN.sub(_blank, user_words(text)[:_SCANNED])
-    quotes = quotes_in(words)
-    found = _find_passages(own_words(words, quotes), conversation=conversation)
+    found = _find_passages(text.own, conversation=conversation)
     said = [said for kind in _MOST for said in _select_strongest(found, kind, _MOST[kind])]
-    read = [q for q in quotes if (q.lead or q.is_review) and q.sort != "output"]
+    read = [q for q in text.quotes if (q.lead or q.is_review) and q.sort != "output"]
     for quote in read[:_MOST_READ]:
-        said += _find_quoted_passages(words, quote, conversation=conversation)
+        said += _find_quoted_passages(text.read, quote, conversation=conversation)
     return said
+
+
+def own_sentences(own: str) -> Iterator[str]:
+    """Yield the sentences of a user's own words that no program printed.
+
+    A sentence under a heading is left out, because the heading may reverse its meaning, and so is struck text.
+    """
+    words = without_code(own)
+    for span in sentences(words):
+        said = words[span.start : span.stop]
+        if not span.under and "~~" not in said and print_of(said) < Print.YES:
+            yield said
 
 
 def _find_passages(words: str, *, conversation: bool) -> list[Said]:
@@ -116,6 +150,16 @@ def find_assistant_decisions(text: str, *, conversation: bool) -> list[Said]:
         if _decides(said, conversation=conversation):
             found.append(_passage("decision", words, span))
     return _select_strongest(found, "decision", _MOST_OF_ASSISTANT)
+
+
+def newest_decision(text: str) -> str | None:
+    """Return the last sentence of the model that decides something or gives a reason, or None."""
+    words = without_code(text[:_SCANNED])
+    found = [words[span.start : span.stop] for span in sentences(words)]
+    decides = (
+        s for s in reversed(found) if cues.ASSISTANT_DECISION.search(s) or cues.REASON.search(s)
+    )
+    return next((s for s in decides if len(s) >= _SHORTEST_DECISION), None)
 
 
 def _spans(words: str) -> list[Span]:

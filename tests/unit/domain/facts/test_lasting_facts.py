@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.lasting_facts import classify_statement
+from refold.domain.facts.lasting_facts import classify_statement
 
 
 @pytest.mark.parametrize(

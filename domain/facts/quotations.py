@@ -363,16 +363,6 @@ def own_words(text: str, quotes: Iterable[Quote]) -> str:
     return blank_out(text, (*quotes, *leads))
 
 
-def split_quotations(text: str) -> tuple[str, str]:
-    """Split a text into the person's own words, with unannounced code, and quotations of others."""
-    quotes = [quote for quote in quotes_in(text) if quote.sort != "code"]
-    others, end = "", 0
-    for quote in quotes:
-        others += "\n" * (quote.start - end) + text[quote.start : quote.stop]
-        end = quote.stop
-    return blank_out(text, quotes), others
-
-
 def mask_quotations(text: str) -> str:
     """Return the text with quotations masked, because quoted words are not statements of the writer."""
 
