@@ -7,7 +7,7 @@ from typing import Literal
 from refold.domain.facts.cues import clean, redact, squeeze
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.quotations import own_words, quotes_in
-from refold.domain.facts.reading import Place, read_facts
+from refold.domain.facts.reading import Place, ReadOnce
 from refold.domain.facts.speech import sentences, user_words
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
@@ -149,10 +149,13 @@ def _is_announcement(text: str) -> bool:
     return remove_lone_marks(text).rstrip("*_ ").endswith((":", "："))
 
 
-def notes_by_code(messages: Iterable[Place]) -> tuple[Note, ...]:
-    """Extract rules, decisions, open tasks and exact values of the user, oldest first."""
+def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tuple[Note, ...]:
+    """Choose rules, decisions, open tasks and exact values of the user, oldest first.
+
+    ``once`` reads the messages, so that a compaction need not read them again.
+    """
     heard = list(messages)
-    facts = [fact for fact in read_facts(heard) if fact.by != "result"]
+    facts = [fact for fact in (once or ReadOnce()).read(heard).facts if fact.by != "result"]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
         line for line in gather(facts).lines if line.author != "quoted" and _is_whole(line, titles)

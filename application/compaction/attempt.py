@@ -51,6 +51,7 @@ from refold.domain.events import (
     Event,
     Trigger,
 )
+from refold.domain.facts.reading import ReadOnce
 from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
@@ -300,12 +301,13 @@ class CompactionAttempt:
         )
 
     async def _summarise(self, plan: CompactionPlan) -> Summary:
-        notes = NoteTaking(self._core, self._thread_id, self._summariser)
+        once = ReadOnce()
+        notes = NoteTaking(self._core, self._thread_id, self._summariser, once)
         return await notes.take_during(
-            self._before, plan.coverage.stop, lambda: self._summary(plan)
+            self._before, plan.coverage.stop, lambda: self._summary(plan, once)
         )
 
-    async def _summary(self, plan: CompactionPlan) -> Summary:
+    async def _summary(self, plan: CompactionPlan, once: ReadOnce) -> Summary:
         return await write_summary(
             self._core,
             self._before,
@@ -314,6 +316,7 @@ class CompactionAttempt:
             self._budget,
             self._summariser,
             self._asking,
+            once,
         )
 
     def _record(self, plan: CompactionPlan, summary: Summary) -> CompactionResult:

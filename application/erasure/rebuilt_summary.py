@@ -24,6 +24,7 @@ from refold.application.summaries.ledger_and_index import (
     KeptIndex,
     KeptLedger,
     kept_texts,
+    read_covered,
 )
 from refold.application.topics.summary_topics import TopicGathering
 from refold.domain.conversation import Coverage
@@ -37,6 +38,7 @@ from refold.domain.events import (
     OmittedMessage,
     SummarySuperseded,
 )
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.index.entry import IndexEntry
 from refold.domain.messages import gist
 from refold.domain.quoted_text import remove_headings
@@ -200,12 +202,14 @@ class _Rebuilder:
         fresh = dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
-            await asyncio.to_thread(gathering.take, messages)
+            read = await asyncio.to_thread(read_covered, self._thread_id, messages)
+            await asyncio.to_thread(gathering.take, read.facts)
             await asyncio.to_thread(topics.take, messages)
             for part in touched:
                 own = [m for m in messages if part.has(m.position)]
                 if own:
-                    fresh.setdefault(part, []).append(await self._leaf(own))
+                    leaf = await self._leaf(own, read.of([m.position for m in own]))
+                    fresh.setdefault(part, []).append(leaf)
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._topics_tokens
         ledger = await asyncio.to_thread(gathering.select, max(0, room - self._index_tokens))
@@ -261,9 +265,9 @@ class _Rebuilder:
         left = coverage.count - sum(map(coverage.covers, self._gone)) - read
         return unread_note(self._thread_id, coverage.start, coverage.stop - 1, left)
 
-    async def _leaf(self, messages: Sequence[SourceMessage]) -> LeafSummary:
+    async def _leaf(self, messages: Sequence[SourceMessage], read: MessagesRead) -> LeafSummary:
         target = self._core.settings.policy.leaf_tokens
-        return await leaf_within(self._core, self._thread_id, messages, target)
+        return await leaf_within(self._core, self._thread_id, messages, target, read)
 
     async def _text(self, leaves: Sequence[LeafSummary]) -> str:
         if not leaves:

@@ -24,6 +24,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended, MessageErased
+from refold.domain.facts.reading import ReadOnce
 from refold.domain.notes import Note, NotesFlushed
 from refold.domain.noting import (
     LEDGER,
@@ -136,7 +137,10 @@ class NoteTaking:
     It raises no errors of its own: failures are logged, and the compaction continues.
     """
 
-    def __init__(self, core: Core, thread_id: str, summariser: Summariser) -> None:
+    def __init__(
+        self, core: Core, thread_id: str, summariser: Summariser, once: ReadOnce | None = None
+    ) -> None:
+        self._once = once
         self._core = core
         self._thread_id = thread_id
         self._summariser = summariser.name
@@ -243,14 +247,15 @@ class NoteTaking:
         taken: _Taken,
     ) -> NotesFlushed:
         draft = taken.draft
-        notes = draft.notes if draft else notes_by_code((m.position, m.message) for m in messages)
+        sources = ((m.position, m.message) for m in messages)
+        notes = draft.notes if draft else notes_by_code(sources, self._once)
         known = earlier_notes(self._core, loaded)
-        sources = frozenset(source.position for source in messages)
+        noted = frozenset(source.position for source in messages)
         return NotesFlushed(
             flush_id=self._core.new_id(),
             start=span.start,
             stop=span.stop,
-            notes=fitting_notes(notes, known, sources),
+            notes=fitting_notes(notes, known, noted),
             taken_by=self._summariser if draft else LEDGER,
             model=draft.model if draft else "",
             prompt_fingerprint=draft.prompt_fingerprint if draft else "",

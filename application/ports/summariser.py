@@ -3,7 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, runtime_checkable
 
+from pydantic import Field, SkipValidation
+
 from refold.domain.events import GivenInPart, OmittedMessage
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.messages import Block, Message
 from refold.domain.notes import Note
 from refold.domain.value import Value
@@ -48,6 +51,8 @@ class SummaryRequest(Value, frozen=True):
     """Messages that were too large for ``messages``; refold names them separately from the summary."""
     repair: str | None = None
     """Reason why the previous answer was refused if this is a retry, or None."""
+    read: SkipValidation[MessagesRead | None] = Field(default=None, repr=False)
+    """What code read from the messages: typed facts and tool calls. None if nothing was read yet."""
 
 
 class SummaryDraft(Value, frozen=True):

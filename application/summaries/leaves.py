@@ -20,6 +20,7 @@ from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.compaction.compacting import is_breaker_open
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
@@ -215,13 +216,14 @@ async def leaf_of(
     messages: Sequence[SourceMessage],
     plan: CompactionPlan,
     ending: str = "",
+    read: MessagesRead | None = None,
 ) -> LeafSummary:
     """Return the leaf of these messages by the built-in summariser, or a note if that fails.
 
-    ``ending`` is added at the end of its text.
+    ``ending`` is added at the end of its text. ``read`` is what was read from the messages.
     """
     target = min(core.settings.policy.leaf_tokens, plan.target_tokens)
-    leaf = await leaf_within(core, thread_id, messages, target)
+    leaf = await leaf_within(core, thread_id, messages, target, read)
     if not ending:
         return leaf
     text = leaf.text + ending
@@ -229,13 +231,17 @@ async def leaf_of(
 
 
 async def leaf_within(
-    core: Core, thread_id: str, messages: Sequence[SourceMessage], target: int
+    core: Core,
+    thread_id: str,
+    messages: Sequence[SourceMessage],
+    target: int,
+    read: MessagesRead | None = None,
 ) -> LeafSummary:
     """Return a leaf of about ``target`` tokens."""
     count = core.counter.count_text
     limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(
-        messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit)
+        messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit), read=read
     )
     text = ends_within(await _extract(core, thread_id, request), limit, count, GAP)
     positions = [source.position for source in messages]

@@ -18,7 +18,8 @@ from refold.application.rendering.render import (
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Coverage
-from refold.domain.facts.reading import read_facts
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.reading import MessagesRead, ReadOnce
 from refold.domain.index.entry import IndexEntry, entries_of, merge_entries
 from refold.domain.index.entry_choice import choose_entries, has_whole
 from refold.domain.ledger.gathering import gather
@@ -86,11 +87,10 @@ class Gathering:
         """True if the settings ask for an index."""
         return bool(self._policy.index_tokens and self._policy.index_share)
 
-    def take(self, covered: Sequence[SourceMessage]) -> None:
-        """Extract lines and entries from these messages; calls and results must be together."""
-        # A fault in the extraction must not stop the compaction or lose what is known.
+    def take(self, facts: Sequence[Fact]) -> None:
+        """Add the lines and entries of these facts, which come from later messages than those before."""
+        # A fault in the rules must not stop the compaction or lose what is known.
         try:
-            facts = read_facts((s.position, s.message) for s in covered)
             if self.is_wanted:
                 fresh = gather(facts, self._policy.failure_characters)
                 self._lines = merge_ledger(self._lines, fresh)
@@ -146,15 +146,28 @@ class Gathering:
         return KeptLedger(fitted.lines)
 
 
-def gather_ledger(
-    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]
-) -> Gathering:
-    """Return the lines known after ``covered`` left the context."""
+def gather_ledger(core: Core, before: LoadedConversation, facts: Sequence[Fact]) -> Gathering:
+    """Return the lines and entries that are known after messages with these facts left the context."""
     summary = before.window.summary
     known, entries = (summary.ledger, summary.index) if summary else ((), ())
     gathering = Gathering(core, before.thread_id, known, entries)
-    gathering.take(covered)
+    gathering.take(facts)
     return gathering
+
+
+def read_covered(
+    thread_id: str, covered: Sequence[SourceMessage], once: ReadOnce | None = None
+) -> MessagesRead:
+    """Read messages that leave the context. A fault in the rules gives no facts, and stops no compaction."""
+    try:
+        return (once or ReadOnce()).read((s.position, s.message) for s in covered)
+    except Exception as error:
+        logger.warning(
+            "%s: nothing could be read from the covered messages: %s",
+            conversation(thread_id),
+            raised(error),
+        )
+        return MessagesRead()
 
 
 def kept_texts(before: LoadedConversation, coverage: Coverage) -> Iterator[str]:

@@ -26,11 +26,19 @@ from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.facts.cues import OTHERS, PROMISES
+from refold.domain.facts.reading import ReadOnce
 from refold.domain.value import replace
 
 from .chunking import skimming_note
 from .leaves import OFF, earlier_texts, is_written, leaf_of, names_of_code
-from .ledger_and_index import Gathering, KeptIndex, KeptLedger, gather_ledger, kept_texts
+from .ledger_and_index import (
+    Gathering,
+    KeptIndex,
+    KeptLedger,
+    gather_ledger,
+    kept_texts,
+    read_covered,
+)
 from .summariser_calls import SummariserCalls
 from .writer import Task, Writer, Written, divide
 
@@ -186,14 +194,18 @@ async def write_summary(
     budget: Budget,
     summariser: Summariser,
     calls: SummariserCalls,
+    once: ReadOnce | None = None,
 ) -> Summary:
     """Have the text written part by part, and add ledger and topics.
+
+    ``once`` may have read the messages already.
 
     Raises:
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     rooms = _Rooms(core, plan, budget)
-    gathering = await asyncio.to_thread(gather_ledger, core, before, source.messages)
+    read = await asyncio.to_thread(read_covered, before.thread_id, source.messages, once)
+    gathering = await asyncio.to_thread(gather_ledger, core, before, read.facts)
     ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
     # A model relies on the ledger and the index; code leaves out what the ledger has by itself.
     planned = KeptIndex()
@@ -209,11 +221,12 @@ async def write_summary(
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
         skimming=_skimming_note(before.thread_id, source),
+        read=read,
     )
     written = await Writer(core, before.thread_id, summariser, calls, task).write()
     ledger = await asyncio.to_thread(_enlarge_ledger, gathering, ledger, rooms, written)
     index = await asyncio.to_thread(_select_index, before, gathering, ledger, rooms, written)
-    leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
+    leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming, read)
     made = await asyncio.to_thread(
         _build_summary, core, summariser.name, task, written, ledger, index
     )

@@ -17,6 +17,7 @@ from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.compaction.summary_rules import judge_length, judge_text
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.messages import Block
 from refold.domain.quoted_text import remove_headings
 from refold.domain.value import replace
@@ -129,6 +130,8 @@ class Task(NamedTuple):
     """Messages that earlier summaries omitted, which this one must name as well."""
     skimming: str = ""
     """Note about skimmed messages at the end of the text."""
+    read: MessagesRead | None = None
+    """What was read from the messages."""
 
 
 class Written(NamedTuple):
@@ -297,6 +300,7 @@ class Writer:
             limit_tokens=room,
             part=part.kind,
             ledger=self._task.ledger,
+            read=self._task.read,
         )
 
     def _make_judge(

@@ -1,7 +1,7 @@
 """Read the facts of messages: one pass over each message."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from refold.domain.messages import CALLS, Message, strings, strings_in
@@ -29,7 +29,7 @@ from .statements import (
     own_sentences,
     read_user_text,
 )
-from .tool_calls import Action, find_written_files, outcome_of, parse_call
+from .tool_calls import Action, Outcome, find_written_files, outcome_of, parse_call
 from .tool_calls import Kind as ActionKind
 
 RULES = 1
@@ -65,32 +65,90 @@ _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 
-def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
-    """Return the facts of these messages, oldest first. Calls and their results must be together.
+class ReadCall(NamedTuple):
+    """A tool call, or a result whose call is unknown."""
 
-    Texts that look like credentials are left out. Each message has a fact once.
+    position: int
+    """Position of the call; of the result, if the call is unknown."""
+    action: Action
+    given: object = None
+    """Input of the call as JSON."""
+    outcome: Outcome | None = None
+    """How it ended, or None without a result."""
+    answered_at: int = -1
+    """Position of the result, or -1 without one."""
+    is_known: bool = True
+    """False if only the result is there."""
+
+
+class MessagesRead(NamedTuple):
+    """What was read from messages, oldest first."""
+
+    has_tools: bool = False
+    """Whether tools are used. If not, "must" and "always" are mostly small talk."""
+    facts: tuple[Fact, ...] = ()
+    calls: tuple[ReadCall, ...] = ()
+    """Calls in the order of their results; those without a result last."""
+
+    def of(self, positions: Collection[int]) -> "MessagesRead":
+        """Return what was read from the messages at these positions."""
+        return MessagesRead(
+            self.has_tools,
+            tuple(fact for fact in self.facts if fact.position in positions),
+            tuple(call for call in self.calls if call.position in positions),
+        )
+
+
+def read_messages(messages: Iterable[Place]) -> MessagesRead:
+    """Read messages, oldest first. Calls and their results must be together.
+
+    Texts that look like credentials become no facts. Each message has a fact once.
     """
     sources = list(messages)
-    has_tools = any(b.get("type") == "tool_use" for _, m in sources for b in m.blocks())
+    has_tools = uses_tools(message for _, message in sources)
     reader = _Reader(conversation=not has_tools)
     for position, message in sources:
         reader.take(position, message)
-    return tuple(reader.found)
+    return MessagesRead(has_tools, tuple(reader.found), (*reader.calls, *reader.open.values()))
 
 
-class _Call(NamedTuple):
-    position: int
-    action: Action
-    given: Sequence[str]
+def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
+    """Return the facts of these messages, oldest first. Calls and their results must be together."""
+    return read_messages(messages).facts
+
+
+def uses_tools(messages: Iterable[Message]) -> bool:
+    """Return whether one of these messages calls a tool."""
+    return any(b.get("type") == "tool_use" for message in messages for b in message.blocks())
+
+
+class ReadOnce:
+    """Reads messages once for several readers, as long as they ask for the same ones or for some of them."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Mapping[int, Message], MessagesRead] = {}, MessagesRead()
+
+    def read(self, messages: Iterable[Place]) -> MessagesRead:
+        """Return what these messages state, as ``read_messages`` does."""
+        sources = dict(messages)
+        known, read = self._known
+        if all(known.get(position) is message for position, message in sources.items()) and (
+            len(sources) == len(known) or uses_tools(sources.values()) == read.has_tools
+        ):
+            return read if len(sources) == len(known) else read.of(sources)
+        read = read_messages(sources.items())
+        self._known = sources, read
+        return read
 
 
 class _Reader:
     def __init__(self, *, conversation: bool) -> None:
         """Create a reader. ``conversation`` means that no tools are used: "must" is then mostly small talk."""
         self.found: list[Fact] = []
-        self._conversation = conversation
-        self._open: dict[str, _Call] = {}
+        self.calls: list[ReadCall] = []
+        self.open: dict[str, ReadCall] = {}
         """Calls without a result so far, by their ids."""
+        self._conversation = conversation
         self._here: dict[tuple[Kind, str, Source, State, tuple[str, ...]], int] = {}
         """Places in ``found`` of the facts of the current message."""
         self._texts: Sequence[str] = ()
@@ -157,14 +215,15 @@ class _Reader:
                 self._add(Fact("path", path.strip(), position, "call"))
         for text in _texts_of_input(block.get("input")):
             self._values(text, position, "call", main=main)
-        given = list(strings_in(block.get("input"), deepest=_DEEPEST))
-        self._open[str(block.get("id"))] = _Call(position, action, given)
+        self.open[str(block.get("id"))] = ReadCall(position, action, block.get("input"))
 
     def _result(self, position: int, block: Mapping[str, Any]) -> None:
-        call = self._open.pop(str(block.get("tool_use_id")), None)
+        call = self.open.pop(str(block.get("tool_use_id")), None)
         action = call.action if call else Action(ActionKind.SILENT, "tool", ())
         is_command = action.kind is ActionKind.COMMAND
         outcome = outcome_of(block, action.subjects[0] if is_command else None)
+        unknown = ReadCall(position, action, is_known=False)
+        self.calls.append((call or unknown)._replace(outcome=outcome, answered_at=position))
         title = cues.redact(cues.squeeze(action.title, _TITLE))
         if outcome.failed and not outcome.never_ran:
             telling = outcome.error_excerpt()
@@ -185,11 +244,11 @@ class _Reader:
         self._mentions(recommended_commands(text, begin), position, "result")
         self._values(text, position, "result", main=range(begin, len(text)))
 
-    def _ran(self, call: _Call, *, failed: bool) -> None:
+    def _ran(self, call: ReadCall, *, failed: bool) -> None:
         """Add what a call did. It stands in the message of the call."""
         action, at = call.action, call.position
         here, self._here = self._here, {}
-        texts, self._texts = self._texts, call.given
+        texts, self._texts = self._texts, list(strings_in(call.given, deepest=_DEEPEST))
         if action.kind is ActionKind.COMMAND:
             state: State = "failed" if failed else "ok"
             self._add(Fact("command", action.verb or action.exact[0], at, "call", state))

@@ -1,71 +1,60 @@
-"""Collect exact values: addresses, versions, identifiers, ports and amounts, with their sentences."""
+"""Collect the lines of a summary from messages, and from the facts and calls that were read from them."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from refold.application.ports.summariser import SourceMessage
 from refold.domain.facts import cues
-from refold.domain.facts.cues import clean, excerpt, redact, redacted_beginning, squeeze
-from refold.domain.facts.exact_values import exact_values
+from refold.domain.facts.cues import clean, excerpt, redact, squeeze
+from refold.domain.facts.fact import VALUES, Fact
 from refold.domain.facts.quotations import own_words, quotes_in
+from refold.domain.facts.reading import MessagesRead, ReadCall
 from refold.domain.facts.speech import is_handover, is_program_text, join_words, user_words
-from refold.domain.facts.tool_calls import (
-    Action,
-    Kind,
-    Outcome,
-    find_written_files,
-    outcome_of,
-    parse_call,
-    result_text,
-)
+from refold.domain.facts.tool_calls import Action, Kind, Outcome, find_written_files
 from refold.domain.value import is_object
 
 from . import summary_lines as speech
 from .summary_lines import Line, Section, TaskBoard, identity
 
-_SCANNED_QUANTITIES = 12_000
 _TYPED = 1_500  # A longer text was pasted, so its values count only if they recur.
 
 
 @dataclass(slots=True)
 class _Seen:
     position: int
-    about: str
+    text: str
+    """Text in which the value stands."""
     count: int = 0
     by_user: bool = False
 
 
 @dataclass(slots=True)
 class Quantities:
-    """A tally of the values found so far."""
+    """A tally of the values found so far: addresses, versions, identifiers, ports and amounts."""
 
     _seen: dict[str, _Seen] = field(default_factory=dict[str, _Seen])
 
-    def note(self, position: int, text: str, *, by_user: bool) -> None:
-        """Add the values of a text."""
-        by_user = by_user and len(text) < _TYPED
-        text = redacted_beginning(text, _SCANNED_QUANTITIES)
-        for found in exact_values(text):
-            value = clean(found[0]).rstrip(".,;:")
-            if len(value) < 2 or "[redacted" in value or redact(value) != value or "`" in value:
-                continue
-            if value not in self._seen:
-                self._seen[value] = _Seen(position, _around(text, found.start(), found.end()))
-            seen = self._seen[value]
-            seen.count += 1
-            seen.by_user = seen.by_user or by_user
+    def note(self, fact: Fact, text: str, *, by_user: bool = False) -> None:
+        """Add a value that stands in a text."""
+        if "`" in fact.text:
+            return
+        seen = self._seen.setdefault(fact.text, _Seen(fact.position, text))
+        seen.count += text.count(fact.text) or 1
+        seen.by_user = seen.by_user or (by_user and len(text) < _TYPED)
 
     def lines(self) -> list[Line]:
-        """Return lines for the values that the user named or that recur."""
+        """Return lines for the values that the user named or that recur, each with the words around it."""
         return [
-            Line(Section.VALUES, s.position, f"`{value}` — {s.about}", s.count)
+            Line(Section.VALUES, s.position, f"`{value}` — {_around(s.text, value)}", s.count)
             for value, s in self._seen.items()
             if s.by_user or s.count > 1
         ]
 
 
-def _around(text: str, start: int, end: int) -> str:
+def _around(text: str, value: str) -> str:
+    start = max(0, text.find(value))
+    end = start + len(value)
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
     line_end = len(text) if line_end < 0 else line_end
@@ -83,24 +72,17 @@ _SHORT = 60
 _FAILURE_ROOM = 240  # Maximum number of failures.
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    position: int
-    deed: Action
-
-
 @dataclass(slots=True)
 class Gathering:
     """The lines that one pass collects. Texts are data and never control the collection."""
 
-    with_tools: bool
+    read: MessagesRead
     goes_on: bool = False
     """True if later messages stay visible, so that open tasks need no lines."""
     tasks: TaskBoard = field(default_factory=TaskBoard)
     _lines: list[Line] = field(default_factory=list[Line])
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
     _failed: dict[str, tuple[int, Line]] = field(default_factory=dict[str, tuple[int, Line]])
-    _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
     _values: Quantities = field(default_factory=Quantities)
     _plans: list[list[Line]] = field(default_factory=list[list[Line]])
     _question: str = ""
@@ -110,27 +92,38 @@ class Gathering:
     _after_user: bool = True
     _said: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     _done_last: tuple[int, Action, Outcome] | None = None
+    _said_values: defaultdict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    _calls: defaultdict[int, list[ReadCall]] = field(default_factory=lambda: defaultdict(list))
+    _answered: defaultdict[int, list[ReadCall]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        for fact in self.read.facts:
+            if fact.kind in VALUES:
+                self._said_values[fact.position].append(fact)
+        for call in self.read.calls:
+            if call.is_known:
+                self._calls[call.position].append(call)
+            self._answered[call.answered_at].append(call)
 
     def take(self, source: SourceMessage) -> None:
         """Add a message. Messages come oldest first."""
-        blocks = source.message.blocks()
+        position = source.position
+        words = join_words(iter(source.message.blocks()))
         match source.message.role:
             case "assistant":
                 if self._after_user:
-                    self._turn, self._after_user = source.position, False
-                self._assistant(source.position, join_words(iter(blocks)))
-                for block in blocks:
-                    if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                        self._call(source.position, block)
-                    elif str(block.get("type", "")).endswith("tool_result"):
-                        self._result(source.position, block)
+                    self._turn, self._after_user = position, False
+                self._assistant(position, words)
+                for call in self._calls[position]:
+                    self._call(call)
+                for call in self._answered[position]:
+                    self._result(call)
             case "user":
                 self._after_user = True
-                for block in blocks:
-                    if block.get("type") == "tool_result":
-                        self._result(source.position, block)
+                for call in self._answered[position]:
+                    self._result(call)
                 by_program = source.message.author in ("program", "tool")
-                self._user(source.position, join_words(iter(blocks)), by_program=by_program)
+                self._user(position, words, by_program=by_program)
             case "system":
                 pass  # Standing instructions are sent with every request anyway.
 
@@ -164,61 +157,60 @@ class Gathering:
         self._plans.clear()
         self._lines.append(line)
         own = own_words(words[:_SCANNED], quotes_in(words[:_SCANNED]))
-        said, conversation = cues.prose(own), not self.with_tools
+        said, conversation = cues.prose(own), not self.read.has_tools
         self._lines += speech.decision_lines(
             position, said, by_user=True, conversation=conversation
         )
         self._lines += speech.fact_lines(position, said, by_user=True, conversation=conversation)
-        self._values.note(position, words, by_user=True)
+        for fact in self._said_values[position]:
+            if fact.by in ("person", "unknown", "quoted"):
+                self._values.note(fact, words, by_user=fact.by != "quoted")
 
     def _assistant(self, position: int, words: str) -> None:
         if not words.strip():
             return
         said = cues.prose(words[:_SCANNED])
         self._lines += speech.decision_lines(
-            position, said, by_user=False, conversation=not self.with_tools
+            position, said, by_user=False, conversation=not self.read.has_tools
         )
-        if not self.with_tools:
+        if not self.read.has_tools:
             self._lines += speech.fact_lines(position, said, by_user=False, conversation=True)
-        self._values.note(position, said, by_user=False)
+        for fact in self._said_values[position]:
+            if fact.by == "model":
+                self._values.note(fact, words)
         self._plans = [*self._plans[-1:], speech.next_lines(position, said)]
         self._question, self._asked_at = speech.last_question(said), position
         self._unanswered = None
         self._said = [*self._said[-1:], (position, words)]
 
-    def _call(self, position: int, block: Mapping[str, Any]) -> None:
-        given = block.get("input")
-        deed = parse_call(block.get("name"), given)
+    def _call(self, call: ReadCall) -> None:
+        deed, position = call.action, call.position
         self._unanswered = None
-        self._open[str(block.get("id"))] = _Call(position, deed)
         match deed.kind:
             case Kind.TODOS:
-                self.tasks.replace_list(position, given)
+                self.tasks.replace_list(position, call.given)
             case Kind.TASK_CHANGE:
-                fields = given if is_object(given) else {}
+                fields = call.given if is_object(call.given) else {}
                 self.tasks.change(fields.get("taskId", fields.get("id")), deed.verb)
             case Kind.ASK:
                 self._question, self._asked_at = deed.subjects[0], position
             case _:
                 pass
 
-    def _result(self, position: int, block: Mapping[str, Any]) -> None:
-        call = self._open.pop(str(block.get("tool_use_id")), None)
-        if call is None:
-            call = _Call(position, Action(Kind.SILENT, "tool", ()))
-        outcome = outcome_of(
-            block, call.deed.subjects[0] if call.deed.kind is Kind.COMMAND else None
-        )
+    def _result(self, call: ReadCall) -> None:
+        outcome, position = call.outcome, call.answered_at
+        if outcome is None:
+            return
         self._settle(call, position, outcome)
         if outcome.reply:
             self._user(position, outcome.reply)
-        if call.deed.kind is Kind.NEW_TASK:
-            self.tasks.create(call.position, call.deed.subjects[0], result_text(block))
-        if call.deed.kind not in (Kind.SILENT, Kind.TODOS, Kind.NEW_TASK, Kind.TASK_CHANGE):
-            self._done_last = (position, call.deed, outcome)
+        if call.action.kind is Kind.NEW_TASK:
+            self.tasks.create(call.position, call.action.subjects[0], outcome.text)
+        if call.action.kind not in (Kind.SILENT, Kind.TODOS, Kind.NEW_TASK, Kind.TASK_CHANGE):
+            self._done_last = (position, call.action, outcome)
 
-    def _settle(self, call: _Call, position: int, outcome: Outcome) -> None:
-        deed = call.deed
+    def _settle(self, call: ReadCall, position: int, outcome: Outcome) -> None:
+        deed = call.action
         what = _name_of(deed)
         if outcome.failed:
             self._fail(what, position, outcome)
@@ -237,7 +229,9 @@ class Gathering:
                 self._count(Line(Section.COMMANDS, call.position, f"{deed.title} → {ended}"))
                 for path in () if outcome.failed else find_written_files(deed.verb):
                     self._count(Line(Section.MODIFIED, call.position, f"{path} — by a command"))
-                self._values.note(call.position, deed.subjects[0], by_user=False)
+                for fact in self._said_values[call.position]:
+                    if fact.by == "call" and fact.text in deed.subjects[0]:
+                        self._values.note(fact, deed.subjects[0])
             case Kind.ACT | Kind.ASK:
                 gist = squeeze(outcome.gist(), 160)
                 shown_outcome = f"{ended}: {gist}" if gist else ended
@@ -273,8 +267,8 @@ class Gathering:
             return lines
         # An earlier call without a result was abandoned.
         lines += [
-            Line(Section.STATE, c.position, f"no result yet: {squeeze(_name_of(c.deed), 300)}")
-            for c in list(self._open.values())[-4:]
+            Line(Section.STATE, c.position, f"no result yet: {squeeze(_name_of(c.action), 300)}")
+            for c in self._answered[-1][-4:]
             if c.position >= self._turn
         ]
         if self._unanswered is not None:
@@ -283,12 +277,11 @@ class Gathering:
         return lines
 
 
-def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathering:
-    """Collect lines from all messages, oldest first."""
-    with_tools = any(
-        block.get("type") == "tool_use" for m in messages for block in m.message.blocks()
-    )
-    gathering = Gathering(with_tools, goes_on)
+def gather(
+    messages: Sequence[SourceMessage], read: MessagesRead, *, goes_on: bool = False
+) -> Gathering:
+    """Collect lines from all messages, oldest first. ``read`` is what was read from them."""
+    gathering = Gathering(read, goes_on)
     for source in messages:
         gathering.take(source)
     return gathering

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.facts.cues import clean, excerpt, shorten
 from refold.domain.facts.exact_values import is_trivial, steps_of, strip_trimming
+from refold.domain.facts.reading import MessagesRead, read_messages
 from refold.domain.facts.tool_calls import result_text
 from refold.domain.value import is_list, is_object
 
@@ -255,11 +256,17 @@ class ExtractiveSummariser:
 
 def _all_lines(request: SummaryRequest, carried: Carried, covered: range) -> list[Line]:
     messages = request.messages
-    gathering = gather(messages, goes_on=request.part == "turn_prefix")
+    gathering = gather(messages, _read(request), goes_on=request.part == "turn_prefix")
     old_tasks = tuple(line for line in carried.lines if line.section is Section.TASKS)
     tasks = gathering.tasks.lines(old_tasks)
     tasks += gathering.plans() if messages else [t for t in old_tasks if t not in tasks]
     return merge(carried.lines, gathering.lines(), covered) + tasks
+
+
+def _read(request: SummaryRequest) -> MessagesRead:
+    if request.read is None:
+        return read_messages((m.position, m.message) for m in request.messages)
+    return request.read.of({m.position for m in request.messages})
 
 
 def _span(carried: Carried, covered: range, part: str) -> str:

@@ -3,19 +3,21 @@
 import pytest
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.ports.summariser import SourceMessage
 from refold.application.rendering.render import render
 from refold.application.summaries import ledger_and_index as keeping
 from refold.application.summaries.ledger_and_index import KeptLedger, gather_ledger
 from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.reading import read_facts
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from tests.support.builders import calls, history, performed, results, user
 from tests.support.fake_ports import core_of
 
 
-def source(*messages: Message, start: int = 0) -> list[SourceMessage]:
-    return [SourceMessage(position=start + i, message=m) for i, m in enumerate(messages)]
+def source(*messages: Message, start: int = 0) -> tuple[Fact, ...]:
+    """The facts of these messages."""
+    return read_facts(enumerate(messages, start))
 
 
 WORK = [calls("a"), results("a")]
