@@ -165,6 +165,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     expand = reads(ConversationMemory.expand)
     read_part = reads(ConversationMemory.read_part)
     explain = reads(ConversationMemory.explain)
+    facts = reads(ConversationMemory.facts)
+    compare_rules = reads(ConversationMemory.compare_rules)
     request_parts = reads(ConversationMemory.request_parts)
     summaries = reads(ConversationMemory.summaries)
     compactions = reads(ConversationMemory.compactions)

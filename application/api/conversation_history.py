@@ -17,6 +17,7 @@ from refold.application.history.export import (
     export,
     read_part,
 )
+from refold.application.history.fact_history import RulesCompared, compare_rules, facts_of
 from refold.application.history.moments import At, version_at
 from refold.application.history.query import HistoryPage, HistoryQuery, query_history
 from refold.application.ports.read_models import (
@@ -30,6 +31,8 @@ from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import query_with_defaults, recall
 from refold.application.rendering.request_parts import RequestPart, request_parts
 from refold.application.runtime.core import Core
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.reading import Rules
 from refold.domain.value import replace
 
 from .argument_checks import checked
@@ -245,6 +248,34 @@ class ConversationHistory:
         core = self._core
         version = None if at is None else version_at(core, self.thread_id, at)
         return explain(core, self.thread_id, start, stop, version=version)
+
+    def facts(
+        self, start: int = 0, stop: int | None = None, *, rules: str | Rules | None = None
+    ) -> tuple[Fact, ...]:
+        """Return the facts of the messages from position ``start`` up to, but not including, ``stop``.
+
+        A fact is a text copied from a message: a request, rule, prohibition, preference or decision; a path,
+        command, error, number, version, id, name or address; or how a tool call ended. They are read from the
+        log by code, oldest first. ``rules``: version of the rules, by default the newest, or a function of
+        messages with their positions. Negative numbers count from the end.
+
+        Raises:
+            InvalidSetting: there is no such version of the rules.
+            ConversationGone: the whole conversation was erased.
+        """
+        return facts_of(self._core, self.thread_id, start, stop, rules)
+
+    def compare_rules(self, rules: str | Rules | None = None) -> tuple[RulesCompared, ...]:
+        """Compare what rules find with what each compaction recorded, oldest first.
+
+        Recorded decisions never change: requests of the past keep their bytes, and better rules apply from the
+        next compaction on. ``rules`` as in ``facts``.
+
+        Raises:
+            InvalidSetting: there is no such version of the rules.
+            ConversationGone: the whole conversation was erased.
+        """
+        return tuple(compare_rules(self._core, self.thread_id, rules))
 
     def request_parts(self, context: Context) -> tuple[RequestPart, ...]:
         """Return the tokens of a context by part, the largest first.

@@ -208,7 +208,7 @@ class _Rebuilder:
             for part in touched:
                 own = [m for m in messages if part.has(m.position)]
                 if own:
-                    leaf = await self._leaf(own, read.of([m.position for m in own]))
+                    leaf = await self._leaf(own, read.of({m.position for m in own}))
                     fresh.setdefault(part, []).append(leaf)
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._topics_tokens

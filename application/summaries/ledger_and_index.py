@@ -87,6 +87,11 @@ class Gathering:
         """True if the settings ask for an index."""
         return bool(self._policy.index_tokens and self._policy.index_share)
 
+    @property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """All entries of the index so far."""
+        return self._entries
+
     def take(self, facts: Sequence[Fact]) -> None:
         """Add the lines and entries of these facts, which come from later messages than those before."""
         # A fault in the rules must not stop the compaction or lose what is known.

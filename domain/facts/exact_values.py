@@ -264,7 +264,8 @@ def _path(text: str, span: tuple[int, int]) -> ExactValue:
     return ExactValue("path", text[slice(*span)], span[0], is_clear=True)
 
 
-_VERSION = re.compile(r"v?\d+(?:\.\d+){1,3}[\w.+-]*|v\d+")
+_VERSION = re.compile(r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*")
+_HOST = re.compile(r"://|@|localhost|^\d+(?:\.\d+){3}:")
 _ID = re.compile(
     r"#\d+|[A-Z]+-\d+|[A-Z]+\d[A-Z0-9]*|[A-Z][A-Z0-9]+_[A-Z0-9_]+|[a-z]+(?:_[a-z]+)*_\d+|[0-9a-f]{7,40}|[0-9a-f-]{36}"
 )
@@ -272,7 +273,7 @@ _ID = re.compile(
 
 def kind_of_value(value: str) -> Kind:
     """Return the kind of a value that is neither a path nor a name."""
-    if "://" in value or "@" in value or "localhost" in value:
+    if _HOST.search(value):
         return "address"
     if _VERSION.fullmatch(value):
         return "version"

@@ -1,7 +1,7 @@
 """Read the facts of messages: one pass over each message."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from refold.domain.messages import CALLS, Message, strings, strings_in
@@ -32,9 +32,6 @@ from .statements import (
 from .tool_calls import Action, Outcome, find_written_files, outcome_of, parse_call
 from .tool_calls import Kind as ActionKind
 
-RULES = 1
-"""Version of the rules. It changes with what is read from a message."""
-
 Place = tuple[int, Message]
 """A position with its message."""
 
@@ -62,6 +59,8 @@ _NO_REASON = re.compile(
 _ENDS_OF_SENTENCES = (". ", "。", "；", "; ", "，", "|")
 _LONGEST_VALUE = 240
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_FIRST_WORD = re.compile(r"\A\S{1,400}")
+_LAST_WORD = re.compile(r"\S{1,400}\Z")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 
@@ -115,6 +114,13 @@ def read_messages(messages: Iterable[Place]) -> MessagesRead:
 def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
     """Return the facts of these messages, oldest first. Calls and their results must be together."""
     return read_messages(messages).facts
+
+
+Rules = Callable[[Iterable[Place]], Sequence[Fact]]
+"""Rules that read facts from messages, oldest first."""
+
+RELEASED: dict[str, Rules] = {"1": read_facts}
+"""Rules of each version of the extractor, the newest last. Decisions store what they show, so that rules may change."""
 
 
 def uses_tools(messages: Iterable[Message]) -> bool:
@@ -340,11 +346,16 @@ class _Reader:
 
 
 def _parts(text: str) -> Sequence[tuple[str, int]]:
-    """Return the parts of a text that are read, without credentials, and where they begin."""
+    """Return the parts of a text that are read, without credentials, and where they begin.
+
+    A word that is cut is not read.
+    """
     if len(text) <= _SCANNED + _SCANNED_END:
         return ((cues.mask(text), 0),)
-    head = cues.masked_beginning(text, _SCANNED)
-    return (head, 0), (cues.masked_end(text, _SCANNED_END), len(text) - _SCANNED_END)
+    head = _LAST_WORD.sub("", cues.masked_beginning(text, _SCANNED))
+    end = cues.masked_end(text, _SCANNED_END)
+    tail = _FIRST_WORD.sub("", end)
+    return (head, 0), (tail, len(text) - len(tail))
 
 
 def _value_ranges(size: int, ends: int, offset: int, length: int) -> Sequence[tuple[int, int]]:

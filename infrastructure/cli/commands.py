@@ -67,6 +67,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "explain",
             "Explain how the model sees each message and why: full, offloaded, summarised, pinned …",
         ),
+        "facts": Entry(
+            "facts_command",
+            "facts",
+            "Show the facts that code reads from messages: requests, rules, decisions, paths, commands, values.",
+        ),
         "summaries": Entry(
             "list_commands",
             "summaries",

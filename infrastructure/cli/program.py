@@ -12,6 +12,7 @@ _ONLY_LOOK = (
         "show",
         "context",
         "explain",
+        "facts",
         "summaries",
         "diff",
         "stats",

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from refold.application.history.expand import ExpandedSummary, LeafText
     from refold.application.history.explain import MessageFate
     from refold.application.history.export import TextPart
+    from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
@@ -124,6 +125,8 @@ if TYPE_CHECKING:
         VersionConflict,
     )
     from refold.domain.events import OmittedMessage
+    from refold.domain.facts.fact import Fact
+    from refold.domain.facts.reading import MessagesRead, ReadCall
     from refold.domain.messages import Author, Message
     from refold.domain.notes import Note
     from refold.infrastructure.bootstrap import open_async_memory as aopen
@@ -168,6 +171,7 @@ __all__ = [
     "ErasureReport",
     "EventCount",
     "ExpandedSummary",
+    "Fact",
     "FileSize",
     "ForeignAddress",
     "HistoryPage",
@@ -194,6 +198,7 @@ __all__ = [
     "Message",
     "MessageChange",
     "MessageFate",
+    "MessagesRead",
     "Neighbour",
     "NewerLog",
     "NotARefoldLog",
@@ -209,6 +214,7 @@ __all__ = [
     "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
+    "ReadCall",
     "RebuiltSummary",
     "RecallHit",
     "RecallOptions",
@@ -220,6 +226,8 @@ __all__ = [
     "Replayed",
     "RequestTooLarge",
     "Restored",
+    "RuleDifference",
+    "RulesCompared",
     "Salvaged",
     "Share",
     "Sizes",
@@ -289,6 +297,7 @@ _PLACES = {
     "refold.application.history.expand": "ExpandedSummary LeafText",
     "refold.application.history.explain": "MessageFate",
     "refold.application.history.export": "TextPart",
+    "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged "
@@ -328,6 +337,8 @@ _PLACES = {
         "VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
+    "refold.domain.facts.fact": "Fact",
+    "refold.domain.facts.reading": "MessagesRead ReadCall",
     "refold.domain.messages": "Author Message",
     "refold.domain.notes": "Note",
     "refold.infrastructure.bootstrap": "aopen open",

@@ -1,0 +1,151 @@
+"""Read the facts of a conversation, and compare rules for them with what its compactions recorded."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.runtime.core import Core
+from refold.application.summaries.ledger_and_index import Gathering
+from refold.domain.conversation import Coverage
+from refold.domain.errors import InvalidSetting
+from refold.domain.events import CompactionPerformed, MessageAppended
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.reading import RELEASED, Place, Rules
+from refold.domain.index.entry import IndexEntry
+from refold.domain.ledger.line import key_of
+
+AT_ONCE = 500
+"""Number of events that are read at a time."""
+_ALL = 10**9
+
+
+class RuleDifference(NamedTuple):
+    """A text that one set of rules finds and the other does not."""
+
+    kind: str
+    """Kind of the ledger line or of the index entry."""
+    text: str
+    position: int
+
+
+class RulesCompared(NamedTuple):
+    """What rules find in the messages of one compaction, compared with what it recorded."""
+
+    version: int
+    """Version of the compaction."""
+    summary_id: str
+    messages: int
+    """Number of messages that it was the first to cover."""
+    added: tuple[RuleDifference, ...]
+    """What the rules would have recorded as well."""
+    missing: tuple[RuleDifference, ...]
+    """What was recorded, and the rules do not find."""
+
+
+def rules_named(rules: str | Rules | None) -> Rules:
+    """Return the rules of a released version, the newest if None.
+
+    Raises:
+        InvalidSetting: there is no such version.
+    """
+    if callable(rules):
+        return rules
+    name = next(reversed(RELEASED)) if rules is None else rules
+    if name not in RELEASED:
+        raise InvalidSetting(
+            f"rules={rules!r} is not a version of the rules ({', '.join(RELEASED)}) or a function",
+            setting="rules",
+            value=rules,
+        )
+    return RELEASED[name]
+
+
+def facts_of(
+    core: Core, thread_id: str, start: int, stop: int | None, rules: str | Rules | None
+) -> tuple[Fact, ...]:
+    """Return the facts of the messages from position ``start`` up to but not including ``stop``."""
+    read = rules_named(rules)
+    length = core.log.load(thread_id).state.length
+    first, last, _ = slice(start, stop).indices(length)
+    found = read(_messages(core, thread_id, first, last))
+    return tuple(sorted(found, key=lambda fact: fact.position))
+
+
+def compare_rules(core: Core, thread_id: str, rules: str | Rules | None) -> Iterator[RulesCompared]:
+    """Yield a comparison for each compaction, oldest first. What a rebuilt summary recorded is left out.
+
+    The rules read the messages that each compaction was the first to cover, and continue what the one before
+    recorded. Messages that were erased since give nothing, in neither of the two.
+    """
+    read = rules_named(rules)
+    version = core.log.load(thread_id).state.version
+    for first in range(1, version + 1, AT_ONCE):
+        for logged in core.log.read(thread_id, first, min(version, first + AT_ONCE - 1)):
+            made = logged.event
+            if isinstance(made, CompactionPerformed) and made.trigger != "erasure":
+                before = core.log.load(thread_id, at=logged.version - 1).window.summary
+                yield _compare(core, thread_id, logged.version, before, made, read)
+
+
+def _compare(
+    core: Core,
+    thread_id: str,
+    version: int,
+    before: CompactionPerformed | None,
+    made: CompactionPerformed,
+    read: Rules,
+) -> RulesCompared:
+    known = before.coverage if before else None
+    messages = list(_first_covered(core, thread_id, made.coverage, known))
+    lines, entries = (before.ledger, before.index) if before else ((), ())
+    gathering = Gathering(core, thread_id, lines, entries)
+    gathering.take(read(messages))
+    now = gathering.select(_ALL).lines
+    found = gathering.select_index(0, "", has_ledger=True).entries
+    ledger, index = {key_of(line) for line in made.ledger}, {_key(e) for e in made.index}
+    now_lines = {key_of(line) for line in now}
+    all_entries = {_key(entry) for entry in gathering.entries}
+    return RulesCompared(
+        version,
+        made.summary_id,
+        len(messages),
+        (
+            *(RuleDifference(x.kind, x.text, x.position) for x in now if key_of(x) not in ledger),
+            *(RuleDifference(e.kind, e.text, e.position) for e in found if _key(e) not in index),
+        ),
+        (
+            *(
+                RuleDifference(x.kind, x.text, x.position)
+                for x in made.ledger
+                if key_of(x) not in now_lines
+            ),
+            *(
+                RuleDifference(e.kind, e.text, e.position)
+                for e in made.index
+                if _key(e) not in all_entries
+            ),
+        ),
+    )
+
+
+def _key(entry: IndexEntry) -> tuple[str, str]:
+    return entry.kind, entry.text
+
+
+def _first_covered(
+    core: Core, thread_id: str, covered: Coverage, known: Coverage | None
+) -> Iterator[Place]:
+    for position, message in _messages(core, thread_id, covered.start, covered.stop):
+        if covered.covers(position) and not (known and known.covers(position)):
+            yield position, message
+
+
+def _messages(core: Core, thread_id: str, start: int, stop: int) -> Iterator[Place]:
+    """Yield the messages at these positions that were not erased."""
+    state = core.log.load(thread_id).state
+    places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)
+    for logged in places.messages(start, stop):
+        event = logged.event
+        if isinstance(event, MessageAppended) and not logged.erased:
+            yield event.position, event.message
