@@ -181,6 +181,7 @@ class CompactionAttempt:
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
+        self._once = ReadOnce()
         self._rehearsed: ExpectedLength | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
@@ -296,18 +297,19 @@ class CompactionAttempt:
         asking = SummariserCalls(writer, self._core.settings.policy)
         return Rehearsal(
             len(source.messages) + source.skimmed,
-            lambda: write_summary(self._core, loaded, source, plan, self._budget, writer, asking),
+            lambda: write_summary(
+                self._core, loaded, source, plan, self._budget, writer, asking, self._once
+            ),
             plan.target_tokens,
         )
 
     async def _summarise(self, plan: CompactionPlan) -> Summary:
-        once = ReadOnce()
-        notes = NoteTaking(self._core, self._thread_id, self._summariser, once)
+        notes = NoteTaking(self._core, self._thread_id, self._summariser, self._once)
         return await notes.take_during(
-            self._before, plan.coverage.stop, lambda: self._summary(plan, once)
+            self._before, plan.coverage.stop, lambda: self._summary(plan)
         )
 
-    async def _summary(self, plan: CompactionPlan, once: ReadOnce) -> Summary:
+    async def _summary(self, plan: CompactionPlan) -> Summary:
         return await write_summary(
             self._core,
             self._before,
@@ -316,7 +318,7 @@ class CompactionAttempt:
             self._budget,
             self._summariser,
             self._asking,
-            once,
+            self._once,
         )
 
     def _record(self, plan: CompactionPlan, summary: Summary) -> CompactionResult:

@@ -1,6 +1,6 @@
 """Read the facts of a conversation, and compare rules for them with what its compactions recorded."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -13,11 +13,10 @@ from refold.domain.events import CompactionPerformed, MessageAppended
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import RELEASED, Place, Rules
 from refold.domain.index.entry import IndexEntry
-from refold.domain.ledger.line import key_of
+from refold.domain.ledger.line import LedgerLine, key_of
 
 AT_ONCE = 500
 """Number of events that are read at a time."""
-_ALL = 10**9
 
 
 class RuleDifference(NamedTuple):
@@ -96,41 +95,37 @@ def _compare(
     made: CompactionPerformed,
     read: Rules,
 ) -> RulesCompared:
-    known = before.coverage if before else None
-    messages = list(_first_covered(core, thread_id, made.coverage, known))
-    lines, entries = (before.ledger, before.index) if before else ((), ())
-    gathering = Gathering(core, thread_id, lines, entries)
+    covered = before.coverage if before else None
+    messages = list(_first_covered(core, thread_id, made.coverage, covered))
+    gathering = Gathering(
+        core, thread_id, before.ledger if before else (), before.index if before else ()
+    )
     gathering.take(read(messages))
-    now = gathering.select(_ALL).lines
-    found = gathering.select_index(0, "", has_ledger=True).entries
-    ledger, index = {key_of(line) for line in made.ledger}, {_key(e) for e in made.index}
-    now_lines = {key_of(line) for line in now}
-    all_entries = {_key(entry) for entry in gathering.entries}
+    # Without room, the lines and entries remain that a compaction keeps in any case.
+    lines = gathering.select(0).lines
+    entries = gathering.select_index(0, "", has_ledger=True).entries
+    recorded = {*map(_key, made.ledger), *map(_key, made.index)}
+    known = {*map(_key, gathering.lines), *map(_key, gathering.entries)}
     return RulesCompared(
         version,
         made.summary_id,
         len(messages),
-        (
-            *(RuleDifference(x.kind, x.text, x.position) for x in now if key_of(x) not in ledger),
-            *(RuleDifference(e.kind, e.text, e.position) for e in found if _key(e) not in index),
-        ),
-        (
-            *(
-                RuleDifference(x.kind, x.text, x.position)
-                for x in made.ledger
-                if key_of(x) not in now_lines
-            ),
-            *(
-                RuleDifference(e.kind, e.text, e.position)
-                for e in made.index
-                if _key(e) not in all_entries
-            ),
-        ),
+        added=_not_in(recorded, (*lines, *entries)),
+        missing=_not_in(known, (*made.ledger, *made.index)),
     )
 
 
-def _key(entry: IndexEntry) -> tuple[str, str]:
-    return entry.kind, entry.text
+_Found = LedgerLine | IndexEntry
+
+
+def _not_in(keys: Collection[object], found: Iterable[_Found]) -> tuple[RuleDifference, ...]:
+    return tuple(
+        RuleDifference(one.kind, one.text, one.position) for one in found if _key(one) not in keys
+    )
+
+
+def _key(one: _Found) -> object:
+    return key_of(one) if isinstance(one, LedgerLine) else (one.kind, one.text)
 
 
 def _first_covered(

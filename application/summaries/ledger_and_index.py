@@ -88,6 +88,11 @@ class Gathering:
         return bool(self._policy.index_tokens and self._policy.index_share)
 
     @property
+    def lines(self) -> tuple[LedgerLine, ...]:
+        """All lines of the ledger so far."""
+        return self._lines
+
+    @property
     def entries(self) -> tuple[IndexEntry, ...]:
         """All entries of the index so far."""
         return self._entries

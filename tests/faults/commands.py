@@ -105,6 +105,8 @@ LINES: Mapping[str, Line] = {
     "expand": lambda s: ["expand", s.store.facts["summary"]],
     "explain": lambda s: ["explain", "one"],
     "export": lambda s: ["export", "one", "--out", s.out / "export.jsonl", "--force"],
+    "facts": lambda s: ["facts", "one"],
+    "facts --compare": lambda s: ["facts", "one", "--compare"],
     "fork": lambda s: ["fork", "three"],
     "import": lambda s: ["import", transcript(s.out, IMPORTED)],
     "index": lambda s: ["index"],

@@ -135,6 +135,7 @@ def commands(thread: str, window: int) -> Iterator[Sequence[str]]:
     yield from (("context", thread, *at), ("context", thread, *at, "--sizes"))
     yield from (("context", thread, "--at", "15"), ("context", thread, "--at", "40"))
     yield from (("explain", thread), ("explain", f"{thread}/3"), ("diff", thread, "5", "25"))
+    yield from (("facts", thread), ("facts", thread, "--compare"))
     yield from (("stats",), ("topics", thread), ("notes",), ("notes", thread), ("pins", thread))
     yield from (("query", thread), ("query", thread, "2..6"), ("query", thread, "--text", "error"))
     yield from ((("read", f"{thread}/4")), ("read", f"{thread}/0"), ("read", f"{thread}/99999"))

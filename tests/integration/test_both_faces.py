@@ -84,6 +84,9 @@ async def look_back(used: Used, conversation: Any) -> None:
     for form in ("jsonl", "anthropic", "events", "other"):
         await used.ask(conversation, "export", form)
     await used.ask(conversation, "explain", 2, 9, at=30)
+    await used.ask(conversation, "facts", 2, 9)
+    await used.ask(conversation, "facts", rules="none")
+    await used.ask(conversation, "compare_rules")
     await used.ask(conversation, "read", 4)
     await used.ask(conversation, "read", 4_000)
     await used.ask(conversation, "read_part", 4, 2, 100)

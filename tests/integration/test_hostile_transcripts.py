@@ -37,6 +37,12 @@ READING: Lines = {
     "context": ("context T", "context T --text", "context T --window 2000", "context T --at 3"),
     "summaries": ("summaries T",),
     "explain": ("explain T",),
+    "facts": (
+        "facts T",
+        "facts T --kind said",
+        "facts T --compare",
+        "facts T --rules ../../etc:passwd",
+    ),
     "read": ("read refold://T/0", "read refold://../../etc/passwd/1", "read file:///etc/passwd"),
     "pins": ("pins T",),
     "mcp": ("mcp", "mcp --thread T"),

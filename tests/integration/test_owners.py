@@ -23,6 +23,8 @@ REFUSED: dict[str, Work] = {
     "notes": lambda conversation: conversation.notes(),
     "topics": lambda conversation: conversation.topics(),
     "summaries": lambda conversation: conversation.summaries(),
+    "facts": lambda conversation: conversation.facts(),
+    "compare_rules": lambda conversation: conversation.compare_rules(),
     "explain": lambda conversation: conversation.explain(),
     "diff": lambda conversation: conversation.diff(1, 1),
     "tools": lambda conversation: conversation.tools(),
