@@ -29,7 +29,7 @@ class RuleDifference(NamedTuple):
 
 
 class RulesCompared(NamedTuple):
-    """What rules find in the messages of one compaction, compared with what it recorded."""
+    """Findings of rules in the messages of one compaction, compared with its record."""
 
     version: int
     """Version of the compaction."""
@@ -37,9 +37,9 @@ class RulesCompared(NamedTuple):
     messages: int
     """Number of messages that it was the first to cover."""
     added: tuple[RuleDifference, ...]
-    """What the rules would have recorded as well."""
+    """Texts that the rules would have added to the record."""
     missing: tuple[RuleDifference, ...]
-    """What was recorded, and the rules do not find."""
+    """Recorded texts that the rules do not find."""
 
 
 def rules_named(rules: str | Rules | None) -> Rules:

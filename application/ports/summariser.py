@@ -52,7 +52,7 @@ class SummaryRequest(Value, frozen=True):
     repair: str | None = None
     """Reason why the previous answer was refused if this is a retry, or None."""
     read: SkipValidation[MessagesRead | None] = Field(default=None, repr=False)
-    """What code read from the messages: typed facts and tool calls. None if nothing was read yet."""
+    """Typed facts and tool calls that code read from the messages, or None if they were not read yet."""
 
 
 class SummaryDraft(Value, frozen=True):

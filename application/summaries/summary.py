@@ -26,7 +26,7 @@ from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.facts.cues import OTHERS, PROMISES
-from refold.domain.facts.reading import ReadOnce
+from refold.domain.facts.reading import MessagesRead, ReadOnce
 from refold.domain.value import replace
 
 from .chunking import skimming_note
@@ -204,13 +204,9 @@ async def write_summary(
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     rooms = _Rooms(core, plan, budget)
-    read = await asyncio.to_thread(read_covered, before.thread_id, source.messages, once)
-    gathering = await asyncio.to_thread(gather_ledger, core, before, read.facts)
+    read, gathering = await asyncio.to_thread(_gather, core, before, source, once)
     ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
-    # A model relies on the ledger and the index; code leaves out what the ledger has by itself.
-    planned = KeptIndex()
-    if not is_by_code(summariser):
-        planned = await asyncio.to_thread(_select_index, before, gathering, ledger, rooms, None)
+    planned = await asyncio.to_thread(_plan_index, before, gathering, ledger, rooms, summariser)
     split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
@@ -236,6 +232,13 @@ async def write_summary(
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
+
+
+def _gather(
+    core: Core, before: LoadedConversation, source: Source, once: ReadOnce | None
+) -> tuple[MessagesRead, Gathering]:
+    read = read_covered(before.thread_id, source.messages, once)
+    return read, gather_ledger(core, before, read.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +307,19 @@ def _enlarge_ledger(
     if ledger.shown == len(ledger.lines) or room <= rooms.ledger:
         return ledger
     return gathering.select(room)
+
+
+def _plan_index(
+    before: LoadedConversation,
+    gathering: Gathering,
+    ledger: KeptLedger,
+    rooms: _Rooms,
+    summariser: Summariser,
+) -> KeptIndex:
+    """Return the index that a model may rely on. Code leaves out what the ledger has by itself."""
+    if is_by_code(summariser):
+        return KeptIndex()
+    return _select_index(before, gathering, ledger, rooms, None)
 
 
 def _select_index(

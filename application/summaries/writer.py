@@ -131,7 +131,7 @@ class Task(NamedTuple):
     skimming: str = ""
     """Note about skimmed messages at the end of the text."""
     read: MessagesRead | None = None
-    """What was read from the messages."""
+    """Facts and calls of the messages, or None if they were not read."""
 
 
 class Written(NamedTuple):

@@ -34,7 +34,7 @@ in text that the program around the agent wrote; in words of the model, in the i
 """
 
 State = Literal["", "edited", "read", "ok", "failed"]
-"""What is known to have happened: to a path, ``edited`` or ``read``; to a command or a call, ``ok`` or ``failed``."""
+"""State of a path, ``edited`` or ``read``, and of a command or a call that ran, ``ok`` or ``failed``."""
 
 STATEMENTS: frozenset[Kind] = frozenset(
     {"request", "rule", "prohibition", "preference", "decision"}

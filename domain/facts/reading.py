@@ -81,7 +81,7 @@ class ReadCall(NamedTuple):
 
 
 class MessagesRead(NamedTuple):
-    """What was read from messages, oldest first."""
+    """Facts and calls that were read from messages, oldest first."""
 
     has_tools: bool = False
     """Whether tools are used. If not, "must" and "always" are mostly small talk."""
@@ -90,7 +90,7 @@ class MessagesRead(NamedTuple):
     """Calls in the order of their results; those without a result last."""
 
     def of(self, positions: Collection[int]) -> "MessagesRead":
-        """Return what was read from the messages at these positions."""
+        """Return the facts and calls of the messages at these positions."""
         return MessagesRead(
             self.has_tools,
             tuple(fact for fact in self.facts if fact.position in positions),
@@ -135,7 +135,7 @@ class ReadOnce:
         self._known: tuple[Mapping[int, Message], MessagesRead] = {}, MessagesRead()
 
     def read(self, messages: Iterable[Place]) -> MessagesRead:
-        """Return what these messages state, as ``read_messages`` does."""
+        """Return the facts and calls of these messages, as ``read_messages`` does."""
         sources = dict(messages)
         known, read = self._known
         if all(known.get(position) is message for position, message in sources.items()) and (

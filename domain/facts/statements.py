@@ -69,7 +69,7 @@ class UserText(NamedTuple):
 
     @property
     def own(self) -> str:
-        """What is read, with newlines in place of quotations and of the words that announce them."""
+        """The text that is read, with newlines in place of quotations and of the words that announce them."""
         return own_words(self.read, self.quotes)
 
 

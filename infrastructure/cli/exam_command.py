@@ -186,7 +186,7 @@ def _given(name: str) -> Factory:
         )  # As ``python -m`` does, so that a file in this folder can be named.
     try:
         factory: Factory = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InvalidSetting(
             f"--memory {name}: {error}; give refold, newest, random, or MODULE:FACTORY",
             setting="memory",

@@ -100,7 +100,7 @@ def _load_rules(name: str | None) -> str | Rules | None:
     sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"--rules {name}: {error}") from error
     finally:
         sys.path.pop(0)
