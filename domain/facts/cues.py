@@ -59,9 +59,19 @@ def clean(text: str) -> str:
     return _BLANKS.sub(" ", _CONTROL.sub("", text)).strip(" ⏎")
 
 
+_SIGN = re.compile(
+    "|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic")))
+    + f"|(?i:{'|'.join(map(re.escape, _HINTS))})"
+)
+"""A part that every credential has."""
+_SHORT = 300
+
+
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
+    if len(text) < _SHORT and not _SIGN.search(text):
+        return text
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
     folded = text.casefold()
@@ -69,7 +79,9 @@ def redact(text: str) -> str:
         text = _LABELLED.sub(r"\1[redacted]", _ASSIGNED.sub(r"\1[redacted]", text))
     if "@" in text:
         text = _IN_URL.sub(r"\1[redacted]@", text)
-    return _BEARER.sub(r"\1[redacted]", text)
+    if "Bearer" in text or "Basic" in text:
+        text = _BEARER.sub(r"\1[redacted]", text)
+    return text
 
 
 def mask(text: str) -> str:
@@ -81,7 +93,9 @@ def mask(text: str) -> str:
         text = _LABELLED.sub(_masked_behind, _ASSIGNED.sub(_masked_behind, text))
     if "@" in text:
         text = _IN_URL.sub(_masked_behind, text)
-    return _BEARER.sub(_masked_behind, text)
+    if "Bearer" in text or "Basic" in text:
+        text = _BEARER.sub(_masked_behind, text)
+    return text
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -156,7 +156,7 @@ _PATH = re.compile(
 )
 _TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
-_SIGN = re.compile(r"[\d@_]|://")
+_SIGN = re.compile(r"(?:[\d@_]|://)\S{0,100}")
 _BLANK = re.compile(r"\s")
 _WORD = 70
 _MARGIN = 24

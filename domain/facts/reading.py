@@ -59,8 +59,9 @@ _NO_REASON = re.compile(
 _ENDS_OF_SENTENCES = (". ", "。", "；", "; ", "，", "|")
 _LONGEST_VALUE = 240
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_BLANKS = (" ", "\n", "\t")
+_LONGEST_WORD = 400
 _FIRST_WORD = re.compile(r"\A\S{1,400}")
-_LAST_WORD = re.compile(r"\S{1,400}\Z")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 
@@ -352,10 +353,11 @@ def _parts(text: str) -> Sequence[tuple[str, int]]:
     """
     if len(text) <= _SCANNED + _SCANNED_END:
         return ((cues.mask(text), 0),)
-    head = _LAST_WORD.sub("", cues.masked_beginning(text, _SCANNED))
-    end = cues.masked_end(text, _SCANNED_END)
+    head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)
+    cut = max(map(head.rfind, _BLANKS)) + 1
     tail = _FIRST_WORD.sub("", end)
-    return (head, 0), (tail, len(text) - len(tail))
+    whole = head[:cut] if len(head) - cut <= _LONGEST_WORD else head
+    return (whole, 0), (tail, len(text) - len(tail))
 
 
 def _value_ranges(size: int, ends: int, offset: int, length: int) -> Sequence[tuple[int, int]]:
