@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.index.entry import IndexEntry
+from refold.domain.ledger.index import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 
 from .conversation import ActiveSummary, Coverage, LiveMessage, Topic

@@ -9,8 +9,7 @@ from refold.domain.facts.fact import Fact
 from refold.domain.facts.quotations import own_words, quotes_in
 from refold.domain.facts.reading import Place, ReadOnce
 from refold.domain.facts.speech import sentences, user_words
-from refold.domain.ledger.gathering import gather
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.line import LedgerLine, gather
 from refold.domain.ledger.line_choice import Ranking
 
 from .conversation import Conversation

@@ -12,7 +12,7 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.events import CompactionPerformed, MessageAppended
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import RELEASED, Place, Rules
-from refold.domain.index.entry import IndexEntry
+from refold.domain.ledger.index import IndexEntry
 from refold.domain.ledger.line import LedgerLine, key_of
 
 AT_ONCE = 500

@@ -12,9 +12,9 @@ from refold.application.conversation.loaded import Window
 from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
-from refold.domain.index.entry import STANDING, IndexEntry
-from refold.domain.index.entry import Kind as IndexKind
-from refold.domain.index.entry import Source as IndexSource
+from refold.domain.ledger.index import STANDING, IndexEntry
+from refold.domain.ledger.index import Kind as IndexKind
+from refold.domain.ledger.index import Source as IndexSource
 from refold.domain.ledger.line import Kind, LedgerLine, Writer
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory

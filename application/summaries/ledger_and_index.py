@@ -20,10 +20,14 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.conversation import Coverage
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import MessagesRead, ReadOnce
-from refold.domain.index.entry import IndexEntry, entries_of, merge_entries
-from refold.domain.index.entry_choice import choose_entries, has_whole
-from refold.domain.ledger.gathering import gather
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.index import (
+    IndexEntry,
+    choose_entries,
+    entries_of,
+    has_whole,
+    merge_entries,
+)
+from refold.domain.ledger.line import LedgerLine, gather
 from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
 from refold.domain.messages import strings_in
 

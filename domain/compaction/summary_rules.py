@@ -7,7 +7,7 @@ from typing import NamedTuple
 from refold.domain.conversation import ActiveSummary, Conversation, SummaryLength, Topic
 from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
-from refold.domain.index.entry import IndexEntry
+from refold.domain.ledger.index import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block
 from refold.domain.value import Value

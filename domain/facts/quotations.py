@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import cues
 from .headings import Place
-from .quote import (
+from .speech import (
     LONGEST,
     QUOTATION,
     Print,
@@ -20,9 +20,9 @@ from .quote import (
     blank_out,
     blocks_of,
     is_long,
+    lines,
     print_of,
 )
-from .speech import lines
 
 ARROW = re.compile(r"->|=>|→")
 _VERBS = (

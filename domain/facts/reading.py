@@ -19,8 +19,7 @@ from .exact_values import (
 )
 from .fact import Fact, Kind, Source, State
 from .lasting_facts import lasting_statements
-from .quote import Quote
-from .speech import inserted_texts, is_line, is_program_text, lines
+from .speech import Quote, inserted_texts, is_line, is_program_text, lines
 from .statements import (
     Said,
     find_assistant_decisions,

@@ -9,8 +9,7 @@ from . import cues
 from . import lasting_facts as lasting
 from .headings import Place, choose_headings, sense_of
 from .quotations import has_own_words, mask_quotations, own_words, quotes_in
-from .quote import Print, Quote, print_of
-from .speech import Span, sentences, user_words, without_code
+from .speech import Print, Quote, Span, print_of, sentences, user_words, without_code
 
 Kind = Literal["request", "rule", "prohibition", "decision"]
 

@@ -11,8 +11,7 @@ from refold.domain.facts import cues
 from refold.domain.facts.exact_values import is_everyday
 from refold.domain.value import replace
 
-from .gathering import Gathered
-from .line import LATER_OK, WORDS, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
+from .line import LATER_OK, WORDS, Gathered, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
 
 _ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
 

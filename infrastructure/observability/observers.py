@@ -15,8 +15,16 @@ from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
 from refold.infrastructure.settings.settings_model import RefoldSettings
 
-from .log_lines import LogLines, Naming, naming
-from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, notify
+from .log_observer import (
+    FallbackObserver,
+    LogLines,
+    Naming,
+    Notice,
+    StoredDecisions,
+    Watcher,
+    naming,
+    notify,
+)
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry

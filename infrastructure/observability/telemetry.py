@@ -26,8 +26,7 @@ from refold.application.ports.summariser import (
 from refold.application.summaries.summariser_calls import relay
 from refold.domain.events import Trigger
 
-from .log_lines import Naming
-from .log_observer import Notice, describe_result
+from .log_observer import Naming, Notice, describe_result
 
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
 PROVIDERS = {"anthropic": "anthropic", "anthropic-server": "anthropic"}

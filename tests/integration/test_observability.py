@@ -25,8 +25,7 @@ from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.observability.log_lines import LEVELS
-from refold.infrastructure.observability.log_observer import describe_decisions
+from refold.infrastructure.observability.log_observer import LEVELS, describe_decisions
 from refold.infrastructure.sqlite.read_only import Mount, NetworkWarnings
 from tests.architecture.rules import ROOT
 from tests.support.bounded_summarisers import Bounded

@@ -1,7 +1,6 @@
 """Which of the ledger's lines are shown, and which are merged."""
 
-from refold.domain.ledger.gathering import Gathered
-from refold.domain.ledger.line import Kind, LedgerLine, merge_lines
+from refold.domain.ledger.line import Gathered, Kind, LedgerLine, merge_lines
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, Fitted, choose_lines, merge_ledger
 from refold.domain.value import replace
 

@@ -1,6 +1,6 @@
 """How entries of the index are merged from one compaction to the next."""
 
-from refold.domain.index.entry import IndexEntry, merge_entries
+from refold.domain.ledger.index import IndexEntry, merge_entries
 
 PATH = IndexEntry("path", "src/a.py", 3, 2, 1, 3, "call")
 

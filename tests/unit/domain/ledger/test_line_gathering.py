@@ -5,8 +5,7 @@ import time
 import pytest
 
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.gathering import Gathered, gather
-from refold.domain.ledger.line import Kind, LedgerLine
+from refold.domain.ledger.line import Gathered, Kind, LedgerLine, gather
 from refold.domain.messages import Block, Message
 from tests.support.builders import assistant, text, tool_result, tool_use, user
 

@@ -3,7 +3,7 @@
 import pytest
 
 from refold.domain.facts.reading import read_facts
-from refold.domain.index.entry import IndexEntry, entries_of
+from refold.domain.ledger.index import IndexEntry, entries_of
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, tool_use, user
 

@@ -3,8 +3,7 @@
 import pytest
 
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.gathering import gather
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.line import LedgerLine, gather
 from refold.domain.ledger.line_choice import merge_ledger
 from refold.domain.messages import Block, Message
 from tests.support.builders import assistant, tool_use, user

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.domain.index.entry import IndexEntry, Kind
-from refold.domain.index.entry_choice import MOST_KEPT, Shown, choose_entries, has_whole
+from refold.domain.ledger.index import MOST_KEPT, IndexEntry, Kind, Shown, choose_entries, has_whole
 
 
 def names(count: int, *, calls: int = 0) -> list[IndexEntry]:
