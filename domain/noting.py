@@ -10,7 +10,7 @@ from refold.domain.facts.quotations import own_words, quotes_in
 from refold.domain.facts.reading import Place, ReadOnce
 from refold.domain.facts.speech import sentences, user_words
 from refold.domain.ledger.line import LedgerLine, gather
-from refold.domain.ledger.line_choice import Ranking
+from refold.domain.ledger.line_choice import Ranking, merge_ledger
 
 from .conversation import Conversation
 from .facts import cues
@@ -157,7 +157,9 @@ def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tu
     facts = [fact for fact in (once or ReadOnce()).read(heard).facts if fact.by != "result"]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
-        line for line in gather(facts).lines if line.author != "quoted" and _is_whole(line, titles)
+        line
+        for line in merge_ledger((), gather(facts))
+        if line.author != "quoted" and _is_whole(line, titles)
     ]
     own = {position: _own_words(message) for position, message in heard}
     statements = list(_lasting_statements(facts))
@@ -254,8 +256,8 @@ def _is_lasting(line: LedgerLine, latest: int) -> bool:
     """Return whether a line stays true for longer than the moment."""
     match line.kind:
         case "request":
-            is_open = line.position == latest or cues.DEFERRED.search(line.text) is not None
-            return is_open and not lasting.is_question(line.text)
+            is_newest = line.position == latest or cues.DEFERRED.search(line.text) is not None
+            return is_newest and not line.note and not lasting.is_question(line.text)
         case "value":
             # A file that is only mentioned is not worth a note.
             return line.said_by == "user" and (bool(line.note) or not lasting.is_path(line.text))

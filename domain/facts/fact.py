@@ -22,8 +22,8 @@ Kind = Literal[
 """Kind of a fact.
 
 What a person asks for, demands, forbids or prefers, what was decided, and each sentence that a person typed; a path,
-a command, how a tool call ended, and the line that tells why one failed; a number with its unit, a version, an
-identifier, a name composed of several words, and an address.
+a command, what became of a tool call or of a request, and the line that tells why a call failed; a number with its
+unit, a version, an identifier, a name composed of several words, and an address.
 """
 
 Source = Literal["person", "unknown", "quoted", "program", "model", "call", "result"]
@@ -33,8 +33,9 @@ In words of a person, or of a user message whose author was not given; in text o
 in text that the program around the agent wrote; in words of the model, in the input of a tool call, or in its result.
 """
 
-State = Literal["", "edited", "read", "ok", "failed"]
-"""State of a path, ``edited`` or ``read``, and of a command or a call that ran, ``ok`` or ``failed``."""
+State = Literal["", "edited", "read", "ok", "failed", "open", "done", "withdrawn", "overridden"]
+"""State of a path, ``edited`` or ``read``; of a command or a call that ran, ``ok`` or ``failed``; and, said in words,
+of the request before: ``open`` again, ``done``, ``withdrawn`` or ``overridden``."""
 
 STATEMENTS: frozenset[Kind] = frozenset(
     {"request", "rule", "prohibition", "preference", "decision"}

@@ -22,6 +22,8 @@ from .lasting_facts import lasting_statements
 from .speech import Quote, inserted_texts, is_line, is_program_text, lines
 from .statements import (
     Said,
+    claim_in,
+    closing_of,
     find_assistant_decisions,
     find_user_passages,
     newest_decision,
@@ -175,6 +177,8 @@ class _Reader:
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
             self._decisions(position, text)
+            if not _has_calls(message) and (claim := claim_in(text)):
+                self._add(Fact("outcome", claim, position, "model", "done"))
             self._mentions(commands_in(text[:_SCANNED]), position, "model")
             self._values(text, position, "model", main=range(_MAIN))
         elif (
@@ -204,9 +208,10 @@ class _Reader:
         own = read.own
         for kind, sentence in lasting_statements(own[:_TYPED]):
             self._add(Fact(kind, sentence, position, by, is_main=False))
-        if len(text) <= _TYPED:
-            for sentence in own_sentences(own):
-                self._add(Fact("said", sentence, position, by))
+        for sentence in own_sentences(own) if len(text) <= _TYPED else ():
+            self._add(Fact("said", sentence, position, by))
+            if closing := closing_of(sentence):
+                self._add(Fact("outcome", sentence, position, by, closing))
         quotes = [quote for quote in read.quotes if quote.sort != "code"]
         self._mentions(commands_in(read.words[:_SCANNED]), position, by, quotes)
         self._values(read.words, position, by, main=range(_MAIN), quotes=quotes)
@@ -343,6 +348,10 @@ class _Reader:
             self.found.append(fact)
         elif fact.is_main and not self.found[at].is_main:
             self.found[at] = fact
+
+
+def _has_calls(message: Message) -> bool:
+    return any(block.get("type") in CALLS for block in message.blocks())
 
 
 def _parts(text: str) -> Sequence[tuple[str, int]]:

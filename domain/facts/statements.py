@@ -56,6 +56,80 @@ class Said(NamedTuple):
         return " ".join((*self.under, self.text))
 
 
+_WITHDRAWS = re.compile(
+    r"(?:(?:oh|ok(?:ay)?|actually|no|wait|hm+|well|sorry|and|but|please)[,.!… ]+)*(?:"
+    r"never ?mind\b|forget (?:it|that|this|about (?:it|that|this|the)\b)|(?:cancel|scrap|drop|skip"
+    r"|ignore) (?:that|this|it)\b"
+    r"(?! (?:file|line|test|step|part|error|warning|one|if|when|for now))|(?:cancel|scrap|ignore) (?:my"
+    r"|the) (?:last|previous|earlier)\b"
+    r"|no need (?:to|for) (?:do |that|it|this)|(?:you )?(?:don['’]?t|do not) (?:need to )?(?:bother"
+    r"|do (?:that|it|this)\b(?! (?:yet|here|in|if|when|with)))"
+    r"|(?:that|this|it)(?:['’]s| is) (?:no longer|not) (?:needed|necessary)(?: any ?more)?\b"
+    r")|(?:算了|不用了|不需要了|不必了|取消(?:吧|了|这个|上一个)|别(?:做|弄|改|管)了|先不(?:做|弄|改)了)",
+    re.IGNORECASE,
+)
+_OVERRIDES = re.compile(
+    r"(?:(?:oh|ok(?:ay)?|no|wait|hm+|well|sorry)[,.!… ]+)*(?:scratch that\b|on second thoughts?\b"
+    r"|(?:i(?:['’]ve| have)?|we(?:['’]ve| have)?) "
+    r"changed (?:my|our) minds?\b|change of plans?\b|(?:no|actually|wait)[,.!… ]+.{3,160}\binstead\b)"
+    r"|(?:我|我们)?改(?:变)?主意了|(?:不|不对|等等)[，,].{1,60}(?:改成|换成|改用|换用)|(?:还是|干脆)(?:改成|换成|改用|换用)",
+    re.IGNORECASE,
+)
+_REOPENS = re.compile(
+    r"(?:(?:no|hm+|but|unfortunately|sorry|it|that|this|the \w+|,) ?)*(?:still (?:fails?|failing|broken|wrong"
+    r"|crash\w*|get|see|the same|not|n['’]t)"
+    r"|(?:does|did|is|was)(?: not|n['’]t) (?:work|fix|help|fixed|working)\b|(?:fails?|failed|broke|broken) again\b)"
+    r"|(?:还是|仍然|依然)(?:不行|不对|报错|失败|有问题)|没有?(?:解决|修好|用)|又(?:报错|失败|坏)了",
+    re.IGNORECASE,
+)
+_ACCEPTS = re.compile(
+    r"(?:(?:ok(?:ay)?|yes|yeah|great|nice|cool|wow|perfect|awesome|excellent|thanks?|thank you|now)[,.!… ]+)*(?:"
+    r"(?:(?:it|that|this|everything|all)(?: all)? )?(?:works?|worked|is working|runs?|passes)(?: (?:now|fine"
+    r"|great|well|perfectly|again))*"
+    r"|(?:(?:it|that|this) )?(?:looks?|lgtm|sounds?) ?(?:very )?(?:good|great|perfect|fine|nice)?(?: to me| now)?"
+    r"|(?:that|this|it)(?:['’]s| is) (?:it|all|perfect|great|fixed|good|exactly (?:it|right|what i \w+))(?: now)?"
+    r"|(?:perfect|awesome|excellent|great(?: (?:work|job))?|well done|nice work|good job|thanks?(?: (?:a lot"
+    r"|so much|very much))?"
+    r"|thank you(?: (?:so|very) much)?|fixed(?: now)?|solved)"
+    r")[.!… ]*|(?:好了|可以了|行了|搞定了?|没问题了|完美|太好了|谢谢你?了?|多谢)[!！。~～]*",
+    re.IGNORECASE,
+)
+_CLAIMS = re.compile(
+    r"(?:\W*(?:all )?(?:done|fixed|implemented|completed|finished|resolved)\b(?! (?:by|with the|when|if|yet|soon))"
+    r"|(?:great|perfect|excellent)?[!,. ]*(?:all|every|the)(?: \w+){0,4} tests? (?:now )?pass(?:es|ed)?\b"
+    r"|i(?:['’]ve| have) (?:now |successfully |just |also )*(?:fixed|implemented|added|updated|changed"
+    r"|completed|finished|created|removed|"
+    r"refactored|renamed|replaced|resolved|written|moved|merged|pushed|committed|deployed|made|set up)\b"
+    r"|已(?:经)?(?:完成|修复|实现|添加|更新|修改|创建|删除|解决|提交)|(?:完成|修好|改好|做好|搞定|写好)了)",
+    re.IGNORECASE,
+)
+_LONGEST_CLOSING = 200
+Closing = Literal["open", "done", "withdrawn", "overridden"]
+
+
+def closing_of(said: str) -> Closing | None:
+    """Return what a sentence of a person says about the request before, or None if it says nothing."""
+    if len(said) > _LONGEST_CLOSING or said.endswith(("?", "？")):
+        return None
+    if _WITHDRAWS.match(said):
+        return "withdrawn"
+    if _OVERRIDES.match(said):
+        return "overridden"
+    if _REOPENS.match(said):
+        return "open"
+    return "done" if _ACCEPTS.fullmatch(said) else None
+
+
+def claim_in(text: str) -> str | None:
+    """Return the first sentence in which the model says that it did what was asked, or None."""
+    words = without_code(text[:_SCANNED])
+    for span in sentences(words):
+        said = words[span.start : span.stop]
+        if len(said) <= _LONGEST and not said.endswith(("?", "？")) and _CLAIMS.match(said):
+            return said
+    return None
+
+
 class UserText(NamedTuple):
     """A text of the role ``user``, with the quotations in it."""
 
@@ -118,7 +192,9 @@ def _find_passages(words: str, *, conversation: bool) -> list[Said]:
         kind = _kind(said, under, conversation=conversation)
         if kind != "request":
             found.append(_passage(kind, words, span))
-        elif not conversation or _asks(" ".join((*under, said))):
+        elif closing_of(said) not in ("done", "withdrawn") and (
+            not conversation or _asks(" ".join((*under, said)))
+        ):
             asked.append(span)
     return found + [_passage("request", words, run) for run in _select_runs(words, _runs(asked))]
 

@@ -137,7 +137,7 @@ class _Reader:
                 self._add("ran", fact)
                 for step in _steps(fact):
                     self._add("command", fact._replace(text=step))
-            case "outcome":
+            case "outcome" if fact.called_at >= 0:
                 self._add("result", fact)
             case "said":
                 self._value("said", fact)

@@ -62,7 +62,7 @@ class LedgerLine(Value, frozen=True):
     count: int = 1
     """Number of messages that contain the text."""
     note: str = ""
-    """Remark by code: an outcome, or the words around the text."""
+    """Remark by code: an outcome, what became of a request and where, or the words around the text."""
     said_by: Speaker = "tool"
     """Speaker of the text. Of several, the user counts before the model, and the model before a tool."""
     under: tuple[str, ...] = ()
@@ -75,6 +75,8 @@ class LedgerLine(Value, frozen=True):
     """
     cut: int = 0
     """Number of characters of the passage that follow ``text`` in the message."""
+    was: str = ""
+    """Value that the same words gave before, or empty."""
 
 
 Key = tuple[Kind, str, tuple[str, ...], str | None]
@@ -127,7 +129,9 @@ def merge_pair(known: LedgerLine, line: LedgerLine) -> LedgerLine:
         newer,
         kind=line.kind,
         count=max(1, count),
-        note=line.note or known.note,
+        # A request that is repeated is open again.
+        note=newer.note if line.kind == "request" else line.note or known.note,
+        was=newer.was or line.was or known.was,
         said_by=said_by,
     )
 
@@ -155,6 +159,8 @@ class Gathered(NamedTuple):
     """Values in the bulk of tool results. They are kept only if they are also known from elsewhere."""
     succeeded: Mapping[str, int] = {}
     """Position of the last successful call, by the call's title. A failure of the same call has this title."""
+    closings: tuple[Fact, ...] = ()
+    """Sentences that say what became of the request before them."""
 
 
 def gather(facts: Iterable[Fact], failure_characters: int = 240) -> Gathered:
@@ -163,7 +169,10 @@ def gather(facts: Iterable[Fact], failure_characters: int = 240) -> Gathered:
     for fact in facts:
         gathering.take(fact)
     return Gathered(
-        merge_lines(gathering.found), merge_lines(gathering.echoes), gathering.succeeded
+        merge_lines(gathering.found),
+        merge_lines(gathering.echoes),
+        gathering.succeeded,
+        tuple(gathering.closings),
     )
 
 
@@ -173,6 +182,7 @@ class _Gathering:
     found: list[LedgerLine] = field(default_factory=list[LedgerLine])
     echoes: list[LedgerLine] = field(default_factory=list[LedgerLine])
     succeeded: dict[str, int] = field(default_factory=dict[str, int])
+    closings: list[Fact] = field(default_factory=list[Fact])
 
     def take(self, fact: Fact) -> None:
         kind = fact.kind
@@ -181,6 +191,8 @@ class _Gathering:
         elif kind == "error":
             room = self.failure_characters - len(fact.note) - len(LATER_OK)
             self._add("failure", fact, fact.text[: max(0, room)].rstrip(), fact.note)
+        elif kind == "outcome" and fact.called_at < 0:
+            self.closings.append(fact)
         elif kind == "outcome" and fact.state == "ok":
             self.succeeded[fact.note] = fact.called_at
         elif kind == "path" and fact.state:

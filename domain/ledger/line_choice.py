@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refold.domain.facts import cues
-from refold.domain.facts.exact_values import is_everyday
+from refold.domain.facts.exact_values import is_everyday, kind_of_value
+from refold.domain.facts.fact import Fact
 from refold.domain.value import replace
 
 from .line import LATER_OK, WORDS, Gathered, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
@@ -29,7 +30,67 @@ def merge_ledger(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerL
             if found is not None:
                 kept[kind, echo.text, (), None] = merge_pair(echo, found)
                 break
-    return tuple(_mark_success(line, fresh.succeeded) for line in kept.values())
+    lines = [_mark_success(line, fresh.succeeded) for line in kept.values()]
+    for closing in fresh.closings:
+        lines = _close_requests(lines, closing)
+    return tuple(_supersede(lines))
+
+
+_CLOSED = {"done": "done", "withdrawn": "withdrawn", "overridden": "overridden"}
+
+
+def _close_requests(lines: Sequence[LedgerLine], closing: Fact) -> list[LedgerLine]:
+    """Note what became of the newest requests before a sentence that says so.
+
+    What a person said counts more than what the model claims. Quoted requests stay as they are.
+    """
+    asked = [x for x in lines if _is_own_request(x) and x.position < closing.position]
+    newest = max((line.position for line in asked), default=-1)
+    word = "claimed done" if closing.by == "model" else _CLOSED.get(closing.state, "")
+    note = f"{word} in [{closing.position}]" if word else ""
+
+    def is_closed_by_person(line: LedgerLine) -> bool:
+        return bool(line.note) and not line.note.startswith("claimed")
+
+    return [
+        replace(line, note=note)
+        if line.position == newest
+        and _is_own_request(line)
+        and not (closing.by == "model" and is_closed_by_person(line))
+        else line
+        for line in lines
+    ]
+
+
+def _is_own_request(line: LedgerLine) -> bool:
+    return line.kind == "request" and line.author != "quoted"
+
+
+_SHORTEST_ABOUT = 8
+"""Characters of the words before a value that say what it is about."""
+_DIGITS = re.compile(r"\d+")
+
+
+def _supersede(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    """Keep the newest of several values that the same words give, with the value before it.
+
+    Only what persons and the model say counts: a program prints other values every time.
+    """
+    newest: dict[tuple[str, str], LedgerLine] = {}
+    now: dict[LedgerLine, LedgerLine | None] = {}
+    for line in sorted(lines, key=lambda line: line.position):
+        about = line.note.casefold()
+        if line.kind != "value" or line.said_by == "tool" or len(about) < _SHORTEST_ABOUT:
+            continue
+        if kind_of_value(line.text) not in ("number", "version"):
+            continue
+        key = about, _DIGITS.sub("0", line.text)
+        before = newest.get(key)
+        newest[key] = line
+        if before is not None and before.position < line.position:
+            now[before], now[line] = None, replace(line, was=before.text)
+    changed = (now.get(line, line) for line in lines)
+    return [line for line in changed if line is not None]
 
 
 def _with_author(line: LedgerLine) -> LedgerLine:
@@ -66,7 +127,7 @@ class Ranking:
         used = min(_MOST_FOR_USE, math.log2(line.count))
         match line.kind:
             case "request":
-                return newness + used + self._open(line)
+                return newness + used + (self._open(line) if not line.note else -1.0)
             case "rule" | "prohibition":
                 return 0.5 * newness + used + 2 * cues.weight(_text_with_headings(line))
             case "decision":
