@@ -24,7 +24,7 @@ _DECIDES = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _EDITS = re.compile(r"edit|write|create|patch|replace", re.IGNORECASE)
 _PATHS = ("file_path", "path", "notebook_path", "filename", "target_file")
-_MARKS = "-*#>|+•0123456789. "
+_MARK = re.compile(r"(?:[-*#>|+•.\s]+|\d+[.)|\s]\s*)*")
 """Marks before an item of a list, which are not part of its words."""
 _SHOWN = 200
 """Characters of a fact that must stand in the request."""
@@ -69,7 +69,7 @@ class ResumeFacts:
                 self._calls = {str(block.get("id"))}
 
     def _take_words(self, text: str) -> None:
-        decided = [one_line(s).lstrip(_MARKS) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
+        decided = [_MARK.sub("", one_line(s), count=1) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
         decided = [s for s in decided if len(s) >= 20]
         if decided:
             self._facts["decision"] = _beginning(decided[-1])
@@ -77,7 +77,7 @@ class ResumeFacts:
     def _take_result(self, text: str) -> None:
         printed = [one_line(line) for line in text.splitlines() if any(map(str.isalnum, line))]
         if printed:
-            self._facts["result"] = printed[-1][:_SHOWN]
+            self._facts["result"] = _beginning(printed[-1])
 
 
 def _beginning(text: str) -> str:

@@ -156,7 +156,8 @@ _PATH = re.compile(
 )
 _TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
-_SIGN = re.compile(r"(?:[\d@_]|://)\S{0,100}")
+# The number of a line, as tools that print files put it, is none.
+_SIGN = re.compile(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
 _BLANK = re.compile(r"\s")
 _WORD = 70
 _MARGIN = 24
@@ -178,7 +179,7 @@ def _windows(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """
     window: tuple[int, int] | None = None
     for sign in _SIGN.finditer(text, begin, end):
-        if window and sign.end() <= window[1] - _MARGIN:
+        if not sign[1] or (window and sign.end() <= window[1] - _MARGIN):
             continue
         start = _word_before(text, _word_before(text, sign.start()))
         stop = _word_behind(text, _word_behind(text, sign.end()))

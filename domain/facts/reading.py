@@ -62,6 +62,7 @@ _LONGEST_VALUE = 240
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
+_LAST_WORD = re.compile(r"[^\W_]")
 _FIRST_WORD = re.compile(r"\A\S{1,400}")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
@@ -351,7 +352,7 @@ class _Reader:
 
 
 def _has_calls(message: Message) -> bool:
-    return any(block.get("type") in CALLS for block in message.blocks())
+    return any(str(block.get("type")) in CALLS for block in message.blocks())
 
 
 def _parts(text: str) -> Sequence[tuple[str, int]]:
@@ -396,8 +397,14 @@ def _texts_of_input(given: object) -> Iterator[str]:
 
 
 def _last_line(text: str) -> str:
-    printed = [line for line in text[-_PRINTED:].splitlines() if any(map(str.isalnum, line))]
-    return printed[-1].strip() if printed else ""
+    """Return the last line of a result that has a word, at most the beginning of a long one."""
+    found = _LAST_WORD.search(text[::-1][:_PRINTED])
+    if found is None:
+        return ""
+    end = len(text) - found.start()
+    start = text.rfind("\n", 0, end) + 1
+    line, _, _ = text[start:].partition("\n")
+    return line[:_PRINTED].strip()
 
 
 def _begin_of_point(text: str) -> int:

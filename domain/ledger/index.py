@@ -86,7 +86,7 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
 _LONGEST: Mapping[Kind, int] = {
     "decision": 300,
     "ran": 300,
-    "result": 200,
+    "result": 240,
     "file": 200,
     "said": 300,
     "path": 200,
@@ -199,7 +199,7 @@ def _steps(fact: Fact) -> Iterator[str]:
 
 
 def _beginning(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: last_mark(text, (" ",), limit // 2, limit)[0]]
+    return text if len(text) <= limit else text[: last_mark(text, (" ",), 3 * limit // 4, limit)[0]]
 
 
 _WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.2, "command": 1.7, "name": 0.6, "value": 0.3}

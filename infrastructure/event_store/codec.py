@@ -132,7 +132,13 @@ def _upcast_policy_5(fields: Json) -> Json:
 
 
 def _upcast_performed_5(fields: Json) -> Json:
-    return {**_upcast_policy_5(fields), "index": [], "index_shown": 0, "index_left_out": 0}
+    return {
+        **_upcast_policy_5(fields),
+        "index": [],
+        "index_shown": 0,
+        "index_left_out": 0,
+        "ledger": [{**line, "was": ""} for line in fields["ledger"]],
+    }
 
 
 def _upcast_appended(fields: Json) -> Json:

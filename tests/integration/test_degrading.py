@@ -16,7 +16,7 @@ import refold
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.errors import LogNotWritable
-from refold.infrastructure.observability import log_lines, telemetry
+from refold.infrastructure.observability import log_observer, telemetry
 from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser
 
@@ -171,7 +171,7 @@ def test_where_the_counting_endpoint_does_not_answer_the_estimate_stands_and_tha
     asyncio.run(client.close())
 
 
-@pytest.mark.parametrize("part", [telemetry.Telemetry, log_lines.LogLines])
+@pytest.mark.parametrize("part", [telemetry.Telemetry, log_observer.LogLines])
 @pytest.mark.parametrize("method", ["notify", "compaction_ended", "request_made"])
 def test_whatever_looks_on_and_raises_is_logged_and_stops_nothing(
     part: type, method: str, lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

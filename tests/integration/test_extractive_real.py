@@ -85,11 +85,12 @@ def test_ten_compactions_of_a_long_session_keep_the_first_request_and_the_files(
     assert len([path for path in modified if path in text]) >= 0.9 * len(modified)
 
 
-def test_two_thousand_messages_take_well_under_a_second() -> None:
+def test_two_thousand_messages_take_two_milliseconds_each_at_most() -> None:
     found = files("pi/*.jsonl.gz", "claude-code-entire/*.jsonl.gz")
     messages = tuple(m for path in found for m in messages_of(path))[:2_000]
     if len(messages) < 2_000:
         pytest.skip("not enough recordings")
     began = time.process_time()
     summary(messages, 8_000)
-    assert time.process_time() - began < 2.0  # Aim: 0.3 s; slow and shared machines have time.
+    # All facts are read, which a compaction does once for ledger, index and summary.
+    assert time.process_time() - began < 4.0

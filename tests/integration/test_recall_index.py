@@ -15,7 +15,7 @@ from refold.application.recall.tokens import stem_with, tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message, Role
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.recall import index_folds as folding
+from refold.infrastructure.recall import recall_index as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.stemmer import SNOWBALL
 from tests.support.fake_recall import MemoryIndex

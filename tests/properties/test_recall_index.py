@@ -19,7 +19,7 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
 from refold.domain.messages import readable
-from refold.infrastructure.recall import index_folds as folding
+from refold.infrastructure.recall import recall_index as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.testing.history_layout import Step, marked, marker
 from refold.testing.history_strategies import turns

@@ -204,6 +204,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ledger=(
                 LedgerLine(kind="rule", text="不要推送", position=2, count=2, note="said twice"),
                 LedgerLine(kind="command", text="pytest -q", position=4),
+                LedgerLine(kind="value", text="port 6390", position=8, was="port 6379"),
                 LedgerLine(
                     kind="prohibition",
                     text="push to main",
