@@ -156,7 +156,7 @@ _PATH = re.compile(
 )
 _TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
-# The number of a line, as tools that print files put it, is none.
+# Numbers that tools print in front of lines are skipped.
 _SIGN = re.compile(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
 _BLANK = re.compile(r"\s")
 _WORD = 70
