@@ -167,6 +167,8 @@ _BEGINS = re.compile(r"(?:\A|[\n.!?:;\"“*>-])\s*\Z")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _TITLE = re.compile(r"《([^》\n]{1,20})》")
 _SHORTEST = 3
+_PLAIN = 0.4
+"""Weight of a single word that is no name."""
 _MOST_CAPITALISED = 3
 _LONGEST_HAN = 4
 
@@ -231,9 +233,10 @@ def _phrases(run: list[_Word]) -> Iterator[Candidate]:
         yield from _name(names)
         names = []
     plain = [w.text if _is_informative(w.text) else "" for w in run]
-    yield from (Candidate(text, 0.6) for text in plain if len(text) > _SHORTEST)
+    yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
-        if first and second:
+        # "tree fetched" says what happened, and names nothing.
+        if first and second and not second.endswith(("ed", "ing")):
             yield Candidate(f"{first} {second}", 1.6)
 
 
@@ -373,7 +376,13 @@ class _Term:
         A name that occurs in every message, such as that of a speaker, scores 0.
         """
         share = len(self.messages) / of
-        return self.weight * log2(1 + len(self.messages)) * (1 - share if of > _FEW else 1)
+        weight = min(self.weight, _PLAIN) if self._is_plain else self.weight
+        return weight * log2(1 + len(self.messages)) * (1 - share if of > _FEW else 1)
+
+    @property
+    def _is_plain(self) -> bool:
+        """True for a single word that also occurs in small letters, so that its capital is no name's."""
+        return any(form.isalpha() and form.isascii() and form.islower() for form in self.forms)
 
     @property
     def is_whole(self) -> bool:

@@ -21,6 +21,8 @@ _HORIZON = 200
 """Number of messages after which an unmentioned topic weighs half as much."""
 _SPECIFIC = 1.3
 """Factor for the weight of a topic of several words."""
+_PLAIN = 0.4
+"""Factor for a single word in small letters, which is seldom what a conversation is about."""
 
 _Key = frozenset[str]
 
@@ -65,7 +67,10 @@ class TopicCounts:
 
 def _score(topic: Topic, newest: int) -> float:
     age = (newest - topic.last_position) / _HORIZON
-    return log2(1 + topic.count) * (_SPECIFIC if " " in topic.name else 1.0) / (1 + age)
+    name = topic.name
+    is_plain = name.isascii() and name.isalpha() and name.islower()
+    kind = _SPECIFIC if " " in name else _PLAIN if is_plain else 1.0
+    return log2(1 + topic.count) * kind / (1 + age)
 
 
 def _positions(key: _Key, places: Sequence[_Place]) -> list[int]:
