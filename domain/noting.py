@@ -162,6 +162,7 @@ def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tu
         if line.author != "quoted" and _is_whole(line, titles)
     ]
     own = {position: _own_words(message) for position, message in heard}
+    gathered = [_expand_to_sentence(line, own[line.position]) for line in gathered]
     statements = list(_lasting_statements(facts))
     known = {line.text for line in gathered if line.kind != "request"}
     texts = {line.text for line in statements}
@@ -185,7 +186,6 @@ def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tu
     ]
     if len(chosen) > MOST_NOTES:
         chosen = list(_best(chosen, score))[:MOST_NOTES]
-    chosen = [_expand_to_sentence(line, own[line.position]) for line in chosen]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
@@ -257,12 +257,46 @@ def _is_lasting(line: LedgerLine, latest: int) -> bool:
     match line.kind:
         case "request":
             is_newest = line.position == latest or cues.DEFERRED.search(line.text) is not None
-            return is_newest and not line.note and not lasting.is_question(line.text)
+            asks = (
+                cues.ASKING.search(line.text)
+                or cues.ORDER.match(line.text)
+                or _REMINDS.search(line.text)
+            )
+            is_open = is_newest and asks is not None and not line.note
+            return is_open and not lasting.is_question(line.text)
+        case "rule":
+            return _ASKS_ONCE.match(line.text) is None
         case "value":
-            # A file that is only mentioned is not worth a note.
-            return line.said_by == "user" and (bool(line.note) or not lasting.is_path(line.text))
+            return line.said_by == "user" and _states_something(line)
         case _:
             return True
+
+
+_REMINDS = re.compile(
+    r"\b(?:forget|remember to|to[- ]?do|follow[- ]?up|still (?:need|have|missing|open)|later|eventually|let['’]?s)\b"
+    r"|别忘|记得|待办|还要|还需要|回头|稍后|之后|以后|完成后",
+    re.IGNORECASE,
+)
+_ASKS_ONCE = re.compile(
+    r"(?:yes|ok(?:ay)?|so|and|but|also|now|then)?[,.]? ?(?:i(?: just)? (?:want|need)|i(?:['’]d| would) like) you to\b"
+    r"(?!.*\b(?:always|never)\b)",
+    re.IGNORECASE,
+)
+"""A wish for one thing to be done now."""
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|costs?|runs?|listens?|uses?|lives?|called|named|weighs?|starts?|ends?|born)\b"
+    r"|[是为在有叫共]|[:：=]",
+    re.IGNORECASE,
+)
+_DRAWN = re.compile(r"[→├└│|#`]")
+
+
+def _states_something(line: LedgerLine) -> bool:
+    """Return whether a value stands in a short sentence that says what it is."""
+    text = line.text
+    if lasting.is_about_self(text):
+        return True
+    return not line.note and _STATES.search(text) is not None and _DRAWN.search(text) is None
 
 
 def _note(line: LedgerLine) -> Note:

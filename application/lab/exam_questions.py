@@ -69,7 +69,9 @@ class ResumeFacts:
                 self._calls = {str(block.get("id"))}
 
     def _take_words(self, text: str) -> None:
-        decided = [_MARK.sub("", one_line(s), count=1) for s in _SENTENCE.split(text) if _DECIDES.search(s)]
+        decided = [
+            _MARK.sub("", one_line(s), count=1) for s in _SENTENCE.split(text) if _DECIDES.search(s)
+        ]
         decided = [s for s in decided if len(s) >= 20]
         if decided:
             self._facts["decision"] = _beginning(decided[-1])
