@@ -164,9 +164,10 @@ def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tu
     own = {position: _own_words(message) for position, message in heard}
     gathered = [_expand_to_sentence(line, own[line.position]) for line in gathered]
     statements = list(_lasting_statements(facts))
-    known = {line.text for line in gathered if line.kind != "request"}
+    weak = ("request", "value")
+    known = {line.text for line in gathered if line.kind not in weak}
     texts = {line.text for line in statements}
-    lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
+    lines = [line for line in gathered if line.kind not in weak or line.text not in texts]
     lines += [line for line in statements if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
     # Typed text comes first, because a pasted page can contain many rules.

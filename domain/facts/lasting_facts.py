@@ -27,7 +27,7 @@ _LIKING = re.compile(
     r"(?:(?:really|much|even) )*(?:like|love|hate|dislike|prefer)"
     r"(?! (?:it|that|this|these|those|them|him|her|you\w*|how|what|when|where|which|the|option|both|neither|"
     r"to (?:see|know|hear|ask|say|think|thank))\b)(?! ?[.,;:!?]) \S{2,}"
-    r"|my favou?rite [\w ]{2,40}? (?:is|are) \S)"
+    r"|my favou?rite [\w -]{2,60}? (?:is|are) \S)"
     r"|(?:^|[,，。；;：:、] ?|其实|因为|但是?|而且|不过|所以|平时|一直)"
     r"我(?:们)?(?:也|都|真的|特别|非常|一直|平时|比较|更|最|很|不太|不怎么|不)*(?:喜欢|偏好|讨厌)"
     r"(?![你您它他她这那上])[^\s，,。.！!；;]{2,}",
@@ -113,6 +113,7 @@ _HABIT = re.compile(
     r"|(?:going forward|in (?:the )?future|from now on|from here on|from today on),? \S"
     r"|please (?:keep|write|use|put|name|format|answer|reply|call|speak|leave|refer)\b.{4,}"
     r"|(?:my|our) (?:preference|favou?rite|habit|rule|policy|convention|style)\b.{0,40}\b(?:is|are) \S"
+    r"|whenever (?:you|we|i) \w+|no [\w /.-]{3,60}, ever\b|[\w-]+ over [\w-]+ (?:in|for) \w"
     r"|the \w[\w ]{0,30} (?:is|are) (?:better|nicer|easier|best) (?:than|for me)\b)",
     re.IGNORECASE,
 )
@@ -135,7 +136,7 @@ _HAN_HABIT = re.compile(
     r"不(?:太|怎么)?(?:能吃|吃|喝|用|要))"
     rf"|比起[^，。]{{1,20}}{_WE}"
     r"|(?:以后|今后)[^，。]{0,20}(?:都|请|用|要|别|不)|[^，。]{1,20}(?:一律|统一|都要|都得|必须|请用|请叫)|请(?:用|叫|按|始终|一直)\S"
-    r"|每次\S{2,}(?:之?前|都|先)\S)"
+    r"|每次\S{2,}(?:之?前|都|先)\S|[^，。]{1,40}的(?:文件|代码|日志|文档|注释|提交)(?:请|都|只|一律)*用\S)"
 )
 _HAN_DECISION = re.compile(
     rf"{_HAN_LEAD}(?:{_WE}(?:还是|就|最终|最后|也|已经)*(?:决定|选|定|同意|接受|改|放弃|换|不再|不(?:支持|存|做|用|要|考虑|拆|买|去))"
