@@ -1,7 +1,9 @@
-"""Messages in the shape of the Anthropic Messages API, kept exactly as received, and the words in them."""
+"""Messages of the Anthropic Messages API, kept exactly as received, their content blocks, and the words in them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from .value import Value, is_list, is_object
@@ -193,3 +195,220 @@ def _readable(block: Block) -> str:
         return f"→ {block.get('name')} {_as_json(block.get('input'))}"
     # A blank text block says nothing; a block without text (an image) is at least named.
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
+
+
+LONGEST = 128
+"""Maximum length of a name in the Messages API."""
+LONGEST_OPENAI = 64
+"""Maximum length of a name in the OpenAI API."""
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def name_problem(name: str, longest: int = LONGEST) -> str | None:
+    """Describe why the name of a tool is invalid, or return None if providers accept it."""
+    if name and len(name) <= longest and not _REFUSED.search(name):
+        return None
+    shown = name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
+    return f"{shown!r} is not a valid tool name: use 1 to {longest} letters, digits, _ and -"
+
+
+def legal_name(name: str, longest: int = LONGEST) -> str:
+    """Return a valid tool name for a name. The same name always gives the same result."""
+    legal = _REFUSED.sub("_", name) or "_"
+    return legal if len(legal) <= longest else _with_digest(legal, name, longest)
+
+
+class ToolNames:
+    """Valid tool names for the calls of one request. Different names stay different."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, str] = {}
+        """Original names, by valid name."""
+
+    def shown(self, name: str) -> str:
+        """Return the valid name for a tool name.
+
+        A name that is already valid is returned unchanged, even if another name was converted to it.
+        Requests with that other name were always rejected, so the valid name is the one that the tool
+        really had.
+        """
+        legal = legal_name(name)
+        if self._taken.setdefault(legal, name) != name and legal != name:
+            return _with_digest(legal, name, LONGEST)
+        return legal
+
+
+def _with_digest(legal: str, name: str, longest: int) -> str:
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{legal[: longest - 9]}_{digest}"
+
+
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_MEDIA = {
+    ("image", "base64"): _IMAGES,
+    ("document", "base64"): ("application/pdf",),
+    ("document", "text"): ("text/plain",),
+}
+_KINDS = {
+    "image": ("base64", "url", "file"),
+    "document": ("base64", "text", "content", "url", "file"),
+}
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BLANKS = b" \t\r\n"
+
+
+class SourceProblem(NamedTuple):
+    """A problem in the source of an image or a document."""
+
+    path: str
+    """Path within the block, such as ``source.media_type``."""
+    wanted: str
+    """Description of a valid value."""
+
+
+def has_source(block: Block) -> bool:
+    """Return whether an image or a document names a source for its data."""
+    source = block.get("source")
+    return is_object(source) and isinstance(source.get("type"), str)
+
+
+def is_refused(block: Block) -> bool:
+    """Return whether the Messages API rejects this image or document."""
+    return source_problem(block) is not None
+
+
+def source_problem(block: Block) -> SourceProblem | None:
+    """Return why the Messages API rejects an image or document, or None if it accepts it.
+
+    Always None for blocks of other types.
+    """
+    kind = block.get("type")
+    if kind not in SHOWN:
+        return None
+    source = block.get("source")
+    if not is_object(source) or not has_source(block):
+        wanted = 'an object such as {"type": "base64", "media_type": …, "data": …}'
+        return SourceProblem("source", wanted)
+    how = source["type"]
+    if how not in _KINDS[kind]:
+        return SourceProblem("source.type", _one_of(_KINDS[kind]))
+    media = _MEDIA.get((kind, how))
+    if media is not None and source.get("media_type") not in media:
+        return SourceProblem("source.media_type", _one_of(media))
+    return _data_problem(how, source)
+
+
+def _data_problem(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
+    match how:
+        case "base64" if not _is_base64(source.get("data")):
+            return SourceProblem("source.data", "the bytes of the file in base64")
+        case "text" if not isinstance(source.get("data"), str):
+            return SourceProblem("source.data", "a string")
+        case "url" if not _is_address(source.get("url")):
+            return SourceProblem("source.url", "a URL; put data into a base64 source")
+        case "file" if not (isinstance(source.get("file_id"), str) and source["file_id"]):
+            return SourceProblem("source.file_id", "the id of an uploaded file")
+        case "content":
+            return _parts_problem(source.get("content"))
+        case _:
+            return None
+
+
+def _parts_problem(content: object) -> SourceProblem | None:
+    if isinstance(content, str):
+        return None
+    if not is_list(content) or not all(map(is_object, content)):
+        return SourceProblem("source.content", "a string or a list of blocks")
+    for index, part in enumerate(content):
+        if (problem := source_problem(part)) is not None:
+            return SourceProblem(f"source.content[{index}].{problem.path}", problem.wanted)
+    return None
+
+
+def _is_base64(data: object) -> bool:
+    # Missing padding and line breaks are accepted, because it is unknown whether providers reject
+    # them.
+    if not isinstance(data, str) or not data.isascii():
+        return False
+    given = data.encode().translate(None, _BLANKS)
+    digits = given.rstrip(b"=")
+    is_whole = len(digits) % 4 != 1 and len(given) - len(digits) <= 2
+    return bool(digits) and is_whole and not digits.translate(None, _BASE64)
+
+
+def _is_address(url: object) -> bool:
+    return isinstance(url, str) and bool(url.strip()) and not url.startswith("data:")
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"one of {', '.join(names)}"
+
+
+_OF_USERS = frozenset(
+    {"text", "image", "document", "search_result", "tool_result", "container_upload"}
+)
+_OF_MODELS = frozenset(
+    {
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "container_upload",
+        "compaction",
+    }
+)
+_REPLACED = _OF_USERS | _OF_MODELS
+"""All block types that providers accept.
+
+A block in a message of a role that cannot send it is rendered as a short text.
+"""
+_OF_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
+_SOURCED = frozenset({"image", "document"})
+
+
+def unknown_kinds(message: Message) -> tuple[str, ...]:
+    """Return the types of blocks that the Messages API does not accept in this message, in order."""
+    if isinstance(message.content, str) or message.role == "system":
+        return ()  # Only the texts of a system message are shown.
+    return tuple(dict.fromkeys(_unknown(message.content, message.role)))
+
+
+def is_unknown(block: Block, kinds: Iterable[str]) -> bool:
+    """Return whether a block has one of the ``kinds`` that were recorded as unknown."""
+    kind = kind_of(block)
+    return kind in kinds and not (kind in _SOURCED and has_source(block))
+
+
+def kind_of(block: Block) -> str:
+    """Return the type of a block, or an empty string if it has none."""
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _unknown(content: Iterable[Block], role: str) -> Iterator[str]:
+    for block in content:
+        kind = kind_of(block)
+        if not _is_known(kind, role) or (kind in _SOURCED and not has_source(block)):
+            yield kind
+        inside = block.get("content") if kind == "tool_result" else None
+        if is_list(inside):
+            for part in inside:
+                if is_object(part) and not _is_part(part):
+                    yield kind_of(part)
+
+
+def _is_known(kind: str, role: str) -> bool:
+    if kind.endswith(
+        "_tool_result"
+    ):  # Results of the provider's own tools are shown with their call or left out.
+        return True
+    if kind == "search_result":
+        return role == "user"
+    return kind in _REPLACED
+
+
+def _is_part(part: Block) -> bool:
+    kind = kind_of(part)
+    return kind in _OF_RESULTS and not (kind in _SOURCED and not has_source(part))

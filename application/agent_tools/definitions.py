@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard, cast
 
-from refold.domain.blocks import name_problem
 from refold.domain.errors import InvalidMessage
+from refold.domain.messages import name_problem
 from refold.domain.value import is_object
 
 from .tool_scope import Tool

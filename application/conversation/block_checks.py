@@ -4,9 +4,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from refold.domain.blocks import source_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.messages import Block
+from refold.domain.messages import Block, source_problem
 from refold.domain.value import is_list, is_object
 
 _OPENAI = "this is the OpenAI format; convert the messages with refold.from_openai(messages) first"

@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
-from refold.domain.blocks import unknown_kinds
 from refold.domain.errors import InvalidMessage, InvalidThreadId
-from refold.domain.messages import Author, Block, Message, Role, gist
+from refold.domain.messages import Author, Block, Message, Role, gist, unknown_kinds
 from refold.domain.value import build_unvalidated, is_list, is_object, replace
 
 from .block_checks import (

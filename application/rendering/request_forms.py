@@ -8,9 +8,18 @@ from typing import Any
 from refold.application.conversation.entries import Entry
 from refold.application.conversation.loaded import Window
 from refold.application.ports.summariser import SourceMessage
-from refold.domain.blocks import LONGEST_OPENAI, legal_name, name_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.messages import Block, Message, Role, block_words, readable, text_of
+from refold.domain.messages import (
+    LONGEST_OPENAI,
+    Block,
+    Message,
+    Role,
+    block_words,
+    legal_name,
+    name_problem,
+    readable,
+    text_of,
+)
 from refold.domain.value import build_unvalidated, is_list, is_object
 
 from . import request_blocks as texts

@@ -7,8 +7,7 @@ from typing import Any
 
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
-from refold.domain.blocks import ToolNames, is_refused, is_unknown
-from refold.domain.messages import THINKING, Block
+from refold.domain.messages import THINKING, Block, ToolNames, is_refused, is_unknown
 from refold.domain.value import byte_size
 
 from . import request_blocks as blocks

@@ -5,9 +5,8 @@ from typing import Any, cast
 
 from refold.application.agent_tools.definitions import refuse_duplicate_names
 from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_duplicate_ids
-from refold.domain.blocks import name_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.messages import Block
+from refold.domain.messages import Block, name_problem
 from refold.domain.value import is_list, is_object
 
 from .openai import TAKEN, MessageConverter, convert_content, convert_tool, tool_named

@@ -14,8 +14,8 @@ from refold.application.rendering.request_blocks import (
     SUMMARY_HEADING,
     TOPICS_HEADING,
 )
-from refold.domain.blocks import LONGEST, legal_name
 from refold.domain.events import MessagePinned
+from refold.domain.messages import LONGEST, legal_name
 from refold.testing.history_layout import marked
 from refold.testing.request_judge import violations
 from refold.testing.request_parts import THINKING, message_blocks
