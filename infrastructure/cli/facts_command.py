@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 
@@ -106,8 +106,7 @@ def _load_rules(name: str | None) -> str | Rules | None:
         sys.path.pop(0)
     if not callable(found):
         raise typer.BadParameter(f"--rules {name}: it is not a function")
-    rules: Rules = found
-    return rules
+    return cast("Rules", found)
 
 
 def _show(thread: str, found: Sequence[Fact], limit: int) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -96,7 +96,7 @@ class Counted:
 
 @pytest.mark.parametrize("notes", ["auto", "off"])
 def test_a_compaction_reads_only_the_messages_since_the_last_one_and_each_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: Literal["auto", "off"]
 ) -> None:
     """For the ledger, the index, the notes, the text of the summary and its leaf."""
     counted = Counted()

@@ -32,7 +32,7 @@ _IN_FILES = re.compile(rb"(?:\xe2\x9f\xa6|\\u27e6)m(\d+)(?:\xe2\x9f\xa7|\\u27e7)
 _RUN = re.compile(
     rf" left out here; kept at refold://{THREAD}/(\d+)(?: to refold://{THREAD}/(\d+))?\]$"
 )
-_ORPHAN = re.compile(r"\[Result of tool call (\S+), which is not shown here\]")
+_ORPHAN = re.compile(r"\[Result of tool call (\S*), which is not shown here\]")
 
 
 def stub_text(position: int) -> str:

@@ -1,9 +1,18 @@
 """Facts of messages: each text is copied from its message, with its kind, its place and its state."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from refold.domain.facts.fact import Fact
-from refold.domain.facts.reading import RELEASED, ReadOnce, read_facts, read_messages
+from refold.domain.facts.reading import (
+    RELEASED,
+    MessagesRead,
+    Place,
+    ReadOnce,
+    read_facts,
+    read_messages,
+)
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, tool_use, user
 
@@ -153,8 +162,8 @@ def test_messages_that_were_read_are_not_read_again_for_other_readers(
     read = list[int]()
     original = read_messages
 
-    def count(messages: object) -> object:
-        sources = list(messages)  # type: ignore[call-overload]
+    def count(messages: Iterable[Place]) -> MessagesRead:
+        sources = list(messages)
         read.extend(position for position, _ in sources)
         return original(sources)
 
