@@ -45,9 +45,9 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE = re.compile(
     r"(?:[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff])+"
 )
-# An ellipsis before a small letter ends no sentence, as in "`src/...` is gone".
+# An ellipsis inside of marks ends no sentence, as in "`src/...` is gone".
 _SENTENCE_END = re.compile(
-    r"(?<![.!?…])(?!(?:\.{2,}|…+)[\"'”’)\]*_`]*[^\S\n]+[a-z])[.!?…]+[\"'”’)\]*_`]*(?=\s)|[。！？；]+[”’」』）]*"
+    r"(?<![.!?…])(?!(?:\.{2,}|…+)[\"'”’)\]`]+[^\S\n]+[a-z])[.!?…]+[\"'”’)\]*_`]*(?=\s)|[。！？；]+[”’」』）]*"
 )
 _BULLET = re.compile(r"[\s>]*(?:(?:[-*•+]|\d{1,2}[.)、]|#{1,6}|\[[ xX]\])\s+)*[*_]*")
 

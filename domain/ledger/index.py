@@ -19,7 +19,7 @@ say where the work stood. ``said`` is a sentence that a person typed. A path, a 
 name composed of several words, and a number, version, id or address are exact values.
 """
 
-STANDING: dict[Kind, int] = {"decision": 3, "ran": 1, "result": 1, "file": 1}
+STANDING: dict[Kind, int] = {"decision": 2, "ran": 1, "result": 1, "file": 1}
 """Kinds that say where the work stood, and how many of the newest entries are kept of each."""
 
 Source = Literal["person", "unknown", "model", "call", "result"]
