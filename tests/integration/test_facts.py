@@ -82,6 +82,33 @@ def test_erasing_a_message_removes_its_facts(tmp_path: Path) -> None:
         assert "prod_0_db" in {fact.text for fact in conversation.facts()}
 
 
+def test_the_value_before_is_erased_with_its_message(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with refold.open(path, window=20_000) as memory:
+        conversation = memory.conversation("t")
+        for number in (6379, 6390):
+            conversation.append(
+                [
+                    {"role": "user", "content": f"The staging redis listens on port {number}."},
+                    {"role": "assistant", "content": "ok"},
+                ]
+            )
+        for n in range(120):
+            conversation.append(
+                [
+                    {"role": "user", "content": f"question {n} " + "word " * 60},
+                    {"role": "assistant", "content": "answer " * 60},
+                ]
+            )
+        conversation.compact()
+        assert "was port 6379" in str(conversation.context().messages)
+        conversation.erase(0)
+        assert "port 6390" in str(conversation.context().messages)
+        assert "6379" not in str(conversation.context().messages)
+    for file in tmp_path.iterdir():
+        assert b"port 6379" not in file.read_bytes(), file.name
+
+
 class Counted:
     """Counts how often each message is read."""
 
