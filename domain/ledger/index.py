@@ -142,16 +142,20 @@ class _Reader:
             case "said":
                 self._value("said", fact)
             case "decision" if fact.by == "model":
-                # Only the last one of a message.
-                if self.found and self.found[-1][:3:2] == ("decision", fact.position):
-                    self.found.pop()
-                self._add("decision", fact)
+                self._decision(fact)
             case "command":
                 self._value("value", fact)
             case kind if kind in VALUES:
                 self._value("value", fact)
             case _:
                 pass
+
+    def _decision(self, fact: Fact) -> None:
+        """Add a decision in place of an earlier one of the same message."""
+        last = self.found[-1] if self.found else None
+        if last is not None and last.kind == "decision" and last.position == fact.position:
+            self.found.pop()
+        self._add("decision", fact)
 
     def _add(self, kind: Kind, fact: Fact, *, edited: bool = False) -> None:
         entry = _entry(kind, fact, edited=edited)

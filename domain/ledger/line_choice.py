@@ -36,7 +36,7 @@ def merge_ledger(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerL
     return tuple(_supersede(lines))
 
 
-_CLOSED = {"done": "done", "withdrawn": "withdrawn", "overridden": "overridden"}
+_CLAIMED = "claimed"
 
 
 def _close_requests(lines: Sequence[LedgerLine], closing: Fact) -> list[LedgerLine]:
@@ -46,20 +46,16 @@ def _close_requests(lines: Sequence[LedgerLine], closing: Fact) -> list[LedgerLi
     """
     asked = [x for x in lines if _is_own_request(x) and x.position < closing.position]
     newest = max((line.position for line in asked), default=-1)
-    word = "claimed done" if closing.by == "model" else _CLOSED.get(closing.state, "")
-    note = f"{word} in [{closing.position}]" if word else ""
+    is_claim = closing.by == "model"
+    state = f"{_CLAIMED} {closing.state}" if is_claim else closing.state
+    note = "" if closing.state == "open" else f"{state} in [{closing.position}]"
 
-    def is_closed_by_person(line: LedgerLine) -> bool:
-        return bool(line.note) and not line.note.startswith("claimed")
+    def is_meant(line: LedgerLine) -> bool:
+        if line.position != newest or not _is_own_request(line):
+            return False
+        return not (is_claim and line.note and not line.note.startswith(_CLAIMED))
 
-    return [
-        replace(line, note=note)
-        if line.position == newest
-        and _is_own_request(line)
-        and not (closing.by == "model" and is_closed_by_person(line))
-        else line
-        for line in lines
-    ]
+    return [replace(line, note=note) if is_meant(line) else line for line in lines]
 
 
 def _is_own_request(line: LedgerLine) -> bool:
