@@ -180,6 +180,8 @@ def _leaves(
 
 
 _TOPICAL = 1_000
+_CHARACTERS = 3
+"""Characters of a token, about."""
 _ROOM_FOR_TOPICS = 200
 """Tokens reserved for topics when the ledger uses room that the text left free."""
 _MOST_CARRIED = 100
@@ -216,6 +218,7 @@ async def write_summary(
         ledger="\n".join(filter(None, (ledger.text, planned.text))),
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
+        wanted_tokens=rooms.wanted(gathering),
         skimming=_skimming_note(before.thread_id, source),
         read=read,
     )
@@ -262,6 +265,15 @@ class _Rooms:
         spare = self._room_with_rest(written) - self.plan.beside_tokens
         most = ledger_target(self.budget, self.core.settings.policy)
         return min(self._share(self.plan.beside_tokens) + spare, self._smaller(written), most)
+
+    def wanted(self, gathering: Gathering) -> int:
+        """Return about how many tokens ledger and index could use beyond their room."""
+        texts = [line.text for line in gathering.lines]
+        texts += [entry.text for entry in gathering.entries]
+        policy = self.core.settings.policy
+        most = ledger_target(self.budget, policy) + most_index(self.budget, policy)
+        wanted = min(most, sum(map(len, texts)) // _CHARACTERS)
+        return max(0, wanted - self.plan.beside_tokens)
 
     def index(self, written: Written | None, ledger: KeptLedger) -> int:
         """Return the room of the index with what the text and the ledger left.

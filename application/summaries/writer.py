@@ -110,6 +110,11 @@ def share_of(size: int, other: int, room: int) -> int:
     return max(least, min(room - least, wanted))
 
 
+CODE_SHARE = 0.5
+"""Smallest share of the length of a summary for a text of code, if ledger and index can use the rest.
+
+On recorded sessions, with a budget of 10 %, ledger and index had the answers to more questions in the same room.
+"""
 _NAMING_SHARE = 3
 """Divisor of the limit of a summary. The note about omitted messages may use the quotient."""
 _LEAVES_ROOM = 8
@@ -128,6 +133,8 @@ class Task(NamedTuple):
     ledger_tokens: int
     named: tuple[OmittedMessage, ...]
     """Messages that earlier summaries omitted, which this one must name as well."""
+    wanted_tokens: int = 0
+    """Tokens that ledger and index could use beyond their room."""
     skimming: str = ""
     """Note about skimmed messages at the end of the text."""
     read: MessagesRead | None = None
@@ -167,6 +174,8 @@ class Writer:
         self._overhead = task.budget.summary_overhead + task.ledger_tokens
         most = task.plan.covered_tokens - self._overhead - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
+        if calls.is_by_code:
+            self._limit -= min(int(self._limit * (1 - CODE_SHARE)), task.wanted_tokens)
         if self._capacity is not None:
             bare = self._request(task.divided.history, (), "", self._limit)
             self._limit = fitting_length(bare, self._capacity, core.settings.policy)
