@@ -50,8 +50,8 @@ def rules_named(rules: str | Rules | None) -> Rules:
     """
     if callable(rules):
         return rules
-    name = next(reversed(RELEASED)) if rules is None else rules
-    if name not in RELEASED:
+    name: object = next(reversed(RELEASED)) if rules is None else rules
+    if not isinstance(name, str) or name not in RELEASED:
         raise InvalidSetting(
             f"rules={rules!r} is not a version of the rules ({', '.join(RELEASED)}) or a function",
             setting="rules",
