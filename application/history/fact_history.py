@@ -1,11 +1,12 @@
 """Read the facts of a conversation, and compare rules for them with what its compactions recorded."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.runtime.core import Core
+from refold.application.runtime.plain_lines import raised
 from refold.application.summaries.ledger_and_index import Gathering
 from refold.domain.conversation import Coverage
 from refold.domain.errors import InvalidSetting
@@ -50,7 +51,8 @@ def rules_named(rules: str | Rules | None) -> Rules:
     """
     if callable(rules):
         return rules
-    name: object = next(reversed(RELEASED)) if rules is None else rules
+    # A caller without a type checker may pass anything.
+    name = next(reversed(RELEASED)) if rules is None else cast("object", rules)
     if not isinstance(name, str) or name not in RELEASED:
         raise InvalidSetting(
             f"rules={rules!r} is not a version of the rules ({', '.join(RELEASED)}) or a function",
@@ -67,8 +69,29 @@ def facts_of(
     read = rules_named(rules)
     length = core.log.load(thread_id).state.length
     first, last, _ = slice(start, stop).indices(length)
-    found = read(_messages(core, thread_id, first, last))
+    found = _apply(read, list(_messages(core, thread_id, first, last)))
     return tuple(sorted(found, key=lambda fact: fact.position))
+
+
+def _apply(rules: Rules, messages: Sequence[Place]) -> tuple[Fact, ...]:
+    """Return the facts that rules find.
+
+    Raises:
+        InvalidSetting: the rules are a function that fails or returns something else.
+    """
+    try:
+        # A function of a program without a type checker may return anything.
+        found = cast("tuple[object, ...]", tuple(rules(messages)))
+    except Exception as error:
+        raise InvalidSetting(
+            f"the rules raised {raised(error)}", setting="rules", value=rules
+        ) from error
+    facts = tuple(one for one in found if isinstance(one, Fact))
+    if len(facts) < len(found):
+        raise InvalidSetting(
+            "the rules must return facts (refold.Fact)", setting="rules", value=rules
+        )
+    return facts
 
 
 def compare_rules(core: Core, thread_id: str, rules: str | Rules | None) -> Iterator[RulesCompared]:
@@ -100,7 +123,7 @@ def _compare(
     gathering = Gathering(
         core, thread_id, before.ledger if before else (), before.index if before else ()
     )
-    gathering.take(read(messages))
+    gathering.take(_apply(read, messages))
     # Without room, the lines and entries remain that a compaction keeps in any case.
     lines = gathering.select(0).lines
     entries = gathering.select_index(0, "", has_ledger=True).entries
