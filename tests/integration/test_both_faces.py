@@ -31,6 +31,7 @@ def options() -> dict[str, Any]:
     return {
         "window": 4_000,
         "background": False,
+        "scrub_megabytes": 0,  # Whether its file is there yet is chance.
         "clock": lambda: NOON + timedelta(seconds=next(ticks)),
         "new_id": lambda: f"{next(ids):032x}",
     }
