@@ -62,7 +62,7 @@ _LONGEST_VALUE = 240
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
-_LAST_WORD = re.compile(r"[^\W_]")
+_WORD_CHARACTER = re.compile(r"[^\W_]")
 _FIRST_WORD = re.compile(r"\A\S{1,400}")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
@@ -398,10 +398,11 @@ def _texts_of_input(given: object) -> Iterator[str]:
 
 def _last_line(text: str) -> str:
     """Return the last line of a result that has a word, at most the beginning of a long one."""
-    found = _LAST_WORD.search(text[::-1][:_PRINTED])
-    if found is None:
+    backwards = text[-_PRINTED:][::-1]
+    last_word = _WORD_CHARACTER.search(backwards)
+    if last_word is None:
         return ""
-    end = len(text) - found.start()
+    end = len(text) - last_word.start()
     start = text.rfind("\n", 0, end) + 1
     line, _, _ = text[start:].partition("\n")
     return line[:_PRINTED].strip()
