@@ -172,7 +172,7 @@ def gather_ledger(core: Core, before: LoadedConversation, facts: Sequence[Fact])
 def read_covered(
     thread_id: str, covered: Sequence[SourceMessage], once: ReadOnce | None = None
 ) -> MessagesRead:
-    """Read messages that leave the context. A fault in the rules gives no facts, and stops no compaction."""
+    """Read messages that leave the context. If the rules fail, there are no facts, and the compaction goes on."""
     try:
         return (once or ReadOnce()).read((s.position, s.message) for s in covered)
     except Exception as error:

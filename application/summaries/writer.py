@@ -111,7 +111,7 @@ def share_of(size: int, other: int, room: int) -> int:
 
 
 CODE_SHARE = 0.5
-"""Smallest share of the length of a summary for a text of code, if ledger and index can use the rest.
+"""Share of its length to which a text of code is shortened at most, if ledger and index can use the rest.
 
 On recorded sessions, with a budget of 10 %, ledger and index had the answers to more questions in the same room.
 """

@@ -132,7 +132,7 @@ def uses_tools(messages: Iterable[Message]) -> bool:
 
 
 class ReadOnce:
-    """Reads messages once for several readers, as long as they ask for the same ones or for some of them."""
+    """Remembers the messages that were read last, for readers that ask for the same ones or for some of them."""
 
     def __init__(self) -> None:
         self._known: tuple[Mapping[int, Message], MessagesRead] = {}, MessagesRead()
