@@ -40,8 +40,8 @@ from refold.infrastructure.sqlite.sqlite_failures import (
     may_be_damage,
     translate_errors,
 )
-from refold.infrastructure.write_ahead.damaged_copies import keep_copy, refuse_damaged
-from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
+from refold.infrastructure.write_ahead.damaged_copies import refusal, refuse_damaged
+from refold.infrastructure.write_ahead.examination import examine
 
 from . import mended_log as mending
 from .backup import copy_connection, earlier_logs, put_in_place, refuse_own
@@ -225,18 +225,19 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
 def accept_lost(path: Path) -> bool:
     """Remove the anchor of a log of which nothing is left, so that a new log can be created.
 
-    Return whether nothing was left. A copy of the write-ahead log is kept.
+    Return whether nothing was left.
+
+    Raises:
+        WriteAheadDamaged: the write-ahead log still has events; whoever needs none of them deletes it first.
     """
     if path.exists() and path.stat().st_size:
         return False
+    if (orphan := examine(path)) is not None:
+        raise refusal(path, orphan)
     anchor = anchor_path(path.absolute())
-    orphan = examine(path)
-    if orphan is None and not anchor.exists():
+    if not anchor.exists():
         return False
-    if orphan is not None:
-        keep_copy(path)
-        write_ahead_path(path).unlink()
-    anchor.unlink(missing_ok=True)
+    anchor.unlink()
     return True
 
 

@@ -189,10 +189,16 @@ def test_a_log_without_its_file_is_salvaged_from_its_write_ahead_log(
     assert len(messages_of(path)) == COUNT
 
 
-def test_a_log_that_is_given_up_leaves_a_copy(killed: Path, tmp_path: Path) -> None:
+def test_a_log_is_given_up_only_when_its_write_ahead_log_was_deleted(
+    killed: Path, tmp_path: Path
+) -> None:
     path = copy_store(killed, tmp_path)
     content = ahead(path).read_bytes()
     path.unlink()
+    with pytest.raises(refold.WriteAheadDamaged, match="refold salvage NEW.db"):
+        accept_lost(path)
+    assert ahead(path).read_bytes() == content
+    ahead(path).unlink()
     assert accept_lost(path)
     assert [copy.read_bytes() for copy in damaged_copies(path)] == [content]
     opened(path)
