@@ -242,14 +242,20 @@ class _Weights:
         rare = log(1 + found.total / 2)
         known = sum(self._weights.get(token, rare) for token in question.tokens)
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
+        self._known: tuple[str, tuple[str, ...]] = "", ()
+        """The text that was read last, with its tokens, because a line is judged and then weighed."""
 
     def of(self, text: str) -> float:
         """Return the weight of the question's words in a text."""
-        return sum(self._weights[token] for token in sorted(self._tokens(text)))
+        return sum(self._weights[token] for token in self._tokens(text))
 
     def is_related(self, text: str) -> bool:
         """Return whether a text has so many of the words that it is clearly about the same."""
         return len(self._tokens(text)) >= LEAST_WORDS and self.of(text) >= self._least
 
-    def _tokens(self, text: str) -> set[str]:
-        return {token for token in tokens_of(text) if token in self._weights}
+    def _tokens(self, text: str) -> tuple[str, ...]:
+        """Return the tokens of the question that a text has, sorted, so that equal texts weigh the same."""
+        if self._known[0] != text:
+            found = self._weights.keys() & set(tokens_of(text))
+            self._known = text, tuple(sorted(found))
+        return self._known[1]

@@ -179,7 +179,12 @@ def ledger_line(line: LedgerLine) -> str:
     under = "".join(f"{lead}{'' if lead.endswith((':', '：')) else ':'} " for lead in line.under)
     cut = f" ⟨… {line.cut} characters cut …⟩" if line.cut else ""
     count = f" ×{line.count}" if line.count > 1 else ""
-    remarks = [line.note, f"was {line.was}" if line.was else ""]
+    remarks = [
+        line.note,
+        f"was {line.was}" if line.was else "",
+        f"reason: {line.reason}" if line.reason else "",
+        f"rejected: {', '.join(line.rejected)}" if line.rejected else "",
+    ]
     note = f" ({'; '.join(filter(None, remarks))})" if any(remarks) else ""
     return f"[{line.position}] {under}{line.text}{cut}{note}{count}"
 

@@ -64,3 +64,7 @@ class Fact(NamedTuple):
     that is not one of the strongest of its message."""
     called_at: int = -1
     """Position of the call, for an outcome."""
+    reason: str = ""
+    """Reason for a decision, copied from its sentence or the one next to it, or empty if none was found."""
+    rejected: tuple[str, ...] = ()
+    """Alternatives that a decision rejects, copied from the same place."""

@@ -195,12 +195,12 @@ class _Reader:
         strong = find_assistant_decisions(text, conversation=self._conversation)
         newest = newest_decision(text)
         for said in strong:
-            if newest and text.find(newest) < text.find(said.text):
-                self._add(Fact("decision", newest, position, "model", is_main=False))
+            if newest and text.find(newest.text) < text.find(said.text):
+                self._say(newest, position, "model", is_main=False)
                 newest = None
             self._say(said, position, "model")
         if newest:
-            self._add(Fact("decision", newest, position, "model", is_main=False))
+            self._say(newest, position, "model", is_main=False)
 
     def _typed(self, position: int, text: str, by: Source) -> None:
         read = read_user_text(text)
@@ -273,11 +273,18 @@ class _Reader:
             self._add(Fact("path", action.exact[0], at, "call", "read"))
         self._here, self._texts = here, texts
 
-    def _say(self, said: Said, position: int, by: Source) -> None:
+    def _say(self, said: Said, position: int, by: Source, *, is_main: bool = True) -> None:
         # If a heading contains a credential it cannot be shown, and the text alone could mean the opposite.
-        if cues.redact(said.whole) == said.whole:
-            fact = Fact(said.kind, said.text, position, by, under=said.under, cut=said.cut)
-            self._add(fact)
+        if cues.redact(said.whole) != said.whole:
+            return
+        reason, *rejected = (
+            text if text and is_line(text) and cues.redact(text) == text else ""
+            for text in (said.grounds.reason, *said.grounds.rejected)
+        )
+        fact = Fact(said.kind, said.text, position, by, under=said.under, cut=said.cut)
+        self._add(
+            fact._replace(reason=reason, rejected=tuple(filter(None, rejected)), is_main=is_main)
+        )
 
     def _mentions(
         self,

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from . import cues
 from . import lasting_facts as lasting
+from .grounds import NO_GROUNDS, Grounds, grounds_of
 from .headings import Place, choose_headings, sense_of
 from .quotations import has_own_words, mask_quotations, own_words, quotes_in
 from .speech import Print, Quote, Span, print_of, sentences, user_words, without_code
@@ -49,6 +50,8 @@ class Said(NamedTuple):
     """Number of characters that are left out at the end."""
     is_quoted: bool = False
     """Whether the person only pasted the text: a plan, a specification or a review."""
+    grounds: Grounds = NO_GROUNDS
+    """Reason and rejected alternatives of a decision."""
 
     @property
     def whole(self) -> str:
@@ -185,13 +188,14 @@ def _find_passages(words: str, *, conversation: bool) -> list[Said]:
     judged = mask_quotations(words)
     found: list[Said] = []
     asked: list[Span] = []
-    for span in _spans(judged):
+    spans = _spans(judged)
+    for at, span in enumerate(spans):
         said, under = judged[span.start : span.stop], _headings_of(words, span)
         if not has_own_words(said):
             continue
         kind = _kind(said, under, conversation=conversation)
         if kind != "request":
-            found.append(_passage(kind, words, span))
+            found.append(_passage(kind, words, span, _grounds(kind, words, spans, at)))
         elif closing_of(said) not in ("done", "withdrawn") and (
             not conversation or _asks(" ".join((*under, said)))
         ):
@@ -220,21 +224,25 @@ def find_assistant_decisions(text: str, *, conversation: bool) -> list[Said]:
     """Return the decisions in a text of the model."""
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
-    for span in _spans(words):
+    spans = _spans(words)
+    for at, span in enumerate(spans):
         said = words[span.start : span.stop]
         if _decides(said, conversation=conversation):
-            found.append(_passage("decision", words, span))
+            found.append(_passage("decision", words, span, grounds_of(words, spans, at)))
     return _select_strongest(found, "decision", _MOST_OF_ASSISTANT)
 
 
-def newest_decision(text: str) -> str | None:
+def newest_decision(text: str) -> Said | None:
     """Return the last sentence of the model that decides something or gives a reason, or None."""
     words = without_code(text[:_SCANNED])
-    found = [words[span.start : span.stop] for span in sentences(words)]
-    decides = (
-        s for s in reversed(found) if cues.ASSISTANT_DECISION.search(s) or cues.REASON.search(s)
-    )
-    return next((s for s in decides if len(s) >= _SHORTEST_DECISION), None)
+    spans = list(sentences(words))
+    for at in reversed(range(len(spans))):
+        said = words[spans[at].start : spans[at].stop]
+        if len(said) >= _SHORTEST_DECISION and (
+            cues.ASSISTANT_DECISION.search(said) or cues.REASON.search(said)
+        ):
+            return Said("decision", said, grounds=grounds_of(words, spans, at))
+    return None
 
 
 def _spans(words: str) -> list[Span]:
@@ -364,9 +372,14 @@ def _says_something(said: str) -> bool:
     return sum(map(str.isalnum, head)) + sum(map(str.isspace, head)) >= 0.7 * len(head)
 
 
-def _passage(kind: Kind, words: str, span: Span) -> Said:
+def _grounds(kind: Kind, words: str, spans: list[Span], at: int) -> Grounds:
+    return grounds_of(words, spans, at) if kind == "decision" else NO_GROUNDS
+
+
+def _passage(kind: Kind, words: str, span: Span, grounds: Grounds = NO_GROUNDS) -> Said:
     text = _to_boundary(words, span)
-    return Said(kind, text, _headings_of(words, span), span.stop - span.start - len(text))
+    cut = span.stop - span.start - len(text)
+    return Said(kind, text, _headings_of(words, span), cut, grounds=grounds)
 
 
 def _to_boundary(words: str, span: Span) -> str:

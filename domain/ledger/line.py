@@ -77,6 +77,10 @@ class LedgerLine(Value, frozen=True):
     """Number of characters of the passage that follow ``text`` in the message."""
     was: str = ""
     """Value that the same words gave before, or empty."""
+    reason: str = ""
+    """Reason for a decision, if it stands in its message outside of ``text``."""
+    rejected: tuple[str, ...] = ()
+    """Alternatives that a decision rejects, if they stand in its message outside of ``text``."""
 
 
 Key = tuple[Kind, str, tuple[str, ...], str | None]
@@ -209,7 +213,7 @@ class _Gathering:
             case "request" | "rule" | "prohibition" | "decision":
                 by: Speaker = "assistant" if fact.by == "model" else "user"
                 line = _line(fact.kind, fact, fact.text, said_by=by, cut=fact.cut)
-                self.found.append(line)
+                self.found.append(_with_grounds(line, fact))
             case _:
                 pass
 
@@ -272,6 +276,13 @@ def _line(
         author=_WRITERS.get(fact.by) if kind in STATEMENTS else None,
         cut=cut,
     )
+
+
+def _with_grounds(line: LedgerLine, fact: Fact) -> LedgerLine:
+    """Return the line with what the message says for it, unless the text shows it."""
+    reason = "" if fact.reason in line.text else fact.reason
+    rejected = tuple(other for other in fact.rejected if other not in line.text)
+    return replace(line, reason=reason, rejected=rejected) if reason or rejected else line
 
 
 def _head(text: str, limit: int) -> str:

@@ -137,7 +137,7 @@ def _upcast_performed_5(fields: Json) -> Json:
         "index": [],
         "index_shown": 0,
         "index_left_out": 0,
-        "ledger": [{**line, "was": ""} for line in fields["ledger"]],
+        "ledger": [{**line, "was": "", "reason": "", "rejected": []} for line in fields["ledger"]],
     }
 
 

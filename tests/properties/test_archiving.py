@@ -9,6 +9,7 @@ from refold.domain.compaction.budget import (
     kept_target,
     live_messages,
     may_archive,
+    request_allowance,
 )
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
@@ -36,7 +37,7 @@ class Case:
         self.state, self.policy = story.state, policy
         self.budget = budget_for(window, 0, policy)
         goal = kept_target(self.budget, policy)
-        requests = protected_requests(self.state, int(goal * policy.request_share))
+        requests = protected_requests(self.state, request_allowance(self.budget, policy))
         self.tried: Everything = everything(story.events, self.state, requests)
         keeps = policy.keep_last if trigger == "manual" else 0
         able = [c for c in self.tried.legal if self.state.length - c >= keeps]

@@ -206,6 +206,14 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                 LedgerLine(kind="command", text="pytest -q", position=4),
                 LedgerLine(kind="value", text="port 6390", position=8, was="port 6379"),
                 LedgerLine(
+                    kind="decision",
+                    text="Keep SQLite",
+                    position=7,
+                    said_by="assistant",
+                    reason="不需要服务器",
+                    rejected=("Postgres", "a file of JSON"),
+                ),
+                LedgerLine(
                     kind="prohibition",
                     text="push to main",
                     position=2,

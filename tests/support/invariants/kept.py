@@ -54,7 +54,8 @@ def ledger_lines_are_sourced(witness: Witness, shown: Context) -> None:
     for line in active.ledger:
         assert active.coverage.covers(line.position), f"{line} is of a message that is not covered"
         said = witness.spoken[line.position].message
-        for words in (line.text, *(lead.removeprefix("… ") for lead in line.under)):
+        leads = (lead.removeprefix("… ") for lead in line.under)
+        for words in (line.text, *leads, line.reason, *line.rejected):
             assert any(words in text for text in strings(said)), (
                 f"{words!r} of {line} was never said"
             )
