@@ -148,13 +148,13 @@ def _is_announcement(text: str) -> bool:
     return remove_lone_marks(text).rstrip("*_ ").endswith((":", "："))
 
 
-def notes_by_code(messages: Iterable[Place], once: ReadOnce | None = None) -> tuple[Note, ...]:
+def notes_by_code(messages: Iterable[Place], reading: ReadOnce | None = None) -> tuple[Note, ...]:
     """Choose rules, decisions, open tasks and exact values of the user, oldest first.
 
-    ``once`` reads the messages, so that a compaction need not read them again.
+    ``reading`` reads the messages, so that none of them is read twice.
     """
     heard = list(messages)
-    facts = [fact for fact in (once or ReadOnce()).read(heard).facts if fact.by != "result"]
+    facts = [fact for fact in (reading or ReadOnce()).read(heard).facts if fact.by != "result"]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
         line

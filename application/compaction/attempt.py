@@ -51,7 +51,6 @@ from refold.domain.events import (
     Event,
     Trigger,
 )
-from refold.domain.facts.reading import ReadOnce
 from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
@@ -181,7 +180,6 @@ class CompactionAttempt:
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
-        self._once = ReadOnce()
         self._rehearsed: ExpectedLength | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
@@ -297,14 +295,12 @@ class CompactionAttempt:
         asking = SummariserCalls(writer, self._core.settings.policy)
         return Rehearsal(
             len(source.messages) + source.skimmed,
-            lambda: write_summary(
-                self._core, loaded, source, plan, self._budget, writer, asking, self._once
-            ),
+            lambda: write_summary(self._core, loaded, source, plan, self._budget, writer, asking),
             plan.target_tokens,
         )
 
     async def _summarise(self, plan: CompactionPlan) -> Summary:
-        notes = NoteTaking(self._core, self._thread_id, self._summariser, self._once)
+        notes = NoteTaking(self._core, self._thread_id, self._summariser)
         return await notes.take_during(
             self._before, plan.coverage.stop, lambda: self._summary(plan)
         )
@@ -318,7 +314,6 @@ class CompactionAttempt:
             self._budget,
             self._summariser,
             self._asking,
-            self._once,
         )
 
     def _record(self, plan: CompactionPlan, summary: Summary) -> CompactionResult:

@@ -202,7 +202,7 @@ class _Rebuilder:
         fresh = dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
-            read = await asyncio.to_thread(read_covered, self._thread_id, messages)
+            read = await asyncio.to_thread(read_covered, self._core, self._thread_id, messages)
             await asyncio.to_thread(gathering.take, read.facts)
             await asyncio.to_thread(topics.take, messages)
             for part in touched:

@@ -24,7 +24,6 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended, MessageErased
-from refold.domain.facts.reading import ReadOnce
 from refold.domain.notes import Note, NotesFlushed
 from refold.domain.noting import (
     LEDGER,
@@ -137,10 +136,7 @@ class NoteTaking:
     It raises no errors of its own: failures are logged, and the compaction continues.
     """
 
-    def __init__(
-        self, core: Core, thread_id: str, summariser: Summariser, once: ReadOnce | None = None
-    ) -> None:
-        self._once = once
+    def __init__(self, core: Core, thread_id: str, summariser: Summariser) -> None:
         self._core = core
         self._thread_id = thread_id
         self._summariser = summariser.name
@@ -248,7 +244,7 @@ class NoteTaking:
     ) -> NotesFlushed:
         draft = taken.draft
         sources = ((m.position, m.message) for m in messages)
-        notes = draft.notes if draft else notes_by_code(sources, self._once)
+        notes = draft.notes if draft else notes_by_code(sources, self._core.reading)
         known = earlier_notes(self._core, loaded)
         noted = frozenset(source.position for source in messages)
         return NotesFlushed(

@@ -46,6 +46,7 @@ from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.application.topics.frequent_terms import FrequentTerms
 from refold.domain.compaction.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.facts.reading import ReadOnce
 from refold.domain.frames import SummaryPlace
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value, byte_size, replace
@@ -315,6 +316,8 @@ class Core:
     """Process that opened the memory; only this process may use it."""
     recalled: RecalledTexts = field(default_factory=RecalledTexts)
     """The words of recalled lines."""
+    reading: ReadOnce = field(default_factory=ReadOnce)
+    """Reads the facts of messages, each once."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: NewestRequests = field(default_factory=NewestRequests)
     """Newest requests whose answers are not stored yet."""

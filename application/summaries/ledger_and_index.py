@@ -19,7 +19,7 @@ from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Coverage
 from refold.domain.facts.fact import Fact
-from refold.domain.facts.reading import MessagesRead, ReadOnce
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.ledger.index import (
     IndexEntry,
     choose_entries,
@@ -169,12 +169,10 @@ def gather_ledger(core: Core, before: LoadedConversation, facts: Sequence[Fact])
     return gathering
 
 
-def read_covered(
-    thread_id: str, covered: Sequence[SourceMessage], once: ReadOnce | None = None
-) -> MessagesRead:
+def read_covered(core: Core, thread_id: str, covered: Sequence[SourceMessage]) -> MessagesRead:
     """Read messages that leave the context. If the rules fail, there are no facts, and the compaction goes on."""
     try:
-        return (once or ReadOnce()).read((s.position, s.message) for s in covered)
+        return core.reading.read((s.position, s.message) for s in covered)
     except Exception as error:
         logger.warning(
             "%s: nothing could be read from the covered messages: %s",

@@ -26,7 +26,7 @@ from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.facts.cues import OTHERS, PROMISES
-from refold.domain.facts.reading import MessagesRead, ReadOnce
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.value import replace
 
 from .chunking import skimming_note
@@ -196,17 +196,14 @@ async def write_summary(
     budget: Budget,
     summariser: Summariser,
     calls: SummariserCalls,
-    once: ReadOnce | None = None,
 ) -> Summary:
     """Have the text written part by part, and add ledger and topics.
-
-    ``once`` may have read the messages already.
 
     Raises:
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     rooms = _Rooms(core, plan, budget)
-    read, gathering = await asyncio.to_thread(_gather, core, before, source, once)
+    read, gathering = await asyncio.to_thread(_gather, core, before, source)
     ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
     planned = await asyncio.to_thread(_plan_index, before, gathering, ledger, rooms, summariser)
     split_at = None if signs(summariser) else plan.split_at
@@ -238,9 +235,9 @@ async def write_summary(
 
 
 def _gather(
-    core: Core, before: LoadedConversation, source: Source, once: ReadOnce | None
+    core: Core, before: LoadedConversation, source: Source
 ) -> tuple[MessagesRead, Gathering]:
-    read = read_covered(before.thread_id, source.messages, once)
+    read = read_covered(core, before.thread_id, source.messages)
     return read, gather_ledger(core, before, read.facts)
 
 

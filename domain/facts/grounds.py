@@ -49,7 +49,7 @@ _EDGES = " \t,.;:|，。；："
 
 
 class Grounds(NamedTuple):
-    """What a message says for a decision and against others, copied word for word."""
+    """The reason for a decision and the alternatives that it rejects, copied word for word."""
 
     reason: str = ""
     rejected: tuple[str, ...] = ()

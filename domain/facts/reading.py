@@ -1,86 +1,16 @@
 """Read the facts of messages: one pass over each message."""
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+from weakref import ref
 
-from refold.domain.messages import CALLS, Message, strings, strings_in
-from refold.domain.value import is_object
+from refold.domain.messages import Message
 
-from . import cues
-from .exact_values import (
-    ExactValue,
-    commands_in,
-    composed_names,
-    is_trivial,
-    recommended_commands,
-    says_nothing,
-    values_in,
-)
-from .fact import Fact, Kind, Source, State
-from .lasting_facts import lasting_statements
-from .speech import Quote, inserted_texts, is_line, is_program_text, lines
-from .statements import (
-    Said,
-    claim_in,
-    closing_of,
-    find_assistant_decisions,
-    find_user_passages,
-    newest_decision,
-    own_sentences,
-    read_user_text,
-)
-from .tool_calls import Action, Outcome, find_written_files, outcome_of, parse_call
-from .tool_calls import Kind as ActionKind
+from .fact import Fact
+from .message_reader import MessageRead, MessageReader, ReadCall
 
 Place = tuple[int, Message]
 """A position with its message."""
-
-_SCANNED = 24_000
-"""Characters of a text that are read from its beginning."""
-_SCANNED_END = 6_000
-"""Characters of a longer text that are read from its end."""
-_VALUES_OF_RESULT = 3_000
-"""Characters at each end of a result that are read for values; most of its numbers are of no use."""
-_MAIN = 8_000
-"""Characters from the beginning of words or a command that count as their main part."""
-_BRIEF = 600
-"""Characters of a result whose main part is all of it."""
-_PRINTED = 2_000
-_TYPED = 1_500
-"""Characters of a user's text. A longer one is pasted."""
-_TITLE = 80
-_ABOUT = 40
-_DEEPEST = 6
-_NO_REASON = re.compile(
-    r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|"
-    r"[-\d\s:%.kKMG]+",
-    re.IGNORECASE,
-)
-_ENDS_OF_SENTENCES = (". ", "。", "；", "; ", "，", "|")
-_LONGEST_VALUE = 240
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_BLANKS = (" ", "\n", "\t")
-_LONGEST_WORD = 400
-_WORD_CHARACTER = re.compile(r"[^\W_]")
-_FIRST_WORD = re.compile(r"\A\S{1,400}")
-_OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
-
-
-class ReadCall(NamedTuple):
-    """A tool call, or a result whose call is unknown."""
-
-    position: int
-    """Position of the call; of the result, if the call is unknown."""
-    action: Action
-    given: object = None
-    """Input of the call as JSON."""
-    outcome: Outcome | None = None
-    """How it ended, or None without a result."""
-    answered_at: int = -1
-    """Position of the result, or -1 without one."""
-    is_known: bool = True
-    """False if only the result is there."""
 
 
 class MessagesRead(NamedTuple):
@@ -106,12 +36,7 @@ def read_messages(messages: Iterable[Place]) -> MessagesRead:
 
     Texts that look like credentials become no facts. Each message has a fact once.
     """
-    sources = list(messages)
-    has_tools = uses_tools(message for _, message in sources)
-    reader = _Reader(conversation=not has_tools)
-    for position, message in sources:
-        reader.take(position, message)
-    return MessagesRead(has_tools, tuple(reader.found), (*reader.calls, *reader.open.values()))
+    return ReadOnce().read(messages)
 
 
 def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
@@ -131,305 +56,44 @@ def uses_tools(messages: Iterable[Message]) -> bool:
     return any(b.get("type") == "tool_use" for message in messages for b in message.blocks())
 
 
+class _Known(NamedTuple):
+    message: "ref[Message]"
+    position: int
+    has_tools: bool
+    read: MessageRead
+
+
 class ReadOnce:
-    """Remembers the messages that were read last, for readers that ask for the same ones or for some of them."""
+    """Reads messages, and remembers what it read for as long as the messages are in memory."""
 
     def __init__(self) -> None:
-        self._known: tuple[Mapping[int, Message], MessagesRead] = {}, MessagesRead()
+        self._known: dict[int, _Known] = {}
 
     def read(self, messages: Iterable[Place]) -> MessagesRead:
-        """Return the facts and calls of these messages, as ``read_messages`` does."""
-        sources = dict(messages)
-        known, read = self._known
-        if all(known.get(position) is message for position, message in sources.items()) and (
-            len(sources) == len(known) or uses_tools(sources.values()) == read.has_tools
-        ):
-            return read if len(sources) == len(known) else read.of(sources)
-        read = read_messages(sources.items())
-        self._known = sources, read
-        return read
+        """Return the facts and calls of messages, as ``read_messages`` does."""
+        sources = list(messages)
+        has_tools = uses_tools(message for _, message in sources)
+        reader = MessageReader(conversation=not has_tools)
+        facts, calls = list[Fact](), list[ReadCall]()
+        for position, message in sources:
+            read = self._find(position, message, has_tools)
+            if read is None:
+                read = reader.read(position, message)
+                self._remember(position, message, has_tools, read)
+            reader.follow(read)
+            facts += read.facts
+            calls += (call for _, call in read.answered)
+        return MessagesRead(has_tools, tuple(facts), (*calls, *reader.open.values()))
 
+    def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
+        known = self._known.get(id(message))
+        if known is None or known.message() is not message:
+            return None
+        return known.read if (known.position, known.has_tools) == (position, has_tools) else None
 
-class _Reader:
-    def __init__(self, *, conversation: bool) -> None:
-        """Create a reader. ``conversation`` means that no tools are used: "must" is then mostly small talk."""
-        self.found: list[Fact] = []
-        self.calls: list[ReadCall] = []
-        self.open: dict[str, ReadCall] = {}
-        """Calls without a result so far, by their ids."""
-        self._conversation = conversation
-        self._here: dict[tuple[Kind, str, Source, State, tuple[str, ...]], int] = {}
-        """Places in ``found`` of the facts of the current message."""
-        self._texts: Sequence[str] = ()
-
-    def take(self, position: int, message: Message) -> None:
-        """Read one message."""
-        self._here = {}
-        self._texts = list(strings(message))
-        for block in message.blocks():
-            kind, text = str(block.get("type", "")), block.get("text")
-            if kind == "text" and isinstance(text, str):
-                self._words(position, message, text)
-            elif kind in CALLS:
-                self._call(position, block)
-            elif kind.endswith("tool_result"):
-                self._result(position, block)
-
-    def _words(self, position: int, message: Message, text: str) -> None:
-        if message.role == "assistant":
-            self._decisions(position, text)
-            if not _has_calls(message) and (claim := claim_in(text)):
-                self._add(Fact("outcome", claim, position, "model", "done"))
-            self._mentions(commands_in(text[:_SCANNED]), position, "model")
-            self._values(text, position, "model", main=range(_MAIN))
-        elif (
-            message.role != "user" or message.author in ("program", "tool") or is_program_text(text)
-        ):
-            self._mentions(commands_in(text[:_SCANNED]), position, "program")
-            self._values(text, position, "program", main=range(_MAIN))
-        else:
-            self._typed(position, text, "person" if message.author == "person" else "unknown")
-
-    def _decisions(self, position: int, text: str) -> None:
-        """Add the strongest decisions of the model and its newest one, in the order of the text."""
-        strong = find_assistant_decisions(text, conversation=self._conversation)
-        newest = newest_decision(text)
-        for said in strong:
-            if newest and text.find(newest.text) < text.find(said.text):
-                self._say(newest, position, "model", is_main=False)
-                newest = None
-            self._say(said, position, "model")
-        if newest:
-            self._say(newest, position, "model", is_main=False)
-
-    def _typed(self, position: int, text: str, by: Source) -> None:
-        read = read_user_text(text)
-        for said in find_user_passages(read, conversation=self._conversation):
-            self._say(said, position, "quoted" if said.is_quoted else by)
-        own = read.own
-        for kind, sentence in lasting_statements(own[:_TYPED]):
-            self._add(Fact(kind, sentence, position, by, is_main=False))
-        for sentence in own_sentences(own) if len(text) <= _TYPED else ():
-            self._add(Fact("said", sentence, position, by))
-            if closing := closing_of(sentence):
-                self._add(Fact("outcome", sentence, position, by, closing))
-        quotes = [quote for quote in read.quotes if quote.sort != "code"]
-        self._mentions(commands_in(read.words[:_SCANNED]), position, by, quotes)
-        self._values(read.words, position, by, main=range(_MAIN), quotes=quotes)
-        for inserted in inserted_texts(text):
-            self._values(inserted, position, "program", main=range(0))
-
-    def _call(self, position: int, block: Mapping[str, Any]) -> None:
-        action = parse_call(block.get("name"), block.get("input"))
-        main = range(_MAIN if action.kind is ActionKind.COMMAND else 0)
-        if action.kind in (ActionKind.MODIFY, ActionKind.READ):
-            for path in action.exact:
-                self._add(Fact("path", path.strip(), position, "call"))
-        for text in _texts_of_input(block.get("input")):
-            self._values(text, position, "call", main=main)
-        self.open[str(block.get("id"))] = ReadCall(position, action, block.get("input"))
-
-    def _result(self, position: int, block: Mapping[str, Any]) -> None:
-        call = self.open.pop(str(block.get("tool_use_id")), None)
-        action = call.action if call else Action(ActionKind.SILENT, "tool", ())
-        is_command = action.kind is ActionKind.COMMAND
-        outcome = outcome_of(block, action.subjects[0] if is_command else None)
-        unknown = ReadCall(position, action, is_known=False)
-        self.calls.append((call or unknown)._replace(outcome=outcome, answered_at=position))
-        title = cues.redact(cues.squeeze(action.title, _TITLE))
-        if outcome.failed and not outcome.never_ran:
-            telling = outcome.error_excerpt()
-            found = [telling[a:b] for a, b in lines(telling)]
-            reason = next((t for t in found if not _NO_REASON.fullmatch(t)), "".join(found[:1]))
-            self._add(Fact("error", reason, position, "result", note=title))
-        if call is not None and not outcome.never_ran:
-            self._ran(call, failed=outcome.failed)
-            printed = _last_line(outcome.text) if is_command else ""
-            state: State = "failed" if outcome.failed else "ok"
-            self._add(
-                Fact("outcome", printed, position, "result", state, title, called_at=call.position)
-            )
-        if outcome.reply:
-            self._typed(position, outcome.reply, "person")
-        text = outcome.text
-        begin = _begin_of_point(text)
-        self._mentions(recommended_commands(text, begin), position, "result")
-        self._values(text, position, "result", main=range(begin, len(text)))
-
-    def _ran(self, call: ReadCall, *, failed: bool) -> None:
-        """Add what a call did. It stands in the message of the call."""
-        action, at = call.action, call.position
-        here, self._here = self._here, {}
-        texts, self._texts = self._texts, list(strings_in(call.given, deepest=_DEEPEST))
-        if action.kind is ActionKind.COMMAND:
-            state: State = "failed" if failed else "ok"
-            self._add(Fact("command", action.verb or action.exact[0], at, "call", state))
-            for path in () if failed else find_written_files(action.verb):
-                self._add(Fact("path", path, at, "call", "edited"))
-        elif not failed and action.kind is ActionKind.MODIFY:
-            for path in action.exact:
-                self._add(Fact("path", path, at, "call", "edited"))
-        elif not failed and action.kind is ActionKind.READ:
-            self._add(Fact("path", action.exact[0], at, "call", "read"))
-        self._here, self._texts = here, texts
-
-    def _say(self, said: Said, position: int, by: Source, *, is_main: bool = True) -> None:
-        # If a heading contains a credential it cannot be shown, and the text alone could mean the opposite.
-        if cues.redact(said.whole) != said.whole:
-            return
-        reason, *rejected = (
-            text if text and is_line(text) and cues.redact(text) == text else ""
-            for text in (said.grounds.reason, *said.grounds.rejected)
-        )
-        fact = Fact(said.kind, said.text, position, by, under=said.under, cut=said.cut)
-        self._add(
-            fact._replace(reason=reason, rejected=tuple(filter(None, rejected)), is_main=is_main)
-        )
-
-    def _mentions(
-        self,
-        found: Iterable[tuple[str, int]],
-        position: int,
-        by: Source,
-        quotes: Sequence[Quote] = (),
+    def _remember(
+        self, position: int, message: Message, has_tools: bool, read: MessageRead
     ) -> None:
-        """Add the commands that a text quotes; they did not run."""
-        for command, start in found:
-            if not is_trivial(command):
-                whose = "quoted" if _is_inside(start, quotes) else by
-                self._add(Fact("command", command, position, whose, is_main=start < _MAIN))
-
-    def _values(
-        self,
-        text: str,
-        position: int,
-        by: Source,
-        *,
-        main: range,
-        quotes: Sequence[Quote] = (),
-    ) -> None:
-        """Add the paths, names and values of a text; ``main`` is its main part."""
-        ends = _VALUES_OF_RESULT if by == "result" else 0
-        for part, offset in _parts(text):
-            found = [*values_in(part, _value_ranges(len(text), ends, offset, len(part)))]
-            found += (ExactValue("name", name, at, True) for name, at in composed_names(part))
-            for value in found:
-                start = offset + value.start
-                whose = "quoted" if _is_inside(start, quotes) else by
-                if says_nothing(value.text, by_tool=whose in _OTHERS):
-                    continue
-                about = "" if value.is_clear else _about(part, value.start)
-                self._add_value(
-                    Fact(value.kind, value.text, position, whose, "", about, is_main=start in main)
-                )
-
-    def _add(self, fact: Fact) -> None:
-        """Add a fact, if it stands in the message and does not look like a credential."""
-        text = fact.text
-        if not text and fact.kind != "outcome":
-            return
-        if fact.kind == "command":
-            if _UNSAFE.search(text):
-                return
-        elif text and not is_line(text):
-            return
-        if cues.redact(text) == text and any(text in one for one in self._texts):
-            self._keep(fact)
-        elif fact.kind == "outcome":
-            self._keep(fact._replace(text=""))
-
-    def _add_value(self, fact: Fact) -> None:
-        """Add a value. Its text was read without credentials, but it may look like one alone."""
-        text = fact.text
-        if not text.isprintable() or len(text) > _LONGEST_VALUE or cues.redact(text) != text:
-            return
-        note = fact.note
-        if note and (not is_line(note) or cues.redact(note) != note):
-            fact = fact._replace(note="")
-        self._keep(fact)
-
-    def _keep(self, fact: Fact) -> None:
-        key = (fact.kind, fact.text, fact.by, fact.state, fact.under)
-        at = self._here.get(key)
-        if at is None or fact.kind in ("outcome", "error"):
-            self._here[key] = len(self.found)
-            self.found.append(fact)
-        elif fact.is_main and not self.found[at].is_main:
-            self.found[at] = fact
-
-
-def _has_calls(message: Message) -> bool:
-    return any(str(block.get("type")) in CALLS for block in message.blocks())
-
-
-def _parts(text: str) -> Sequence[tuple[str, int]]:
-    """Return the parts of a text that are read, without credentials, and where they begin.
-
-    A word that is cut is not read.
-    """
-    if len(text) <= _SCANNED + _SCANNED_END:
-        return ((cues.mask(text), 0),)
-    head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)
-    cut = max(map(head.rfind, _BLANKS)) + 1
-    tail = _FIRST_WORD.sub("", end)
-    whole = head[:cut] if len(head) - cut <= _LONGEST_WORD else head
-    return (whole, 0), (tail, len(text) - len(tail))
-
-
-def _value_ranges(size: int, ends: int, offset: int, length: int) -> Sequence[tuple[int, int]]:
-    """Return the ranges of a part that are read for values: all of it, or both ends of the text."""
-    if not ends or size <= 2 * ends:
-        return ((0, length),)
-    ranges = [
-        (max(0, a - offset), min(length, b - offset)) for a, b in ((0, ends), (size - ends, size))
-    ]
-    return [(begin, end) for begin, end in ranges if begin < end]
-
-
-def _is_inside(start: int, quotes: Sequence[Quote]) -> bool:
-    return any(quote.start <= start < quote.stop for quote in quotes)
-
-
-def _texts_of_input(given: object) -> Iterator[str]:
-    """Yield the strings of a tool's input without credentials, which the name of their field may reveal."""
-    if not is_object(given):
-        yield from strings_in(given, deepest=_DEEPEST)
-        return
-    for name, value in given.items():
-        if isinstance(value, str):
-            begin = cues.mask(f"{name}={value[:_SCANNED]}")
-            yield begin[len(name) + 1 :] + value[_SCANNED:]
-        else:
-            yield from strings_in(value, deepest=_DEEPEST)
-
-
-def _last_line(text: str) -> str:
-    """Return the last line of a result that has a word, at most the beginning of a long one."""
-    backwards = text[-_PRINTED:][::-1]
-    last_word = _WORD_CHARACTER.search(backwards)
-    if last_word is None:
-        return ""
-    end = len(text) - last_word.start()
-    start = text.rfind("\n", 0, end) + 1
-    line, _, _ = text[start:].partition("\n")
-    return line[:_PRINTED].strip()
-
-
-def _begin_of_point(text: str) -> int:
-    """Return where the main part of a tool result begins: all of a brief one, or else its last lines."""
-    if len(text) <= _BRIEF:
-        return 0
-    end = len(text) - _BRIEF // 2
-    found = text.find("\n" if "\n" in text[end:] else " ", end)
-    return found + 1 if found >= 0 else len(text)
-
-
-def _about(text: str, at: int) -> str:
-    """Return the words before a value in its sentence, which describe the value."""
-    start = max(0, at - _ABOUT, text.rfind("\n", 0, at) + 1)
-    words = text[start:at]
-    for stop in _ENDS_OF_SENTENCES:
-        words = words.rpartition(stop)[2]
-    if len(words) == _ABOUT and " " in words:
-        words = words.partition(" ")[2]
-    return words.strip(" \t*_`\"'([{:=,-–—")
+        key = id(message)
+        gone = ref(message, lambda _: self._known.pop(key, None))
+        self._known[key] = _Known(gone, position, has_tools, read)

@@ -126,7 +126,8 @@ if TYPE_CHECKING:
     )
     from refold.domain.events import OmittedMessage
     from refold.domain.facts.fact import Fact
-    from refold.domain.facts.reading import MessagesRead, ReadCall
+    from refold.domain.facts.message_reader import ReadCall
+    from refold.domain.facts.reading import MessagesRead
     from refold.domain.messages import Author, Message
     from refold.domain.notes import Note
     from refold.infrastructure.bootstrap import open_async_memory as aopen
@@ -338,7 +339,8 @@ _PLACES = {
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.facts.fact": "Fact",
-    "refold.domain.facts.reading": "MessagesRead ReadCall",
+    "refold.domain.facts.message_reader": "ReadCall",
+    "refold.domain.facts.reading": "MessagesRead",
     "refold.domain.messages": "Author Message",
     "refold.domain.notes": "Note",
     "refold.infrastructure.bootstrap": "aopen open",

@@ -10,8 +10,11 @@ import pytest
 import refold
 from refold import open as open_memory
 from refold.domain.facts.fact import Fact
-from refold.domain.facts.reading import Place, read_facts, read_messages
+from refold.domain.facts.message_reader import MessageRead, MessageReader
+from refold.domain.facts.reading import Place, read_facts
+from refold.domain.messages import Message
 from tests.support.command_line import Refold
+from tests.support.fact_summarisers import FactSummariser
 
 WINDOW = 4_000
 
@@ -109,47 +112,45 @@ def test_the_value_before_is_erased_with_its_message(tmp_path: Path) -> None:
         assert b"port 6379" not in file.read_bytes(), file.name
 
 
-class Counted:
-    """Counts how often each message is read."""
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Positions of the messages that were read."""
+    positions = list[int]()
+    original = MessageReader.read
 
-    def __init__(self) -> None:
-        self.read: list[int] = []
+    def count(self: MessageReader, position: int, message: Message) -> MessageRead:
+        positions.append(position)
+        return original(self, position, message)
 
-    def __call__(self, messages: Iterable[Place]) -> Any:
-        sources = list(messages)
-        self.read += [position for position, _ in sources]
-        return read_messages(sources)
+    monkeypatch.setattr(MessageReader, "read", count)
+    return positions
 
 
+@pytest.mark.parametrize("by", ["code", "model"])
 @pytest.mark.parametrize("notes", ["auto", "off"])
 def test_a_compaction_reads_only_the_messages_since_the_last_one_and_each_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: Literal["auto", "off"]
+    tmp_path: Path, read: list[int], notes: Literal["auto", "off"], by: str
 ) -> None:
     """For the ledger, the index, the notes, the text of the summary and its leaf."""
-    counted = Counted()
-    for place in (
-        "refold.domain.facts.reading",
-        "refold.infrastructure.summarisers.extractive.summariser",
-    ):
-        monkeypatch.setattr(f"{place}.read_messages", counted)
-    with refold.open(tmp_path / "a.db", window=WINDOW, notes=notes) as memory:
+    writer = FactSummariser(300) if by == "model" else "extractive"
+    with refold.open(tmp_path / "a.db", window=WINDOW, notes=notes, summariser=writer) as memory:
         conversation = memory.conversation("t")
         made, covered_to = 0, 0
         for n in range(40):
             conversation.append(rounds(1, n))
-            counted.read.clear()
+            before = len(read)
             context = conversation.context()
             performed = [c for c in context.compactions if c.outcome == "performed"]
             if not performed:
                 continue
             summary = context.summary
             assert summary is not None
-            covered = [
-                p for p in range(covered_to, summary.coverage.stop) if summary.coverage.covers(p)
-            ]
-            assert sorted(counted.read) == covered
+            assert all(p >= covered_to for p in read[before:])
+            covered = {p for p in range(summary.coverage.stop) if summary.coverage.covers(p)}
+            assert covered <= set(read)
             made, covered_to = made + len(performed), summary.coverage.stop
         assert made >= 4
+    assert len(read) == len(set(read)), "a message was read twice"
 
 
 def test_the_same_rules_give_what_every_compaction_recorded(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from refold.application.ports.summariser import SourceMessage
 from refold.domain.facts import cues
 from refold.domain.facts.cues import clean, excerpt, redact, squeeze
 from refold.domain.facts.fact import VALUES, Fact
+from refold.domain.facts.message_reader import ReadCall
 from refold.domain.facts.quotations import own_words, quotes_in
-from refold.domain.facts.reading import MessagesRead, ReadCall
+from refold.domain.facts.reading import MessagesRead
 from refold.domain.facts.speech import is_handover, is_program_text, join_words, user_words
 from refold.domain.facts.tool_calls import Action, Kind, Outcome, find_written_files
 from refold.domain.value import is_object

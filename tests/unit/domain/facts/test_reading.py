@@ -1,14 +1,13 @@
 """Facts of messages: each text is copied from its message, with its kind, its place and its state."""
 
-from collections.abc import Iterable
+import gc
 
 import pytest
 
 from refold.domain.facts.fact import Fact
+from refold.domain.facts.message_reader import MessageRead, MessageReader
 from refold.domain.facts.reading import (
     RELEASED,
-    MessagesRead,
-    Place,
     ReadOnce,
     read_facts,
     read_messages,
@@ -156,30 +155,68 @@ def test_the_newest_released_rules_are_those_that_compactions_use() -> None:
     assert next(reversed(RELEASED.values())) is read_facts
 
 
-def test_messages_that_were_read_are_not_read_again_for_other_readers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read = list[int]()
-    original = read_messages
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Positions of the messages that were read."""
+    positions = list[int]()
+    original = MessageReader.read
 
-    def count(messages: Iterable[Place]) -> MessagesRead:
-        sources = list(messages)
-        read.extend(position for position, _ in sources)
-        return original(sources)
+    def count(self: MessageReader, position: int, message: Message) -> MessageRead:
+        positions.append(position)
+        return original(self, position, message)
 
-    monkeypatch.setattr("refold.domain.facts.reading.read_messages", count)
+    monkeypatch.setattr(MessageReader, "read", count)
+    return positions
+
+
+def test_messages_that_were_read_are_not_read_again_for_other_readers(read: list[int]) -> None:
     messages = [*enumerate([person("fix src/app.py"), *WORK, person("and src/b.py")])]
-    once = ReadOnce()
-    whole = once.read(messages)
-    assert once.read(messages) == whole
-    assert once.read(messages[1:]).facts == tuple(f for f in whole.facts if f.position)
+    reading = ReadOnce()
+    whole = reading.read(messages)
+    assert reading.read(messages) == whole
+    assert reading.read(messages[1:]).facts == tuple(f for f in whole.facts if f.position)
     assert read == [0, 1, 2, 3]
-    assert once.read(messages[:1]).has_tools is False  # No tool is called there: other rules apply.
+    assert (
+        reading.read(messages[:1]).has_tools is False
+    )  # No tool is called there: other rules apply.
     assert read == [0, 1, 2, 3, 0]
 
 
+def test_overlapping_messages_give_what_reading_all_of_them_gives(read: list[int]) -> None:
+    said = [person("fix src/app.py"), *WORK, person("and src/b.py"), *runs("make"), *runs("ls -l")]
+    messages = [*enumerate(said)]
+    reading = ReadOnce()
+    reading.read(messages[3:])
+    assert reading.read(messages[:6]) == read_messages(messages[:6])
+    assert reading.read(messages) == read_messages(messages)
+    assert sorted(read[:8]) == [*range(8)]
+
+
+def test_a_result_that_comes_later_belongs_to_its_call(read: list[int]) -> None:
+    messages = [*enumerate([person("go"), *runs("make all", "made")])]
+    reading = ReadOnce()
+    assert not reading.read(messages[:2]).calls[0].answered_at >= 0
+    (call,) = reading.read(messages).calls
+    assert (call.position, call.answered_at) == (1, 2)
+    assert read == [0, 1, 2]
+
+
+def test_what_was_read_is_forgotten_with_its_message(read: list[int]) -> None:
+    reading = ReadOnce()
+    reading.read([(0, person("fix src/a.py"))])
+    gc.collect()
+    assert not reading._known  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_second_result_of_a_call_is_of_an_unknown_one() -> None:
+    call, result = runs("make all")
+    twice = user(*result.blocks(), *result.blocks())
+    first, second = read_messages(enumerate([call, twice])).calls
+    assert (first.is_known, second.is_known) == (True, False)
+
+
 def test_other_messages_at_the_same_positions_are_read() -> None:
-    once = ReadOnce()
-    first = once.read([(0, person("fix src/a.py"))])
-    second = once.read([(0, person("fix src/b.py"))])
+    reading = ReadOnce()
+    first = reading.read([(0, person("fix src/a.py"))])
+    second = reading.read([(0, person("fix src/b.py"))])
     assert first != second
