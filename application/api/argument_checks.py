@@ -12,7 +12,7 @@ from refold.application.conversation.parsing import is_utf8
 from refold.application.recall.recall_query import RecallOptions
 from refold.domain.errors import InvalidOwner, InvalidSetting
 
-from .context import Context
+from .results import Context
 
 LONGEST_OWNER = 500
 """Most characters of an owner's id."""

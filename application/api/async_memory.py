@@ -22,10 +22,9 @@ from refold.application.runtime.core import Core, Extras
 
 from .argument_checks import checked
 from .blocking import CallersLoop, run_to_end
-from .context import Context
 from .conversation_memory import ConversationMemory
 from .memory import Memory, patience
-from .results import CompactionResult
+from .results import CompactionResult, Context
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -36,8 +36,7 @@ from refold.domain.facts.reading import Rules
 from refold.domain.value import replace
 
 from .argument_checks import checked
-from .context import Context
-from .results import StoredMessage
+from .results import Context, StoredMessage
 
 
 def mark_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[CompactionRow]:

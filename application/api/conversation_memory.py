@@ -23,9 +23,8 @@ from refold.domain.messages import Author
 
 from .argument_checks import checked, read_owner
 from .blocking import Runner
-from .context import Context
 from .conversation_history import ConversationHistory
-from .results import Appended, CompactionResult
+from .results import Appended, CompactionResult, Context
 
 
 @checked

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from refold.application.api.blocking import GRACE, run_to_end
-from refold.application.api.context import Context
-from refold.application.api.results import Appended
+from refold.application.api.results import Appended, Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.frames.sent_request import expect_extras

@@ -3,8 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from refold.application.api.context import Context
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import TokenCountError
 from refold.application.frames.sent_request import load_sent

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.compaction.next_request import context_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import AT_ONCE

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.rendering.turn_builder import FRAME_TOKENS

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.models import longest_prefix
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.value import Value

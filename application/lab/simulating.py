@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Literal, NamedTuple, get_args
 
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.compaction.next_request import context_at
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import stored_messages

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.entries import Entry
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.recalled_texts import RecalledText

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any, Literal, cast
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.runtime.core import Core
 from refold.domain.messages import THINKING, Block, Message, Role, text_of
 from refold.domain.value import Value

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from refold.application.agent_tools.arguments import RECALL_MEMORY
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.compaction.unwritten import UnwrittenWrites
 from refold.application.conversation.entries import PinnedText, Preview, PreviewKey
 from refold.application.conversation.instructions import ShownFile, instruction_sizes

@@ -3,8 +3,7 @@
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from refold.application.api.context import Context
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.observer import FinishingObserver, FollowingObserver, ProgressObserver
 from refold.domain.events import Trigger

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import typer
 
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.api.results import StoredMessage
+from refold.application.api.results import Context, StoredMessage
 from refold.application.conversation.addresses import SCHEME, parse_address
 from refold.application.errors import AmbiguousId, ForeignAddress
 from refold.application.history.moments import At

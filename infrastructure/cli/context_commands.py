@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.rendering.request_parts import RequestPart

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refold.application.api.context import Context
 from refold.application.api.memory import Memory
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.lab.playing import Played, Player, PlayFigures
 from refold.application.maintenance.verifying import Verification
 from refold.application.recall.hits import Recalled

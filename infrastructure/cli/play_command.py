@@ -12,8 +12,8 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from refold.application.api.context import Context
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
 from refold.application.lab.playing import Played, Player, PlayFigures, combine

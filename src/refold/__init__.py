@@ -16,13 +16,13 @@ if TYPE_CHECKING:
         AsyncMemory,
         AsyncToolbox,
     )
-    from refold.application.api.context import Context
     from refold.application.api.conversation_memory import ConversationMemory
     from refold.application.api.memory import Memory
     from refold.application.api.results import (
         Appended,
         AppendedMessage,
         CompactionResult,
+        Context,
         StoredMessage,
     )
     from refold.application.compaction.pinning import PinnedItem
@@ -276,10 +276,9 @@ _PLACES = {
     "refold.application.agent_tools.tool_scope": "Tool",
     "refold.application.agent_tools.toolbox": "Toolbox",
     "refold.application.api.async_memory": "AsyncConversationMemory AsyncMemory AsyncToolbox",
-    "refold.application.api.context": "Context",
     "refold.application.api.conversation_memory": "ConversationMemory",
     "refold.application.api.memory": "Memory",
-    "refold.application.api.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",
     "refold.application.compaction.pinning": "PinnedItem",
     "refold.application.conversation.block_checks": "UnknownBlockWarning",
     "refold.application.conversation.instructions": "instruction_text",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 
 WORDS = "word " * 900
 

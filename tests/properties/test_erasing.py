@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.compaction.policy import CompactionPolicy

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.api.blocking import Runner
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import Decision

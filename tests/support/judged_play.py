@@ -9,8 +9,8 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refold.application.api.context import Context
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.application.errors import TranscriptError
 from refold.application.lab.playing import Player, PlayFigures, combine

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from refold.application.api.blocking import Runner
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
 from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.request_blocks import MEMORIES_HEADING
 from refold.application.runtime.core import Core, MemoriesSettings

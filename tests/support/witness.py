@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
-from refold.application.api.context import Context
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.maintenance.verifying import close_derived

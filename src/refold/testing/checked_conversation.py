@@ -9,9 +9,9 @@ from copy import deepcopy
 from typing import cast
 
 import refold
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.conversation.block_checks import UnknownBlockWarning
 from refold.application.errors import SummariserError
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest, is_by_code

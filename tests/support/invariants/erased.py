@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.addresses import address_of
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.request_blocks import (

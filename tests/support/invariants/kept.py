@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.entries import PinnedText
 from refold.application.rendering.render import (
     HEADINGS,

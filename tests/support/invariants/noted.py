@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.domain.events import CompactionPerformed
 from refold.domain.notes import NotesFlushed
 from refold.domain.noting import LONGEST_NOTE, MOST_NOTES

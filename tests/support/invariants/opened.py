@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.rendering.request_blocks import (
     LEDGER_HEADING,
     MEMORIES_GUIDANCE,

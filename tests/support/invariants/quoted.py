@@ -1,6 +1,6 @@
 """Invariants of quoted memories: word for word, of what is out of sight, measured, chosen after decisions."""
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.domain.messages import readable
 from refold.domain.notes import MemoriesChosen

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.rendering.render import LINE_BREAK
 from refold.application.rendering.request_blocks import RECALLED_HEADING, copied
 from refold.application.rendering.turn_builder import FRAME_TOKENS

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.addresses import address_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.rendering import request_blocks as texts
 from refold.testing.request_parts import message_blocks
 from tests.support.talk import preamble, strings

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from tests.support.invariants import (
     attempted,
     covered,

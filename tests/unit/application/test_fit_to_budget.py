@@ -6,8 +6,8 @@ import pytest
 
 import refold
 from refold.application.api.blocking import Runner
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
 from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from refold.application.api.blocking import Runner
-from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.budget import live_messages
 from refold.domain.compaction.policy import CompactionPolicy

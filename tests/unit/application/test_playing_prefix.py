@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.application.api.context import Context
 from refold.application.api.memory import Memory
+from refold.application.api.results import Context
 from refold.application.lab.playing import RepeatedPrefix, count_characters
 from refold.application.rendering.render import System
 from tests.support.fake_ports import core_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.lab.pricing import CostMeter, Price, Prices, Sent
 from refold.domain.compaction.budget import budget_for
 from refold.domain.compaction.policy import CompactionPolicy

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.api.context import Context
+from refold.application.api.results import Context
 from refold.application.conversation.loaded import Window, project
 from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.ports.summariser import SourceMessage
