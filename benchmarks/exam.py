@@ -30,6 +30,7 @@ from refold.application.lab.exam_memories import (
     RefoldMemory,
 )
 from refold.application.lab.exam_questions import RESUME_KINDS
+from refold.application.lab.recorded_summaries import SummaryCompared, compare_summaries
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.transcripts.read_transcript import read_transcript
 
@@ -44,12 +45,15 @@ SHARE = 0.775
 def sessions() -> Iterator[RecordedConversation]:
     """The recorded sessions that are long enough."""
     counter = open_core(":memory:", telemetry=False).counter
+    return (one for one in _recordings() if budget_of(one, counter, 100) >= LEAST_TOKENS)
+
+
+def _recordings() -> Iterator[RecordedConversation]:
     for path in sorted(DATA.glob("claude-code-*/**/*.jsonl*")):
         try:
-            found = read_transcript(path).conversations
+            yield from read_transcript(path).conversations
         except TranscriptError:
             continue
-        yield from (one for one in found if budget_of(one, counter, 100) >= LEAST_TOKENS)
 
 
 def opened(budget: int, **settings: Any) -> RefoldMemory:
@@ -122,6 +126,45 @@ def table(budget: int, recorded: Sequence[RecordedConversation]) -> str:
     return "\n".join(lines)
 
 
+WINDOWS = (200_000, 16_000)
+"""Windows whose ledger and index are compared with recorded summaries; those of the second have about their size."""
+
+
+def recorded_summaries() -> str:
+    """The table of the summaries that the recording tool's model wrote, with ledger and index beside them."""
+    recorded = [one for one in _recordings() if one.summaries]
+    compared = [_compare(recorded, window) for window in WINDOWS]
+    summaries = compared[0]
+    columns = ["their text", *(f"ledger and index at {window:,}" for window in WINDOWS)]
+    columns += [f"both at {window:,}" for window in WINDOWS]
+    lines = [
+        f"{len(summaries)} summaries in {len(recorded)} sessions.",
+        "",
+        f"| | {' | '.join(columns)} |",
+        f"|---|{'---|' * len(columns)}",
+    ]
+    for kind in KINDS:
+        of = sum(one.reuse[kind].of for one in summaries)
+        kept = [sum(one.reuse[kind].summary for one in summaries)]
+        kept += [sum(one.reuse[kind].beside for one in found) for found in compared]
+        kept += [sum(one.reuse[kind].together for one in found) for found in compared]
+        shares = " | ".join(percent(Share(kept=number, of=of)) for number in kept)
+        lines.append(f"| {kind} ({of:,}) | {shares} |")
+    written = sum(one.summary_tokens for one in summaries) / len(summaries)
+    beside = [sum(one.beside_tokens for one in found) / len(found) for found in compared]
+    sizes = [written, *beside, *(written + size for size in beside)]
+    lines.append(f"| tokens, in the mean | {' | '.join(f'{size:,.0f}' for size in sizes)} |")
+    return "\n".join(lines)
+
+
+def _compare(recorded: Sequence[RecordedConversation], window: int) -> list[SummaryCompared]:
+    core = open_core(":memory:", window=window, telemetry=False)
+    try:
+        return [found for one in recorded for found in compare_summaries(core, one)]
+    finally:
+        core.log.close()
+
+
 def main() -> None:
     """Examine all memories, and write the page if that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -146,6 +189,15 @@ Read the rows together: a memory that shows more messages in full has fewer stri
 its budget shows more. A string in the request does not show that a model uses it.
 
 {tables}
+
+## Summaries that a model wrote
+
+The recording tool had a model write summaries when its context was full. Of the strings of the messages before such a
+summary that the rest of the session uses again, in per cent: how many stand in its text, how many in the ledger and the
+index that refold would show beside it for a window of that size, and how many in one of the two. The text of a summary
+also says what no string shows: reasons, state and plans.
+
+{recorded_summaries()}
 """
     print(page)
     if given.write:

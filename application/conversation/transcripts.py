@@ -36,6 +36,14 @@ class Skipped(Value, frozen=True):
     """True if content could not be read (a broken line), False if the record is not a message by design."""
 
 
+class RecordedSummary(Value, frozen=True):
+    """A summary that the recording tool had written when its context was full. It is not a message."""
+
+    position: int
+    """Number of messages before it."""
+    text: str
+
+
 class RecordedConversation(Value, frozen=True):
     """One conversation of a transcript file."""
 
@@ -45,6 +53,7 @@ class RecordedConversation(Value, frozen=True):
     messages: tuple[RecordedMessage, ...]
     tools: tuple[dict[str, Any], ...] = ()
     """Tool definitions in Anthropic format (name, description, input_schema), if recorded."""
+    summaries: tuple[RecordedSummary, ...] = ()
 
 
 class Transcript(Value, frozen=True):

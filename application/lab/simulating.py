@@ -41,6 +41,7 @@ from refold.domain.value import Value, replace
 
 from .playing import Played, Player, PlayFigures
 from .pricing import CostMeter, Prices
+from .recorded_summaries import SummaryCompared, compare_summaries
 
 OnCall = Callable[[int, int, str | None], None]
 """Receives input tokens, output tokens and model of every call."""
@@ -206,6 +207,8 @@ class Simulation(Value, frozen=True):
     cache_seconds: int | None
     """Assumed lifetime of an unused cache entry in seconds, or None for unlimited."""
     policies: tuple[Simulated, ...]
+    summaries: tuple[SummaryCompared, ...] = ()
+    """The summaries of the recording, compared with ledger and index under the first policy."""
 
 
 def simulate(
@@ -222,6 +225,11 @@ def simulate(
         run = _Run(contestant, recorded, prices)
         watch = None if on_event is None else _with_name(on_event, contestant.name)
         done.append(run.play(model, watch))
+    core = contestants[0].open_core()
+    try:
+        compared = compare_summaries(core, recorded, model)
+    finally:
+        core.log.close()
     return Simulation(
         thread_id=recorded.thread_id,
         messages=len(recorded.messages),
@@ -230,6 +238,7 @@ def simulate(
         currency=prices.currency,
         cache_seconds=prices.cache_seconds,
         policies=tuple(done),
+        summaries=compared,
     )
 
 

@@ -16,6 +16,7 @@ from refold.application.conversation.transcripts import RecordedConversation, Tr
 from refold.application.lab import simulating
 from refold.application.lab.playing import Played
 from refold.application.lab.pricing import Prices
+from refold.application.lab.recorded_summaries import SummaryCompared
 from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Simulation
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
@@ -62,6 +63,7 @@ def show_comparison(file: Path, transcript: Transcript, done: Simulation, *, ful
         _print_short_table(title, done)
     else:
         _print_full_tables(title, done, at_once)
+    _print_summaries(done.summaries)
     _print_notes(transcript, done)
 
 
@@ -110,6 +112,28 @@ def _print_full_tables(title: str, done: Simulation, at_once: int) -> None:
         columns = ["figure", *(f"{clean(policy.name)}#" for policy in some)]
         figures = [_column(policy, done.currency) for policy in some]
         show_table(title if not first else "", columns, list(zip(_HEADINGS, *figures, strict=True)))
+
+
+def _print_summaries(compared: Sequence[SummaryCompared]) -> None:
+    """Print what recorded summaries have of what the session uses again, and what ledger and index add."""
+    if not compared:
+        return
+    rows: list[tuple[Cell, ...]] = []
+    for kind in compared[0].reuse:
+        own = [one.reuse[kind] for one in compared]
+        of = sum(share.of for share in own)
+        shares = [
+            sum(counts)
+            for counts in zip(*((s.summary, s.beside, s.together) for s in own), strict=True)
+        ]
+        rows.append((kind, of, *(f"{share / of:.0%}" if of else "–" for share in shares)))
+    sizes = [
+        sum(one.summary_tokens for one in compared),
+        sum(one.beside_tokens for one in compared),
+    ]
+    rows.append(("tokens", "", *(f"{size:,}" for size in (*sizes, sum(sizes)))))
+    title = f"Recorded summaries: {len(compared)}. Of what the session uses again after them:"
+    show_table(title, ["", "used again#", "summary#", "ledger and index#", "together#"], rows)
 
 
 def _print_notes(transcript: Transcript, done: Simulation) -> None:

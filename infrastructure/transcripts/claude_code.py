@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from refold.application.conversation.transcripts import (
     RecordedConversation,
     RecordedMessage,
+    RecordedSummary,
     Skipped,
 )
 from refold.domain.facts.speech import is_program_text
@@ -65,6 +66,7 @@ class Thread:
     drafts: list[Draft] = field(default_factory=list[Draft])
     uuids: set[str] = field(default_factory=set[str])
     label: str | None = None
+    summaries: list[RecordedSummary] = field(default_factory=list[RecordedSummary])
     _names: Names = field(default_factory=Names)
     _answers: dict[str, list[Draft]] = field(default_factory=dict[str, list[Draft]])
 
@@ -82,12 +84,19 @@ class Thread:
             self._answers.setdefault(draft.message_id, []).append(draft)
         return []
 
+    def add_summary(self, draft: Draft) -> None:
+        """Add a summary that the recording tool wrote of the messages so far."""
+        text = said(draft.build().message)
+        if text.strip() and not (self.summaries and self.summaries[-1].text == text):
+            self.summaries.append(RecordedSummary(position=len(self.drafts), text=text))
+
     def build(self) -> RecordedConversation:
         """Return the conversation in its current state."""
         return RecordedConversation(
             thread_id=self.thread_id,
             label=self.label,
             messages=tuple(draft.build() for draft in self.drafts),
+            summaries=tuple(self.summaries),
         )
 
     def _answer_of(self, draft: Draft) -> Draft | None:
@@ -266,10 +275,12 @@ class _Session:
             self._skipped.append(not_a_message(line, "no message in the record"))
             return
         reason = self._why_not(value, message, thread)
+        draft = _draft(kind, value, message, line)
         if reason is not None:
+            if draft is not None and value.get("isCompactSummary") is True:
+                thread.add_summary(draft)
             self._skip(line, reason)
             return
-        draft = _draft(kind, value, message, line)
         if draft is None:
             self._skipped.append(not_a_message(line, "role or content of an unknown kind"))
             return

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from refold.application.conversation.transcripts import RecordedSummary
 from tests.support.transcript_files import (
     call,
     claude_answer,
@@ -122,6 +123,7 @@ def test_compactions_are_named_and_the_summary_gives_way_to_the_original(tmp_pat
         claude_user("u3", "on"),
     )
     assert contents(only(talk)) == ["go", "on"]
+    assert only(talk).summaries == (RecordedSummary(position=1, text="This session is continued"),)
     assert reasons(talk) == [
         "micro compaction boundary",
         "compaction boundary",
