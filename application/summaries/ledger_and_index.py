@@ -148,7 +148,11 @@ class Gathering:
         )
         room_of_lines = room - ledger_overhead(count)
         fitted = choose_lines(
-            self._lines, room_of_lines, costs, failures=self._policy.failures_kept
+            self._lines,
+            room_of_lines,
+            costs,
+            failures=self._policy.failures_kept,
+            has_index=self.is_index_wanted,
         )
         shown = fitted.shown
         while shown:

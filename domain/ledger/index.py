@@ -206,7 +206,7 @@ def _beginning(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: last_mark(text, (" ",), 3 * limit // 4, limit)[0]]
 
 
-_WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.2, "command": 1.7, "name": 0.6, "value": 0.3}
+_WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.2, "command": 2.1, "name": 0.6, "value": 0.3}
 """Weight of a kind when kinds compete for the same room."""
 _SHARES: dict[Kind, float] = {"said": 0.22, "path": 0.6, "command": 0.4, "name": 0.3, "value": 0.1}
 """Share of the room that a kind may take before other kinds had their turn."""

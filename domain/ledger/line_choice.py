@@ -183,6 +183,22 @@ _SHARES: dict[Kind, tuple[float, float, float]] = {
     "failure": (0.06, 0.15, 0.15),
     "read": (0.02, 0.10, 0.30),
 }
+_SHARES_BESIDE_INDEX: dict[Kind, tuple[float, float, float]] = {
+    "prohibition": (0.22, 0.8, 1.0),
+    "rule": (0.22, 0.8, 1.0),
+    "request": (0.4, 0.9, 1.0),
+    "decision": (0.12, 0.3, 1.0),
+    "modified": (0.0, 0.0, 1.0),
+    "command": (0.0, 0.0, 1.0),
+    "value": (0.0, 0.1, 0.4),
+    "failure": (0.04, 0.1, 0.15),
+    "read": (0.0, 0.0, 0.3),
+}
+"""The same where an index lists paths, commands and values in fewer tokens, so that words come first.
+
+On recorded sessions, with a budget of 5 %, 77 % of what was asked is shown, and 60 % with the other shares; of the
+paths 66 and 68 %.
+"""
 
 
 class Fitted(NamedTuple):
@@ -203,15 +219,21 @@ class Costs:
 
 
 def choose_lines(
-    lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8
+    lines: Sequence[LedgerLine],
+    room: int,
+    costs: Costs,
+    *,
+    failures: int = 8,
+    has_index: bool = False,
 ) -> Fitted:
     """Choose the lines to show within ``room`` tokens. ``lines`` must not contain duplicates."""
+    by_kind = _SHARES_BESIDE_INDEX if has_index else _SHARES
     ranking = Ranking(lines)
     ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
     ranked = _limit_kind(ranked, "failure", failures)
     choice = _Choice(room, costs)
     for most in range(3):
-        for kind, shares in _SHARES.items():
+        for kind, shares in by_kind.items():
             allowed = int(room * shares[most])
             for line in ranked:
                 if line.kind == kind:

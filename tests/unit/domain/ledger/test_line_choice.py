@@ -40,6 +40,16 @@ def test_newest_and_most_used_come_first() -> None:
     assert "old0.py" not in shown(fitted)
 
 
+def test_beside_an_index_words_come_before_files_and_commands() -> None:
+    asked = [line("request", f"please add part {n}", n) for n in range(20)]
+    used = [line("command", f"make part_{n}", n) for n in range(20)]
+    alone = shown(choose_lines([*asked, *used], 300, COSTS))
+    beside = shown(choose_lines([*asked, *used], 300, COSTS, has_index=True))
+    assert any(text.startswith("make") for text in alone)
+    assert len(beside) > 10
+    assert all(text.startswith("please") for text in beside)
+
+
 def test_an_item_of_a_long_list_matters_less_than_a_value_by_itself() -> None:
     crowd = [line("value", f"{n}.25 ms", 7) for n in range(40)]
     alone = line("value", "99.75 ms", 7 - 1)
