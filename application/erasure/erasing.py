@@ -243,6 +243,7 @@ class _Erasing:
         for thread_id in self._done:
             self._core.last_requests.forget(thread_id)
             self._core.recalled.forget(thread_id)
+            self._core.reading.forget()
             self._core.asked.recall(thread_id, None)
         return self._done
 

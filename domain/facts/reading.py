@@ -64,7 +64,10 @@ class _Known(NamedTuple):
 
 
 class ReadOnce:
-    """Reads messages, and remembers what it read for as long as the messages are in memory."""
+    """Reads messages, and remembers what it read.
+
+    What was read from a message that is no longer in memory is forgotten with the next reading.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
@@ -72,6 +75,7 @@ class ReadOnce:
     def read(self, messages: Iterable[Place]) -> MessagesRead:
         """Return the facts and calls of messages, as ``read_messages`` does."""
         sources = list(messages)
+        self._forget_gone()
         has_tools = uses_tools(message for _, message in sources)
         reader = MessageReader(conversation=not has_tools)
         facts, calls = list[Fact](), list[ReadCall]()
@@ -94,6 +98,13 @@ class ReadOnce:
     def _remember(
         self, position: int, message: Message, has_tools: bool, read: MessageRead
     ) -> None:
-        key = id(message)
-        gone = ref(message, lambda _: self._known.pop(key, None))
-        self._known[key] = _Known(gone, position, has_tools, read)
+        self._known[id(message)] = _Known(ref(message), position, has_tools, read)
+
+    def _forget_gone(self) -> None:
+        # A callback of the reference would run in the thread that drops the message, such as an event loop's.
+        for key in [key for key, known in list(self._known.items()) if known.message() is None]:
+            self._known.pop(key, None)
+
+    def forget(self) -> None:
+        """Forget everything that was read."""
+        self._known.clear()

@@ -514,7 +514,7 @@ def test_what_verify_found_commands_no_terminal(refold: Refold, stored: Path) ->
     assert CONTROL.search(done.out + done.err) is None
 
 
-@pytest.mark.slow(but="ascii")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     [
@@ -630,6 +630,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, line: str) -> None:
     assert err == b""
 
 
+@pytest.mark.slow
 def test_the_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
     told = ran("demo", folder=tmp_path)
     assert told.code == 0

@@ -205,6 +205,7 @@ def test_what_was_read_is_forgotten_with_its_message(read: list[int]) -> None:
     reading = ReadOnce()
     reading.read([(0, person("fix src/a.py"))])
     gc.collect()
+    reading.read([])
     assert not reading._known  # pyright: ignore[reportPrivateUsage]
 
 
