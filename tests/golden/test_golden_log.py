@@ -17,6 +17,7 @@ from refold.domain.events import (
     ConversationErased,
     ConversationForked,
     EventLost,
+    LinesRecalled,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
@@ -41,6 +42,7 @@ from tests.support.golden_log import (
     write_log,
     write_scenes,
     write_sealed_log,
+    write_work,
 )
 from tests.support.log_files import rows
 
@@ -77,10 +79,11 @@ HOLDS["log-6"] = HOLDS["log-3"] | {
     RequestFrameChanged,
     UserContentShortened,
 }
+HOLDS["log-7"] = HOLDS["log-6"] | {LinesRecalled}
 
 
 Writer = Callable[[Path], None]
-WRITERS: dict[str, Writer] = {"log-4": write_sealed_log, "log-6": write_scenes}
+WRITERS: dict[str, Writer] = {"log-4": write_sealed_log, "log-6": write_scenes, "log-7": write_work}
 """What writes a log today as the kept one was written, except ``write_log``."""
 
 

@@ -19,7 +19,7 @@ from refold.infrastructure.maintenance.restore import salvage_file
 from .builders import assistant, calls, system, talk, text, thinking, tool_result, tool_use, user
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
-from .golden_scenes import SCENES, add_scenes
+from .golden_scenes import SCENES, WORKED, add_scenes, add_work
 
 THREADS = (
     "compacted",
@@ -45,6 +45,7 @@ LOGS = {
     "log-4": THREADS,
     "log-5": THREADS,
     "log-6": (*THREADS, *SCENES),
+    "log-7": (*THREADS, *SCENES, WORKED),
 }
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 KEYS = {"log-4": bytes(range(32))}
@@ -75,9 +76,15 @@ def write_sealed_log(path: Path) -> None:
 
 
 def write_scenes(path: Path) -> None:
-    """The conversations of ``write_log``, and those that the newest log has besides."""
+    """The conversations of ``write_log``, and those that the sixth log has besides."""
     write_log(path)
     add_scenes(path, WINDOW)
+
+
+def write_work(path: Path) -> None:
+    """The same, and a conversation about work that is recalled."""
+    write_scenes(path)
+    add_work(path, WINDOW)
 
 
 def _begin(path: Path) -> None:

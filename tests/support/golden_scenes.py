@@ -1,4 +1,4 @@
-"""The conversations that the newest golden log has besides those of before: written through the public interface."""
+"""The conversations that newer golden logs have besides those of before: written through the public interface."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ LARGE = "large text"
 AGAIN = "used again"
 LONG = "long turn behind others"
 SCENES = (FRAMED, LONG, *SHARED, LARGE)
+WORKED = "worked on"
 BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"
 LOOK: dict[str, Any] = {
     "name": "look",
@@ -36,15 +37,50 @@ def add_scenes(path: Path, window: int) -> None:
         _again(memory)
 
 
+def add_work(path: Path, window: int) -> None:
+    """Play work with files, commands, decisions and questions about them into the log at ``path``."""
+    with refold.open(
+        path, window=window, clock=_clock(), new_id=_ids("work"), scrub_megabytes=0
+    ) as memory:
+        _work(memory.conversation(WORKED))
+
+
+def _work(conversation: refold.ConversationMemory) -> None:
+    """Rounds of work that are covered, with an index, decisions with reasons, and lines that are recalled."""
+    for number in range(24):
+        asked = (
+            f"Please change src/part{number}/main_{number}.py. Port {6_000 + number} stays free."
+        )
+        conversation.append({"role": "user", "content": asked}, author="person")
+        conversation.context()
+        words = (
+            f"I decided to keep store_{number}, not Redis, because queue_{number} is enough. "
+            "This avoids a second server."
+        )
+        call = tool_use(f"toolu_{number}", command=f"make part_{number} && make test_{number}")
+        conversation.append({"role": "assistant", "content": [text(words), call]})
+        printed = f"the limit of part {number} is {100 + number} MB\n" + "a line of output\n" * 30
+        result = tool_result(f"toolu_{number}", printed)
+        conversation.append({"role": "user", "content": [result]}, author="tool")
+        conversation.context()
+        conversation.append({"role": "assistant", "content": f"Done: part {number} is changed."})
+    for number in (3, 7):
+        question = f"What was the limit of part {number} in MB?"
+        conversation.append({"role": "user", "content": question}, author="person")
+        conversation.context()
+        conversation.append({"role": "assistant", "content": f"{100 + number} MB."})
+    conversation.append({"role": "user", "content": "Never mind."}, author="person")
+
+
 def _clock() -> Callable[[], datetime]:
     ticks = count()
     begin = datetime(2026, 3, 1, tzinfo=UTC)
     return lambda: begin + timedelta(seconds=next(ticks))
 
 
-def _ids() -> Callable[[], str]:
+def _ids(kind: str = "scene") -> Callable[[], str]:
     numbers = count()
-    return lambda: f"scene-{next(numbers):04d}"
+    return lambda: f"{kind}-{next(numbers):04d}"
 
 
 def _framed(conversation: refold.ConversationMemory) -> None:
