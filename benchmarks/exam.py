@@ -146,12 +146,12 @@ def recorded_summaries() -> str:
     for kind in KINDS:
         of = sum(one.reuse[kind].of for one in summaries)
         kept = [sum(one.reuse[kind].summary for one in summaries)]
-        kept += [sum(one.reuse[kind].beside for one in found) for found in compared]
+        kept += [sum(one.reuse[kind].ledger for one in found) for found in compared]
         kept += [sum(one.reuse[kind].together for one in found) for found in compared]
         shares = " | ".join(percent(Share(kept=number, of=of)) for number in kept)
         lines.append(f"| {kind} ({of:,}) | {shares} |")
     written = sum(one.summary_tokens for one in summaries) / len(summaries)
-    beside = [sum(one.beside_tokens for one in found) / len(found) for found in compared]
+    beside = [sum(one.ledger_tokens for one in found) / len(found) for found in compared]
     sizes = [written, *beside, *(written + size for size in beside)]
     lines.append(f"| tokens, in the mean | {' | '.join(f'{size:,.0f}' for size in sizes)} |")
     return "\n".join(lines)

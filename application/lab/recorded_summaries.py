@@ -1,4 +1,4 @@
-"""Compare the summaries that a recording has with the ledger and the index beside them."""
+"""Compare the summaries that a recording has with a ledger and an index of the same messages."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,21 +20,21 @@ class SharesOfTexts(Value, frozen=True):
     """Facts that the session uses again after the summary."""
     summary: int = 0
     """Facts in the recorded summary."""
-    beside: int = 0
+    ledger: int = 0
     """Facts in the ledger and the index."""
     together: int = 0
     """Facts in one of them or in both."""
 
 
 class SummaryCompared(Value, frozen=True):
-    """One recorded summary, and the ledger and index that refold shows beside it."""
+    """One recorded summary, and the ledger and index that refold shows with it."""
 
     position: int
     """Number of messages before the summary."""
     messages: int
     """Number of these messages since the summary before."""
     summary_tokens: int
-    beside_tokens: int
+    ledger_tokens: int
     """Tokens of ledger and index."""
     reuse: dict[str, SharesOfTexts]
     """By kind of fact, as in ``refold exam``."""
@@ -73,20 +73,21 @@ def _compare_each(
             position=stop,
             messages=stop - start,
             summary_tokens=core.counter.count_text(summary.text),
-            beside_tokens=ledger.tokens + index.tokens,
+            ledger_tokens=ledger.tokens + index.tokens,
             reuse=_shares(messages, stop, summary.text, f"{ledger.text}\n{index.text}"),
         )
-        start = stop
+        # The next one knows what a compaction would have kept.
+        gathering, start = Gathering(core, thread_id, ledger.lines, index.entries), stop
 
 
 def _shares(
-    messages: Sequence[Message], stop: int, summary: str, beside: str
+    messages: Sequence[Message], stop: int, summary: str, ledger: str
 ) -> dict[str, SharesOfTexts]:
     reuse = Reuse(messages[stop:])
     facts = set[Fact]().union(*map(facts_of, messages[:stop]))
-    shown = Shown([summary]), Shown([beside])
+    shown = Shown([summary]), Shown([ledger])
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for fact in filter(reuse.uses, facts):
         here = [text.has(fact.text) for text in shown]
-        counts[fact.kind].update(of=1, summary=here[0], beside=here[1], together=any(here))
+        counts[fact.kind].update(of=1, summary=here[0], ledger=here[1], together=any(here))
     return {kind: SharesOfTexts(**count) for kind, count in counts.items()}

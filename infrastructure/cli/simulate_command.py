@@ -124,12 +124,12 @@ def _print_summaries(compared: Sequence[SummaryCompared]) -> None:
         of = sum(share.of for share in own)
         shares = [
             sum(counts)
-            for counts in zip(*((s.summary, s.beside, s.together) for s in own), strict=True)
+            for counts in zip(*((s.summary, s.ledger, s.together) for s in own), strict=True)
         ]
         rows.append((kind, of, *(f"{share / of:.0%}" if of else "–" for share in shares)))
     sizes = [
         sum(one.summary_tokens for one in compared),
-        sum(one.beside_tokens for one in compared),
+        sum(one.ledger_tokens for one in compared),
     ]
     rows.append(("tokens", "", *(f"{size:,}" for size in (*sizes, sum(sizes)))))
     title = f"Recorded summaries: {len(compared)}. Of what the session uses again after them:"

@@ -41,16 +41,16 @@ def compared(recording: RecordedConversation) -> list[dict[str, SharesOfTexts]]:
 def test_what_is_used_again_is_looked_for_in_both() -> None:
     (reuse,) = compared(recorded(*OLD, *LATER, summaries={4: "We repaired src/deep/old.py."}))
     assert (reuse["paths"].of, reuse["paths"].summary, reuse["paths"].together) == (1, 1, 1)
-    assert reuse["commands"] == SharesOfTexts(of=1, summary=0, beside=1, together=1)
-    assert reuse["names"] == SharesOfTexts(of=1, summary=0, beside=1, together=1)
-    assert reuse["asked"] == SharesOfTexts(of=1, summary=0, beside=1, together=1)
+    assert reuse["commands"] == SharesOfTexts(of=1, summary=0, ledger=1, together=1)
+    assert reuse["names"] == SharesOfTexts(of=1, summary=0, ledger=1, together=1)
+    assert reuse["asked"] == SharesOfTexts(of=1, summary=0, ledger=1, together=1)
 
 
 def test_the_index_leaves_out_what_the_summary_says() -> None:
     said = (*OLD[:3], assistant("Done: see `retry_policy` and `cache_limit`."))
     uses = (assistant(tool_use("z", code="retry_policy(cache_limit)")), user(tool_result("z", "")))
     (reuse,) = compared(recorded(*said, *uses, summaries={4: "The retry_policy."}))
-    assert reuse["names"] == SharesOfTexts(of=2, summary=1, beside=1, together=2)
+    assert reuse["names"] == SharesOfTexts(of=2, summary=1, ledger=1, together=2)
 
 
 def test_a_summary_at_the_end_has_nothing_to_be_used_again() -> None:
@@ -63,7 +63,7 @@ def test_later_summaries_go_on_from_the_ledger_before() -> None:
     first, second = compared(
         recorded(*OLD, *rest, *LATER, summaries={4: "The parser.", 5: "The parser and docs."})
     )
-    assert first["commands"] == second["commands"] == SharesOfTexts(of=1, beside=1, together=1)
+    assert first["commands"] == second["commands"] == SharesOfTexts(of=1, ledger=1, together=1)
 
 
 def test_a_recording_without_summaries_compares_nothing() -> None:
