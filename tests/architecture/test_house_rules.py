@@ -29,7 +29,7 @@ def none_breaks(rule: Rule, *folders: str) -> None:
 
 @pytest.mark.parametrize("rule", EVERYWHERE, ids=name_of)
 def test_no_module_of_the_package_is(rule: Rule) -> None:
-    none_breaks(rule, *LAYERS, "src/refold/testing")
+    none_breaks(rule, *LAYERS, "src/refold/adapters", "src/refold/testing")
 
 
 def test_the_domain_reads_no_clock_and_draws_no_chance() -> None:

@@ -1,0 +1,347 @@
+"""A memory for applications of the ``anthropic`` client, as its middleware."""
+
+import asyncio
+import copy
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+try:
+    from anthropic import (
+        APIRequest,
+        APIResponse,
+        AsyncAPIResponse,
+        AsyncCallNext,
+        CallNext,
+        Middleware,
+    )
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        "refold.adapters.anthropic needs anthropic 2.12 or newer: pip install 'refold[anthropic]'"
+    ) from error
+
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.memory import Memory
+from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.conversation.models import binds_thinking
+from refold.application.runtime.opening_process import waiting_at_most
+from refold.application.runtime.plain_lines import conversation as named
+from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.messages import THINKING
+from refold.domain.value import is_list, is_object
+
+logger = plain_logger("refold.adapters.anthropic")
+
+ThreadOf = Callable[[Mapping[str, Any]], str | None]
+"""Function of the body of a request that returns its thread id, or None for a request to leave alone."""
+PATH = "/v1/messages"
+_BETA = "anthropic-beta"
+ABORTED = "aborted"
+"""``stop_reason`` of a reply of which only a part was read."""
+
+
+class _Call(NamedTuple):
+    """A request for a message, and what is needed to store its reply."""
+
+    request: APIRequest
+    thread_id: str
+    messages: Sequence[Any]
+    """The application's own messages."""
+    is_kept: bool
+    """Whether the memory has these messages, so that the reply can be stored."""
+
+
+class MemoryMiddleware(Middleware):
+    """Stores what an application sends and gets, and sends the compacted request in place of its own.
+
+    The application keeps its own message list and calls ``client.messages.create``, ``stream`` or a tool runner
+    as before. New messages of the list are stored before the request, the reply when it ends. Other calls pass
+    unchanged. If the memory cannot be used, the application's own request is sent, with one warning.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        thread: str | ThreadOf,
+        owner: str | None = None,
+        lock_wait: float = 2.0,
+    ) -> None:
+        """Create a middleware for the clients ``Anthropic`` and ``AsyncAnthropic``.
+
+        ``thread``: id of the conversation, or a function of the request's body that returns it; None leaves the
+        request as it is. ``owner``: owner of the conversations. ``lock_wait``: seconds to wait for a log that another
+        process holds, before the application's own request is sent.
+        """
+        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        self._memory = memory if isinstance(memory, Memory) else Memory(core)
+        self._thread = thread
+        self._owner = owner
+        self._lock_wait = lock_wait
+        self._lists = FollowedLists(core, owner)
+        self._failing = set[str]()
+
+    def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
+        """Send the compacted request, and store the reply."""
+        call = self._prepare(request)
+        if call is None:
+            return call_next(request)
+        response = call_next(call.request)
+        if not call.is_kept or not response.http_response.is_success:
+            return response
+        if request.stream:
+            self._read_along(response.http_response, call)
+        else:
+            self._store(call, _reply_in(response.http_response.read()))
+        return response
+
+    async def handle_async(
+        self, request: APIRequest, call_next: AsyncCallNext
+    ) -> AsyncAPIResponse[Any]:
+        """Send the compacted request, and store the reply."""
+        call = await asyncio.to_thread(self._prepare, request)
+        if call is None:
+            return await call_next(request)
+        response = await call_next(call.request)
+        if not call.is_kept or not response.http_response.is_success:
+            return response
+        if request.stream:
+            self._read_along_async(response.http_response, call)
+        else:
+            found = _reply_in(await response.http_response.aread())
+            await asyncio.to_thread(self._store, call, found)
+        return response
+
+    def _read_along(self, response: Any, call: _Call) -> None:
+        """Store the reply when its stream was read or is closed."""
+        reply, read, close = _StreamedReply(), response.iter_bytes, response.close
+
+        def iter_bytes(*args: Any, **kwargs: Any) -> Iterator[bytes]:
+            for part in read(*args, **kwargs):
+                for line in part.splitlines(keepends=True):
+                    reply.take(line)
+                    yield line
+            self._store(call, reply.end())
+
+        def close_and_store() -> None:
+            close()
+            self._store(call, reply.end())
+
+        response.iter_bytes, response.close = iter_bytes, close_and_store
+
+    def _read_along_async(self, response: Any, call: _Call) -> None:
+        reply, read, close = _StreamedReply(), response.aiter_bytes, response.aclose
+
+        async def aiter_bytes(*args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
+            async for part in read(*args, **kwargs):
+                for line in part.splitlines(keepends=True):
+                    reply.take(line)
+                    yield line
+            await asyncio.to_thread(self._store, call, reply.end())
+
+        async def aclose_and_store() -> None:
+            await close()
+            await asyncio.to_thread(self._store, call, reply.end())
+
+        response.aiter_bytes, response.aclose = aiter_bytes, aclose_and_store
+
+    def _prepare(self, request: APIRequest) -> _Call | None:
+        """Return the request to send, or None if this one is not for the memory."""
+        body = request.json
+        if (
+            request.method.lower() != "post"
+            or not request.url.endswith(PATH)
+            or not is_object(body)
+        ):
+            return None
+        messages = body.get("messages")
+        thread_id = self._thread(body) if callable(self._thread) else self._thread
+        if thread_id is None or not is_list(messages) or not messages:
+            return None
+        try:
+            with waiting_at_most(self._lock_wait):
+                return self._compacted(request, body, thread_id, messages)
+        except Exception as error:  # The request must go out as it would without a memory.
+            self._warn(thread_id, error)
+            return _Call(_own_request(request, body, messages), thread_id, messages, is_kept=False)
+
+    def _compacted(
+        self, request: APIRequest, body: Mapping[str, Any], thread_id: str, messages: Sequence[Any]
+    ) -> _Call:
+        prefill = list(messages[-1:]) if _is_prefill(messages[-1]) else []
+        kept = messages[: len(messages) - len(prefill)]
+        name = self._lists.follow(thread_id, kept)
+        context = self._memory.conversation(name, owner=self._owner).context(
+            system=body.get("system"), tools=body.get("tools") or (), model=body.get("model")
+        )
+        betas = _value_of(request.headers, _BETA)
+        given = context.for_anthropic(betas=[b for b in betas.split(",") if b] if betas else ())
+        headers = {**request.headers, **given.pop("extra_headers", {})}
+        if prefill:
+            given["messages"] = [*given["messages"], *prefill]
+        if mark := _cache_mark(messages):
+            _set_cache_mark(given["messages"], mark)
+        if thread_id in self._failing:
+            self._failing.discard(thread_id)
+            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        rest = {k: v for k, v in body.items() if k not in ("messages", "system", "tools")}
+        changed = request.copy(body={**rest, **given}, headers=headers)
+        return _Call(changed, thread_id, kept, is_kept=not prefill)
+
+    def _store(self, call: _Call, reply: Mapping[str, Any] | None) -> None:
+        if reply is None:
+            return
+        try:
+            with waiting_at_most(self._lock_wait):
+                self._lists.add_reply(call.thread_id, reply, call.messages)
+        except Exception as error:  # The application has the reply; it comes again in its list.
+            self._warn(call.thread_id, error)
+
+    def _warn(self, thread_id: str, error: Exception) -> None:
+        if thread_id not in self._failing:
+            self._failing.add(thread_id)
+            logger.warning(
+                "%s: the memory cannot be used, so the application's own messages are sent: %s",
+                named(thread_id),
+                raised(error),
+            )
+
+
+def _own_request(
+    request: APIRequest, body: Mapping[str, Any], messages: Sequence[Any]
+) -> APIRequest:
+    """Return the application's own request, without thinking that was signed for another prefix."""
+    if not binds_thinking(body.get("model")):
+        return request
+    return request.copy(body={**body, "messages": [_without_thinking(m) for m in messages]})
+
+
+def _without_thinking(message: Any) -> Any:
+    content = message.get("content") if is_object(message) else None
+    if not is_list(content) or message.get("role") != "assistant":
+        return message
+    kept = [block for block in content if _type_of(block) not in THINKING]
+    return {**message, "content": kept} if kept else message
+
+
+def _type_of(block: Any) -> Any:
+    return block.get("type") if is_object(block) else getattr(block, "type", None)
+
+
+def _is_prefill(message: Any) -> bool:
+    """Return whether a last message is the beginning of the reply that is asked for."""
+    if not is_object(message) or message.get("role") != "assistant":
+        return False
+    content = message.get("content")
+    return isinstance(content, str) or all(_type_of(block) == "text" for block in content or ())
+
+
+def _value_of(headers: Mapping[str, Any], name: str) -> str:
+    return next((str(v) for k, v in headers.items() if k.lower() == name), "")
+
+
+def _cache_mark(messages: Sequence[Any]) -> Any:
+    """Return the newest cache mark that the application set in its messages, or None."""
+    for message in reversed(messages):
+        content = message.get("content") if is_object(message) else None
+        for block in reversed(content if is_list(content) else []):
+            if is_object(block) and block.get("cache_control"):
+                return block["cache_control"]
+    return None
+
+
+def _set_cache_mark(messages: list[dict[str, Any]], mark: Any) -> None:
+    last = messages[-1]
+    content = last["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    blocks[-1] = {**blocks[-1], "cache_control": mark}
+    messages[-1] = {**last, "content": blocks}
+
+
+def _reply_in(raw: bytes) -> dict[str, Any] | None:
+    """Return the message in the body of a response, or None if it has nothing to keep."""
+    try:
+        return _kept(json.loads(raw))
+    except ValueError:
+        return None
+
+
+def _kept(message: Any) -> dict[str, Any] | None:
+    if not is_object(message) or message.get("type") != "message" or not message.get("content"):
+        return None
+    names = ("role", "content", "id", "model", "stop_reason", "usage")
+    return {name: message[name] for name in names if message.get(name) is not None}
+
+
+class _StreamedReply:
+    """A reply put together from the events of a stream, as far as it was read."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
+        self._ended = set[int]()
+        self._is_complete = False
+        self._is_taken = False
+
+    def take(self, part: bytes) -> None:
+        """Read the next bytes of the stream, at most to the end of a line."""
+        self._line += part
+        if self._line.endswith((b"\n", b"\r")):
+            if self._line.startswith(b"data:"):
+                self._event(json.loads(self._line[5:]))
+            self._line = b""
+
+    def _event(self, event: dict[str, Any]) -> None:
+        at: int = event.get("index", 0)
+        match event.get("type"):
+            case "message_start":
+                self._message = event["message"]
+            case "content_block_start":
+                self._blocks[at] = event["content_block"]
+            case "content_block_delta":
+                self._add(at, event["delta"])
+            case "content_block_stop":
+                self._ended.add(at)
+                if at in self._inputs:
+                    self._blocks[at]["input"] = json.loads(self._inputs[at] or "{}")
+            case "message_delta":
+                self._message |= event.get("delta") or {}
+                self._message["usage"] = {
+                    **(self._message.get("usage") or {}),
+                    **(event.get("usage") or {}),
+                }
+            case "message_stop":
+                self._is_complete = True
+            case _:
+                pass
+
+    def _add(self, at: int, delta: Mapping[str, Any]) -> None:
+        block = self._blocks[at]
+        match delta:
+            case {"type": "input_json_delta", "partial_json": str(text)}:
+                self._inputs[at] = self._inputs.get(at, "") + text
+            case {"type": "citations_delta", "citation": citation}:
+                block["citations"] = [*(block.get("citations") or []), citation]
+            case _:
+                for name, value in delta.items():
+                    if name != "type" and isinstance(value, str):
+                        block[name] = (block.get(name) or "") + value
+
+    def end(self) -> dict[str, Any] | None:
+        """Return the message once; None afterwards, or if nothing of it can be kept.
+
+        Of a stream that was not read to its end, calls and thinking without their end are left out.
+        """
+        if self._is_taken:
+            return None
+        self._is_taken = True
+        kept = [
+            copy.deepcopy(block)
+            for at, block in sorted(self._blocks.items())
+            if self._is_complete or at in self._ended or block.get("type") == "text"
+        ]
+        stop = {} if self._is_complete else {"stop_reason": ABORTED}
+        kept = [b for b in kept if b.get("type") != "text" or b.get("text")]
+        return _kept({**self._message, **stop, "content": kept})
