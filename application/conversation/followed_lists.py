@@ -70,11 +70,11 @@ class FollowedLists:
             before = thread.followed
             same = _same_beginning(before, given)
             keys = [*(before.keys[:same] if before else ()), *_keys(before, same, given)]
-            if before is not None and same == len(before.messages):
-                name = before.thread_id
+            if before is not None and same == len(before.messages) == self._length(before):
+                name, stored = before.thread_id, same
             else:
-                name, same = self._find(thread_id, thread_id, given, keys)
-            self._store(name, given, keys, same)
+                name, stored = self._find(thread_id, thread_id, given, keys)
+            self._store(name, given, keys, stored)
             kept = before.messages[:same] if before else ()
             new = (copy.deepcopy(message) for message in given[len(kept) :])
             thread.followed = Followed(name, (*kept, *new), tuple(keys))
@@ -107,6 +107,10 @@ class FollowedLists:
                 messages=(*before.messages, copy.deepcopy(message)), keys=(*before.keys, *keys)
             )
 
+    def _length(self, followed: Followed) -> int:
+        """Return the number of messages in the log: another process may have appended some."""
+        return self._core.log.load(followed.thread_id).state.length
+
     def _thread(self, thread_id: str) -> _Thread:
         with self._lock:
             thread = self._threads.setdefault(thread_id, _Thread())
@@ -118,7 +122,7 @@ class FollowedLists:
     def _find(
         self, root: str, name: str, given: Sequence[Given], keys: Sequence[str]
     ) -> tuple[str, int]:
-        """Return the conversation to go on in, and how many of the messages it has. Fork one if no conversation fits."""
+        """Return the conversation to go on in, and how many of the messages it has; fork one if none fits."""
         stored, length = self._compare(name, given, keys)
         if stored == length:
             return name, stored
