@@ -57,17 +57,22 @@ class FollowedLists:
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
         self._lock = threading.Lock()
 
-    def follow(self, thread_id: str, messages: Sequence[object]) -> str:
+    def follow(
+        self, thread_id: str, messages: Sequence[object], *, start: int = 0, name: str | None = None
+    ) -> str:
         """Store the messages that are new, and return the id of the conversation that has exactly these.
+
+        ``start``: number of messages at the beginning that the list has no more, because the conversation ``name``
+        has them.
 
         Raises:
             InvalidMessage: a message cannot be stored.
             LogError: the log cannot be read or written.
         """
-        given = [_plain(message) for message in messages]
         thread = self._thread(thread_id)
         with thread.lock:
             before = thread.followed
+            given = [*self._beginning(before, start, name or thread_id), *map(_plain, messages)]
             same = _same_beginning(before, given)
             keys = [*(before.keys[:same] if before else ()), *_keys(before, same, given)]
             if before is not None and same == len(before.messages) == self._length(before):
@@ -80,8 +85,18 @@ class FollowedLists:
             thread.followed = Followed(name, (*kept, *new), tuple(keys))
         return name
 
-    def add_reply(self, thread_id: str, reply: Mapping[str, Any], to: Sequence[object]) -> None:
+    def add_reply(
+        self,
+        thread_id: str,
+        reply: Mapping[str, Any],
+        to: Sequence[object],
+        *,
+        start: int = 0,
+        name: str | None = None,
+    ) -> None:
         """Store a reply to the list ``to``, unless the list was followed to another end since.
+
+        ``start`` and ``name`` are those of ``follow``.
 
         Raises:
             InvalidMessage: the reply cannot be stored.
@@ -90,12 +105,13 @@ class FollowedLists:
         thread = self._thread(thread_id)
         with thread.lock:
             before = thread.followed
-            if before is None or _same_beginning(before, [_plain(m) for m in to]) != len(to):
-                return
-            if len(before.messages) != len(to):
+            asked = [*self._beginning(before, start, name or thread_id), *map(_plain, to)]
+            if before is None or not _same_beginning(before, asked) == len(asked) == len(
+                before.messages
+            ):
                 return
             message = _plain(reply)
-            keys = _keys(before, len(to), [*before.messages, message])
+            keys = _keys(before, len(asked), [*asked, message])
             append(
                 self._core,
                 before.thread_id,
@@ -106,6 +122,20 @@ class FollowedLists:
             thread.followed = before._replace(
                 messages=(*before.messages, copy.deepcopy(message)), keys=(*before.keys, *keys)
             )
+
+    def followed(self, thread_id: str, length: int) -> str | None:
+        """Return the conversation that has the last list and nothing else, if its length is this; else None."""
+        thread = self._thread(thread_id)
+        with thread.lock:
+            before = thread.followed
+            is_whole = before is not None and len(before.messages) == length == self._length(before)
+            return before.thread_id if before is not None and is_whole else None
+
+    def _beginning(self, before: Followed | None, start: int, name: str) -> Sequence[Given]:
+        """Return the messages before position ``start``."""
+        if before is not None and len(before.messages) >= start:
+            return before.messages[:start]
+        return [_plain(e.message.model_dump()) for e in _appended(self._core, name, 0, start)]
 
     def _length(self, followed: Followed) -> int:
         """Return the number of messages in the log: another process may have appended some."""

@@ -1,0 +1,192 @@
+"""The middleware for agents of LangChain: the state goes in, the compacted messages reach the model."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+
+pytest.importorskip("langchain", minversion="1.2")
+langchain_anthropic = pytest.importorskip("langchain_anthropic")
+
+from langchain.agents import create_agent  # noqa: E402
+from langchain.agents.middleware import TodoListMiddleware  # noqa: E402
+from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
+from langchain_core.messages import AIMessage  # noqa: E402
+from langchain_core.tools import tool  # noqa: E402
+from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
+
+from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
+from tests.support.strict_server import StrictServer  # noqa: E402
+
+MODELS = ("claude-opus-4-8", "claude-opus-5-5")
+THINKING: dict[str, Any] = {
+    "claude-opus-4-8": {"type": "enabled", "budget_tokens": 1_024},
+    "claude-opus-5-5": {"type": "adaptive"},
+}
+WINDOW = 12_000
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+@tool
+def run(command: str) -> str:
+    """Run a command."""
+    return f"{command} went well. " * 40
+
+
+@pytest.fixture
+def server() -> Iterator[StrictServer]:
+    with StrictServer() as running:
+        yield running
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[refold.Memory]:
+    with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as opened:
+        yield opened
+
+
+def chat(server: StrictServer, model: str) -> Any:
+    return langchain_anthropic.ChatAnthropic(
+        model=model,
+        api_key="key",
+        base_url=server.base_url,
+        max_tokens=2_000,
+        thinking=THINKING[model],
+        max_retries=0,
+    )
+
+
+def agent_of(model: Any, *middleware: Any) -> Any:
+    return create_agent(
+        model,
+        tools=[run],
+        system_prompt="You help.",
+        middleware=list(middleware),
+        checkpointer=InMemorySaver(),
+    )
+
+
+def ask(agent: Any, question: str) -> list[Any]:
+    state = agent.invoke({"messages": [{"role": "user", "content": question}]}, CONFIG)
+    messages: list[Any] = state["messages"]
+    return messages
+
+
+@pytest.mark.slow(but="claude-opus-5-5")
+@pytest.mark.parametrize("model", MODELS)
+def test_sixty_turns_are_never_refused_and_all_of_it_is_stored(
+    server: StrictServer, memory: refold.Memory, model: str
+) -> None:
+    agent = agent_of(chat(server, model), MemoryMiddleware(memory))
+    messages: list[Any] = []
+    for number in range(60):
+        messages = ask(agent, f"Question {number}: please build part {number}. " * 3)
+    assert server.refused == []
+    conversation = memory.conversation("t")
+    assert len(conversation.messages()) == len(messages)
+    assert len(conversation.summaries()) >= 3
+    assert len(memory.conversations()) == 1
+    assert max(len(json.dumps(body)) for body in server.bodies) < 3.6 * WINDOW
+
+
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_the_state_is_kept_short_and_nothing_is_missing(
+    server: StrictServer, tmp_path: Path, model: str
+) -> None:
+    saver = InMemorySaver()
+    said = 0
+    for life in range(3):
+        with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as memory:
+            agent = create_agent(
+                chat(server, model),
+                tools=[run],
+                system_prompt="You help.",
+                middleware=[MemoryMiddleware(memory, keep_in_state=8)],
+                checkpointer=saver,
+            )
+            for number in range(5):
+                messages = ask(agent, f"Question {life} {number}: please build it. " * 3)
+                said += 6
+                assert len(messages) <= 8
+            stored = memory.conversation("t").messages()
+            assert len(memory.conversations()) == 1
+    assert server.refused == []
+    assert len(stored) == said
+
+
+def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:
+    agent = agent_of(chat(server, MODELS[1]), TodoListMiddleware(), MemoryMiddleware(memory))
+    for number in range(4):
+        messages = ask(agent, f"Question {number}")
+    assert server.refused == []
+    assert {"run", "write_todos"} <= {t["name"] for t in server.bodies[-1]["tools"]}
+    assert len(memory.conversation("t").messages()) == len(messages)
+
+
+def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) -> None:
+    numbers = itertools.count()
+
+    def replies() -> Iterator[AIMessage]:
+        while True:
+            n = next(numbers)
+            call = {"name": "run", "args": {"command": f"make {n}"}, "id": f"c{n}"}
+            yield AIMessage(content=f"I run {n}.", tool_calls=[call])
+            yield AIMessage(content=f"Done {n}.")
+
+    class Fake(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            del tools, kwargs
+            return self
+
+    agent = agent_of(Fake(messages=replies()), MemoryMiddleware(memory))
+    for number in range(30):
+        messages = ask(agent, f"Question {number} " * 60)
+    assert len(memory.conversation("t").messages()) == len(messages) == 120
+    assert memory.conversation("t").summaries()
+
+
+def test_a_log_that_fails_does_not_stop_the_agent(
+    server: StrictServer,
+    memory: refold.Memory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agent = agent_of(chat(server, MODELS[1]), MemoryMiddleware(memory))
+    log = memory._core.log  # pyright: ignore[reportPrivateUsage]
+    transact: Callable[..., Any] = log.transact
+    for number in range(24):
+        if number % 3 == 2:
+
+            def refuse(*_: object, **__: object) -> None:
+                raise refold.LogFull("no space left")
+
+            monkeypatch.setattr(log, "transact", refuse)
+        messages = ask(agent, f"Question {number}: please build it. " * 6)
+        monkeypatch.setattr(log, "transact", transact)
+    messages = ask(agent, "the last one")
+    assert server.refused == []
+    assert len(memory.conversation("t").messages()) == len(messages)
+    assert any("cannot be used" in r.message for r in caplog.records)
+
+
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_asynchronous_agents(server: StrictServer, memory: refold.Memory, model: str) -> None:
+    import asyncio
+
+    agent = agent_of(chat(server, model), MemoryMiddleware(memory))
+
+    async def play() -> list[Any]:
+        messages: list[Any] = []
+        for number in range(10):
+            given = {"messages": [{"role": "user", "content": f"Question {number}"}]}
+            messages = (await agent.ainvoke(given, CONFIG))["messages"]
+        return messages
+
+    messages = asyncio.run(play())
+    assert server.refused == []
+    assert len(memory.conversation("t").messages()) == len(messages)
