@@ -389,7 +389,12 @@ def test_the_asynchronous_client(server: StrictServer, tmp_path: Path, stream: b
 def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "adapters" / "anthropic.md").read_text("utf-8")
     (tmp_path / "page.py").write_text(as_script(page), "utf-8")
-    with StrictServer(lambda *_: [{"type": "text", "text": "Your name is Ann."}]) as running:
+
+    def says_the_name(body: dict[str, Any], number: int) -> list[dict[str, Any]]:
+        del body, number
+        return [{"type": "text", "text": "Your name is Ann."}]
+
+    with StrictServer(says_the_name) as running:
         done = subprocess.run(
             [sys.executable, "page.py"],
             cwd=tmp_path,

@@ -2,7 +2,11 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,6 @@ import refold
 pytest.importorskip("langchain", minversion="1.2")
 langchain_anthropic = pytest.importorskip("langchain_anthropic")
 
-from langchain.agents import create_agent  # noqa: E402
 from langchain.agents.middleware import TodoListMiddleware  # noqa: E402
 from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
 from langchain_core.messages import AIMessage  # noqa: E402
@@ -21,9 +24,12 @@ from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
 from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
+from tests.architecture.rules import ROOT  # noqa: E402
+from tests.architecture.test_readme import as_script, shown_output  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
+create_agent: Any = import_module("langchain.agents").create_agent
 THINKING: dict[str, Any] = {
     "claude-opus-4-8": {"type": "enabled", "budget_tokens": 1_024},
     "claude-opus-5-5": {"type": "adaptive"},
@@ -99,7 +105,7 @@ def test_the_state_is_kept_short_and_nothing_is_missing(
     server: StrictServer, tmp_path: Path, model: str
 ) -> None:
     saver = InMemorySaver()
-    said = 0
+    said, stored = 0, 0
     for life in range(3):
         with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as memory:
             agent = create_agent(
@@ -113,14 +119,15 @@ def test_the_state_is_kept_short_and_nothing_is_missing(
                 messages = ask(agent, f"Question {life} {number}: please build it. " * 3)
                 said += 6
                 assert len(messages) <= 8
-            stored = memory.conversation("t").messages()
+            stored = len(memory.conversation("t").messages())
             assert len(memory.conversations()) == 1
     assert server.refused == []
-    assert len(stored) == said
+    assert stored == said
 
 
 def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:
     agent = agent_of(chat(server, MODELS[1]), TodoListMiddleware(), MemoryMiddleware(memory))
+    messages: list[Any] = []
     for number in range(4):
         messages = ask(agent, f"Question {number}")
     assert server.refused == []
@@ -144,6 +151,7 @@ def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) ->
             return self
 
     agent = agent_of(Fake(messages=replies()), MemoryMiddleware(memory))
+    messages: list[Any] = []
     for number in range(30):
         messages = ask(agent, f"Question {number} " * 60)
     assert len(memory.conversation("t").messages()) == len(messages) == 120
@@ -190,3 +198,24 @@ def test_asynchronous_agents(server: StrictServer, memory: refold.Memory, model:
     messages = asyncio.run(play())
     assert server.refused == []
     assert len(memory.conversation("t").messages()) == len(messages)
+
+
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
+    def says_the_name(body: dict[str, Any], number: int) -> list[dict[str, Any]]:
+        del body, number
+        return [{"type": "text", "text": "Your name is Ann."}]
+
+    page = (ROOT / "docs" / "adapters" / "langchain.md").read_text("utf-8")
+    (tmp_path / "page.py").write_text(as_script(page), "utf-8")
+    with StrictServer(says_the_name) as running:
+        done = subprocess.run(
+            [sys.executable, "page.py"],
+            cwd=tmp_path,
+            env={**os.environ, "ANTHROPIC_BASE_URL": running.base_url, "ANTHROPIC_API_KEY": "key"},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert done.stdout == shown_output(page)

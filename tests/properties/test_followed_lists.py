@@ -75,8 +75,8 @@ def test_a_conversation_has_exactly_the_messages_of_the_list(deeds: list[Deed]) 
             # Where a reply was made again word for word, another process may find the first one.
             assert stored(core, FollowedLists(core).follow("t", messages)) == told
             assert len(core.views.conversations()) == known, "another process forks nothing"
-            for other, before in seen.items():
-                assert stored(core, other)[: len(before)] == before, "what was stored has changed"
+            for known_id, before in seen.items():
+                assert stored(core, known_id)[: len(before)] == before, "what was stored changed"
             seen = {
                 row.thread_id: stored(core, row.thread_id) for row in core.views.conversations()
             }

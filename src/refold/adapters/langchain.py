@@ -40,7 +40,7 @@ _OF_A_STREAM = frozenset({"index", "partial_json"})
 
 
 class Removed(TypedDict):
-    """What was taken out of the state, because the log has it."""
+    """Messages that were taken out of the state, because the log has them."""
 
     messages: int
     """Number of messages from the beginning."""
@@ -198,8 +198,12 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             for one in self._memory.conversation(thread_id, owner=self._owner).tools()
             if one.name == "recall_memory"
         ]
+
+        def recall(query: str) -> str:
+            return str(tool.call({"query": query}))
+
         return StructuredTool.from_function(
-            func=lambda query: str(tool.call({"query": query})),
+            func=recall,
             name=tool.name,
             description=str(tool.definition["description"]),
             args_schema={
@@ -293,13 +297,15 @@ def _block(block: Any) -> Json:
 
 
 def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
-    content = [message.content] if isinstance(message.content, str) else message.content
+    given: Any = message.content
+    content: list[Any] = [given] if isinstance(given, str) else given
+    inputs: dict[Any, Any] = {call["id"]: call["args"] for call in message.tool_calls}
     known = set[Any]()
     for block in map(_block, content):
         if block.get("type") == "tool_use":
             known.add(block.get("id"))
-            calls = (call for call in message.tool_calls if call["id"] == block.get("id"))
-            yield {**block, "input": next((c["args"] for c in calls), block.get("input") or {})}
+            # While a reply is streamed, its block has only parts of the input.
+            yield {**block, "input": inputs.get(block.get("id"), block.get("input") or {})}
         elif block.get("type") != "text" or block.get("text"):
             yield block
     for call in message.tool_calls:
@@ -356,7 +362,8 @@ def _ai_message(blocks: Sequence[Json], is_anthropic: bool) -> AIMessage:
 
 
 def _without_thinking(message: AnyMessage) -> AnyMessage:
-    if not isinstance(message, AIMessage) or not is_list(message.content):
+    content: Any = message.content
+    if not isinstance(message, AIMessage) or not is_list(content):
         return message
-    kept = [b for b in message.content if not (is_object(b) and b.get("type") in THINKING)]
+    kept = [b for b in content if not (is_object(b) and b.get("type") in THINKING)]
     return message.model_copy(update={"content": kept})
