@@ -116,6 +116,47 @@ def test_sixty_turns_are_never_refused_and_all_of_it_is_stored(
     assert len(memory.conversations()) == 1, "nothing was forked"
 
 
+def test_the_tool_runner_of_the_client(server: StrictServer, memory: refold.Memory) -> None:
+    @anthropic.beta_tool  # type: ignore[untyped-decorator]
+    def run(command: str) -> str:
+        """Run a command.
+
+        Args:
+            command: the command
+        """
+        return f"{command} went well. " * 20
+
+    client = Agent(server, MemoryMiddleware(memory, thread="t")).client
+    messages: list[Any] = []
+    for number in range(15):
+        messages.append({"role": "user", "content": f"Question {number} " * 30})
+        runner = client.beta.messages.tool_runner(
+            model=MODELS[1], max_tokens=1_000, tools=[run], messages=messages, thread=False
+        )
+        for reply in runner:
+            messages.append({"role": "assistant", "content": reply.content})
+            if (results := runner.generate_tool_call_response()) is not None:
+                messages.append(results)
+    assert server.refused == []
+    assert len(memory.conversation("t").messages()) == len(messages) == 90
+    assert memory.conversation("t").summaries()
+
+
+def test_events_that_the_application_reads_itself(
+    server: StrictServer, memory: refold.Memory
+) -> None:
+    client = Agent(server, MemoryMiddleware(memory, thread="t")).client
+    messages = [{"role": "user", "content": "Tell me."}]
+    given: dict[str, Any] = {"model": MODELS[1], "max_tokens": 100, "messages": messages}
+    kinds = [event.type for event in client.messages.create(**given, stream=True)]
+    assert kinds[-1] == "message_stop"
+    raw = client.messages.with_raw_response.create(**given)
+    assert raw.status_code == 200
+    assert raw.parse().content
+    lengths = [len(memory.conversation(r.thread_id).messages()) for r in memory.conversations()]
+    assert lengths == [2, 2], "the reply was made again"
+
+
 def test_a_reply_is_stored_when_it_ends(server: StrictServer, memory: refold.Memory) -> None:
     agent = Agent(server, MemoryMiddleware(memory, thread="t"))
     agent.ask("Build it.")
