@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.rendering.render import pin_line
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import raised
 from refold.application.summaries.ledger_and_index import Gathering
@@ -167,3 +168,25 @@ def _messages(core: Core, thread_id: str, start: int, stop: int) -> Iterator[Pla
         event = logged.event
         if isinstance(event, MessageAppended) and not logged.erased:
             yield event.position, event.message
+
+
+_LEDGER_SHARE = 0.5
+
+
+def remembered_text(core: Core, thread_id: str, tokens: int) -> str:
+    """Return what code keeps of a conversation, in at most so many tokens, or an empty string.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    loaded = core.log.load(thread_id)
+    gathering = Gathering(core, thread_id)
+    gathering.take(facts_of(core, thread_id, 0, None, None))
+    pins = "\n".join(map(pin_line, loaded.window.pins))
+    room = tokens - core.counter.count_text(pins)
+    ledger = gathering.select(int(room * _LEDGER_SHARE))
+    index = gathering.select_index(
+        room - ledger.tokens, f"{pins}\n{ledger.text}", has_ledger=bool(ledger.text)
+    )
+    pinned = f"## Pinned\n{pins}" if pins else ""
+    return "\n".join(filter(None, (pinned, ledger.text, index.text)))

@@ -184,6 +184,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         ),
     },
     "Connect": {
+        "claude-code": Entry(
+            "claude_code_command",
+            "claude_code",
+            "Give sessions of Claude Code a memory: install hooks and the MCP server, or remove them.",
+        ),
         "mcp": Entry(
             "serve_commands",
             "mcp",

@@ -90,8 +90,8 @@ PLAYING: Lines = {
 }
 OURS = ("work/agent.", "work/copy.", "work/salvaged.")
 """How the files begin that the commands above are told to make."""
-LEFT_OUT = {"demo", "exam", "label"}
-"""Show a text of ours, or of who types it, only."""
+LEFT_OUT = {"claude-code", "demo", "exam", "label"}
+"""Show a text of ours, or of who types it, only. ``claude-code hook`` writes JSON for a program."""
 
 
 @pytest.fixture
