@@ -130,7 +130,7 @@ def _install(place: _Place) -> None:
         return {**kept, "hooks": hooks}
 
     def add_server(servers: dict[str, Any]) -> dict[str, Any]:
-        known = servers.get("mcpServers") or {}
+        known: dict[str, Any] = servers.get("mcpServers") or {}
         own = {"command": server[0], "args": server[1:]}
         return {**servers, "mcpServers": {**known, _NAME: own}}
 
@@ -244,7 +244,7 @@ def _digest(text: str) -> str:
 
 def _status(place: _Place) -> dict[str, Any]:
     settings, servers = _read(place.settings), _read(place.servers)
-    hooks = settings.get("hooks") or {}
+    hooks: dict[str, Any] = settings.get("hooks") or {}
     events = [event for event in HOOKS if any(map(_is_own, hooks.get(event) or []))]
     has_server = _NAME in (servers.get("mcpServers") or {})
     db = Path(_read(place.state).get("db") or place.db)

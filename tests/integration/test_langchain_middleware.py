@@ -15,15 +15,17 @@ import pytest
 import refold
 
 pytest.importorskip("langchain", minversion="1.2")
+pytest.importorskip("langgraph.checkpoint.sqlite")
 langchain_anthropic = pytest.importorskip("langchain_anthropic")
 
-from langchain.agents.middleware import TodoListMiddleware  # noqa: E402
+from langchain.agents.middleware import SummarizationMiddleware, TodoListMiddleware  # noqa: E402
 from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
 from langchain_core.messages import AIMessage  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
+from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
 
-from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
+from refold.adapters.langchain import MemoryMiddleware, import_checkpoints  # noqa: E402
 from tests.architecture.rules import ROOT  # noqa: E402
 from tests.architecture.test_readme import as_script, shown_output  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
@@ -219,3 +221,40 @@ def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> N
         )
     assert done.returncode == 0, done.stderr[-2_000:]
     assert done.stdout == shown_output(page)
+
+
+def test_people_come_out_of_a_checkpointer(server: StrictServer, tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as saver:
+        summarises = SummarizationMiddleware(
+            chat(server, MODELS[0]), trigger=("messages", 12), keep=("messages", 6)
+        )
+        agent = create_agent(
+            chat(server, MODELS[0]), tools=[run], middleware=[summarises], checkpointer=saver
+        )
+        said: dict[str, list[str]] = {"a": [], "b": []}
+        for number in range(4):
+            for thread_id, questions in said.items():
+                question = f"Question {number} of {thread_id}"
+                config: Any = {"configurable": {"thread_id": thread_id}}
+                agent.invoke({"messages": [{"role": "user", "content": question}]}, config)
+                questions.append(question)
+        with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as memory:
+            first = import_checkpoints(saver, memory)
+            again = import_checkpoints(saver, memory)
+            assert [one.thread_id for one in first] == ["a", "b"]
+            assert all(one.new == one.messages for one in first)
+            assert [one._replace(new=0) for one in first] == again
+            for thread_id, questions in said.items():
+                messages = memory.conversation(thread_id).messages()
+                asked = [m.message.content for m in messages if m.message.content in questions]
+                assert asked == questions
+                programs = [m for m in messages if m.message.author == "program"]
+                assert programs, "summaries are marked"
+                assert all(
+                    "summary of the conversation" in str(m.message.content) for m in programs
+                )
+                results = [
+                    b for m in messages for b in m.message.blocks() if b["type"] == "tool_result"
+                ]
+                assert len(results) == 8
+                assert sorted(m.at for m in messages) == [m.at for m in messages]

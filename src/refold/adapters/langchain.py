@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict, cast
+from datetime import datetime
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -16,6 +17,7 @@ try:
         ToolMessage,
     )
     from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
     from langgraph.config import get_config
 except ImportError as error:  # pragma: no cover
     raise ImportError(
@@ -27,10 +29,11 @@ from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.followed_lists import FollowedLists
 from refold.application.conversation.models import binds_thinking
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.messages import THINKING
+from refold.domain.messages import THINKING, Author, Message
 from refold.domain.value import is_list, is_object
 
 logger = plain_logger("refold.adapters.langchain")
@@ -367,3 +370,62 @@ def _without_thinking(message: AnyMessage) -> AnyMessage:
         return message
     kept = [b for b in content if not (is_object(b) and b.get("type") in THINKING)]
     return message.model_copy(update={"content": kept})
+
+
+class Imported(NamedTuple):
+    """The messages of one thread of a checkpointer."""
+
+    thread_id: str
+    messages: int
+    """Number of messages in the checkpoints."""
+    new: int
+    """Number of them that were not stored before."""
+
+
+def import_checkpoints(saver: BaseCheckpointSaver[Any], memory: Memory) -> list[Imported]:
+    """Store the messages of every thread of a checkpointer, each once, with its id and its time.
+
+    Messages that later checkpoints removed are read from earlier ones. A summary that LangChain wrote is stored
+    as a message of the program. A second run adds nothing. The checkpoints are only read.
+
+    Raises:
+        InvalidMessage: a message cannot be represented as JSON.
+        LogError: the log cannot be read or written.
+    """
+    threads: dict[str, list[CheckpointTuple]] = {}
+    for one in saver.list(None):
+        config = one.config.get("configurable", {})
+        if not config.get("checkpoint_ns"):
+            threads.setdefault(str(config["thread_id"]), []).append(one)
+    return [
+        _import_thread(memory, thread_id, sorted(found, key=lambda one: one.checkpoint["id"]))
+        for thread_id, found in sorted(threads.items())
+    ]
+
+
+def _import_thread(
+    memory: Memory, thread_id: str, checkpoints: Sequence[CheckpointTuple]
+) -> Imported:
+    """Store the messages of a thread in the order in which checkpoints first have them, oldest first."""
+    recorded: dict[str, RecordedMessage] = {}
+    for checkpoint in checkpoints:
+        values: list[Any] = checkpoint.checkpoint["channel_values"].get("messages") or []
+        for message in values:
+            if isinstance(message, BaseMessage) and str(message.id) not in recorded:
+                at = datetime.fromisoformat(checkpoint.checkpoint["ts"])
+                recorded[str(message.id)] = _recorded(message, at)
+    stored = memory.conversation(thread_id).append_recorded(list(recorded.values()))
+    return Imported(thread_id, len(recorded), sum(one.new for one in stored.messages))
+
+
+def _recorded(message: BaseMessage, at: datetime) -> RecordedMessage:
+    given = _to_message(message)
+    is_summary = message.additional_kwargs.get("lc_source") == "summarization"
+    author: Author | None = "program" if is_summary else None
+    return RecordedMessage(
+        message=Message(role=given["role"], content=given["content"], author=author),
+        key=f"langchain:{message.id}",
+        message_id=message.id,
+        at=at,
+        model=message.response_metadata.get("model_name") or None,
+    )
