@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from refold.application.conversation.models import COMPACTION_BETA
 from refold.application.rendering.request_blocks import opens_with_signed_summary
-from refold.application.rendering.request_forms import openai_request, text_form
+from refold.application.rendering.request_forms import openai_request, responses_request, text_form
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.compaction.budget import Budget
 from refold.domain.errors import EmptyConversation, InvalidSetting
@@ -162,6 +162,10 @@ class CompactionResult(Value, frozen=True):
         return self.tokens_before - self.tokens_after
 
 
+OpenAIAPI = Literal["chat", "responses"]
+"""API of OpenAI that a request is for."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Context:
     """The request for the model. Its lists are copies: changing them has no effect on the memory."""
@@ -253,17 +257,23 @@ class Context:
             request["tools"] = self.tools
         return request
 
-    def for_openai(self) -> dict[str, Any]:
-        """Return the keyword arguments for ``client.chat.completions.create`` of the OpenAI API.
+    def for_openai(self, *, api: OpenAIAPI = "chat") -> dict[str, Any]:
+        """Return the keyword arguments for a request to the OpenAI API.
 
-        The arguments are the messages, and tools if any. Messages converted by ``refold.from_openai`` are
-        returned as they were, in the order of the request; summary and ledger are part of the messages.
-        Thinking and calls of Anthropic's server tools are omitted.
+        They are those of ``client.chat.completions.create`` (messages, and tools if any), or with
+        ``api="responses"`` those of ``client.responses.create`` (instructions, input, tools). Messages converted
+        by ``refold.from_openai`` are returned as they were, in the order of the request; summary and ledger
+        are part of the messages. Thinking, reasoning items and calls of Anthropic's server tools are omitted.
 
         Raises:
             EmptyConversation: there are no messages.
             InvalidMessage: a tool runs on Anthropic's servers, or its name has more than 64 characters.
+            InvalidSetting: there is no such API.
         """
         if not self.messages:
             raise EmptyConversation(self.thread_id)
-        return openai_request(self.system, self.messages, self.tools)
+        if api not in get_args(OpenAIAPI):
+            names = " or ".join(map(repr, get_args(OpenAIAPI)))
+            raise InvalidSetting(f"api={api!r} must be {names}", setting="api", value=api)
+        make = openai_request if api == "chat" else responses_request
+        return make(self.system, self.messages, self.tools)

@@ -219,3 +219,48 @@ def _tool(tool: _Message, place: str) -> _Message:
     if isinstance(tool.get("strict"), bool):
         function["strict"] = tool["strict"]
     return {"type": "function", "function": function}
+
+
+def responses_request(
+    system: str | Sequence[Block], messages: Iterable[_Message], tools: Sequence[_Message]
+) -> dict[str, Any]:
+    """Return instructions, input items and tools for ``client.responses.create``.
+
+    Raises:
+        InvalidMessage: a tool runs on a server of the other API, or its name is too long.
+    """
+    chat = openai_request(system, messages, tools)
+    rest: list[_Message] = chat["messages"]
+    request: dict[str, Any] = {}
+    if rest and rest[0]["role"] == "system":
+        request["instructions"], rest = rest[0]["content"], rest[1:]
+    request["input"] = [item for message in rest for item in _items(message)]
+    if "tools" in chat:
+        request["tools"] = [{"type": "function", **tool["function"]} for tool in chat["tools"]]
+    return request
+
+
+def _items(message: _Message) -> Iterator[_Message]:
+    """Yield a message of the Chat Completions API as items of the Responses API."""
+    role, content = message["role"], message["content"]
+    if role == "tool":
+        call_id = message["tool_call_id"]
+        yield {"type": "function_call_output", "call_id": call_id, "output": content}
+        return
+    if content:
+        yield {"role": role, "content": content if isinstance(content, str) else _inputs(content)}
+    for call in message.get("tool_calls", ()):
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def _inputs(parts: Sequence[_Message]) -> list[_Message]:
+    made: list[_Message] = []
+    for part in parts:
+        match part["type"]:
+            case "text":
+                made.append({"type": "input_text", "text": part["text"]})
+            case "image_url":
+                made.append({"type": "input_image", "image_url": part["image_url"]["url"]})
+            case _:
+                made.append({"type": "input_file", **part["file"]})
+    return made

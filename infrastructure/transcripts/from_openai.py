@@ -73,7 +73,8 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
     ``messages`` is a list, one message, or a ``ChatCompletion`` with one choice. Messages may be mappings
     or objects of the SDK. Items of the Responses API are accepted as well.
 
-    Each message becomes one message; ``developer`` becomes ``system``. Tool calls become ``tool_use``
+    Each message becomes one message, and a ``function_call`` item belongs to the answer right before it;
+    ``developer`` becomes ``system``. Tool calls become ``tool_use``
     blocks, results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``,
     and a refusal or an audio transcript becomes text. ``name`` and all other keys are kept with the
     message. Reasoning items are dropped, because only the API that made them can read them. A call without
@@ -93,11 +94,24 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
         raise InvalidMessage(
             "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
         )
-    return [
-        _convert(converter, index, item, f"messages[{index}]")
-        for index, item in enumerate(given)
-        if not (is_object(item) and item.get("type") == "reasoning" and "role" not in item)
-    ]
+    made: list[dict[str, Any]] = []
+    for index, item in enumerate(given):
+        kind = item.get("type") if is_object(item) and "role" not in item else None
+        if kind == "reasoning":
+            continue
+        message = _convert(converter, index, item, f"messages[{index}]")
+        if kind == _CALL and made and made[-1]["role"] == "assistant":
+            made[-1] = _joined(made[-1], message)
+        else:
+            made.append(message)
+    return made
+
+
+def _joined(answer: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with the call that follows it: the Responses API has an item for each."""
+    said = answer["content"]
+    blocks = ([{"type": "text", "text": said}] if said else []) if isinstance(said, str) else said
+    return {**answer, "content": [*blocks, *call["content"]]}
 
 
 def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:

@@ -356,3 +356,49 @@ def test_the_agent_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     with refold.open("agent.db") as memory:
         assert memory.conversation("thread-42").messages()[-1].message.content == "It is sunny."
+
+
+def test_a_request_for_the_responses_api_comes_back_as_it_went_in() -> None:
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    items: list[Json] = [
+        {"role": "user", "content": "Look there."},
+        {"role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"x": 1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "nothing"},
+        {"role": "user", "content": [{"type": "input_text", "text": "And this?"}, picture]},
+    ]
+    with refold.open(":memory:") as memory:
+        conversation = memory.conversation("t")
+        conversation.append(refold.from_openai(items))
+        context = conversation.context(system="You help.", tools=refold.tools_from_openai([TOOL]))
+        made = context.for_openai(api="responses")
+        assert made["instructions"] == "You help."
+        assert made["input"] == items
+        assert made["tools"] == [{"type": "function", **TOOL["function"]}]
+        again = memory.conversation("again")
+        again.append(refold.from_openai(made["input"]))
+        assert [m.message for m in again.messages()] == [m.message for m in conversation.messages()]
+
+
+def test_calls_of_the_responses_api_at_the_same_time_are_one_answer() -> None:
+    calls = [
+        {"type": "function_call", "call_id": f"c{n}", "name": "look", "arguments": "{}"}
+        for n in range(2)
+    ]
+    outputs = [
+        {"type": "function_call_output", "call_id": f"c{n}", "output": str(n)} for n in range(2)
+    ]
+    items: list[Json] = [{"role": "user", "content": "Look."}, *calls, *outputs]
+    with refold.open(":memory:") as memory:
+        conversation = memory.conversation("t")
+        conversation.append(refold.from_openai(items))
+        assert violations(conversation.context().for_anthropic()) == []
+        assert conversation.context().for_openai(api="responses")["input"] == items
+
+
+def test_an_api_that_does_not_exist_is_refused() -> None:
+    with refold.open(":memory:") as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        with pytest.raises(refold.InvalidSetting, match="'chat' or 'responses'"):
+            conversation.context().for_openai(api="completions")  # type: ignore[arg-type]
