@@ -137,6 +137,20 @@ def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.
     assert len(memory.conversation("t").messages()) == len(messages)
 
 
+def test_an_agent_can_ask_its_memory(server: StrictServer, memory: refold.Memory) -> None:
+    middleware = MemoryMiddleware(memory, thread="t", recall=True)
+    agent = agent_of(chat(server, MODELS[1]), middleware)
+    ask(agent, "The port of the staging server is 6390.")
+    assert "recall_memory" in {t["name"] for t in server.bodies[-1]["tools"]}
+    (recall,) = middleware.tools
+    found = recall.invoke({"query": "port of the staging server"})
+    assert found.startswith("Nothing was found")
+    assert "are in your context already" in found
+    for number in range(20):
+        ask(agent, f"Question {number}: please build part {number}. " * 6)
+    assert "6390" in recall.invoke({"query": "port of the staging server"})
+
+
 def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) -> None:
     numbers = itertools.count()
 

@@ -21,8 +21,9 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
-from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
@@ -38,6 +39,35 @@ PATH = "/v1/messages"
 _BETA = "anthropic-beta"
 ABORTED = "aborted"
 """``stop_reason`` of a reply of which only a part was read."""
+
+
+class _Asked(NamedTuple):
+    """A request of the application for a message."""
+
+    request: APIRequest
+    body: Mapping[str, Any]
+    thread_id: str
+    messages: Sequence[Any]
+
+    @property
+    def prefill(self) -> Sequence[Any]:
+        """The beginning of the reply, if the application gave one."""
+        return self.messages[-1:] if _is_prefill(self.messages[-1]) else ()
+
+    @property
+    def kept(self) -> Sequence[Any]:
+        """The messages to store."""
+        return self.messages[: len(self.messages) - len(self.prefill)]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """System text, tools and model, which the compacted request has as well."""
+        body = self.body
+        return {
+            "system": body.get("system"),
+            "tools": body.get("tools") or (),
+            "model": body.get("model"),
+        }
 
 
 class _Call(NamedTuple):
@@ -73,19 +103,22 @@ class MemoryMiddleware(Middleware):
         request as it is. ``owner``: owner of the conversations. ``lock_wait``: seconds to wait for a log that another
         process holds, before the application's own request is sent.
         """
-        core = memory._core  # pyright: ignore[reportPrivateUsage]
-        self._memory = memory if isinstance(memory, Memory) else Memory(core)
+        self._memory = FollowingMemory(memory, owner)
         self._thread = thread
-        self._owner = owner
         self._lock_wait = lock_wait
-        self._lists = FollowedLists(core, owner)
         self._failing = set[str]()
 
     def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
         """Send the compacted request, and store the reply."""
-        call = self._prepare(request)
-        if call is None:
+        asked = self._asked(request)
+        if asked is None:
             return call_next(request)
+        try:
+            with waiting_at_most(self._lock_wait):
+                name = self._memory.follow(asked.thread_id, asked.kept)
+                call = self._compacted(asked, self._memory.context(name, **asked.given))
+        except Exception as error:  # The request must go out as it would without a memory.
+            call = self._failed(asked, error)
         response = call_next(call.request)
         if not call.is_kept or not response.http_response.is_success:
             return response
@@ -99,9 +132,15 @@ class MemoryMiddleware(Middleware):
         self, request: APIRequest, call_next: AsyncCallNext
     ) -> AsyncAPIResponse[Any]:
         """Send the compacted request, and store the reply."""
-        call = await asyncio.to_thread(self._prepare, request)
-        if call is None:
+        asked = self._asked(request)
+        if asked is None:
             return await call_next(request)
+        try:
+            with waiting_at_most(self._lock_wait):
+                name = await asyncio.to_thread(self._memory.follow, asked.thread_id, asked.kept)
+                call = self._compacted(asked, await self._memory.acontext(name, **asked.given))
+        except Exception as error:  # The request must go out as it would without a memory.
+            call = self._failed(asked, error)
         response = await call_next(call.request)
         if not call.is_kept or not response.http_response.is_success:
             return response
@@ -145,55 +184,43 @@ class MemoryMiddleware(Middleware):
 
         response.aiter_bytes, response.aclose = aiter_bytes, aclose_and_store
 
-    def _prepare(self, request: APIRequest) -> _Call | None:
-        """Return the request to send, or None if this one is not for the memory."""
-        body = request.json
-        if (
-            request.method.lower() != "post"
-            or not request.url.endswith(PATH)
-            or not is_object(body)
-        ):
+    def _asked(self, request: APIRequest) -> _Asked | None:
+        """Return what a request for a message asks for, or None if this one is not for the memory."""
+        body, path = request.json, request.url.partition("?")[0]
+        if request.method.lower() != "post" or not path.endswith(PATH) or not is_object(body):
             return None
         messages = body.get("messages")
         thread_id = self._thread(body) if callable(self._thread) else self._thread
         if thread_id is None or not is_list(messages) or not messages:
             return None
-        try:
-            with waiting_at_most(self._lock_wait):
-                return self._compacted(request, body, thread_id, messages)
-        except Exception as error:  # The request must go out as it would without a memory.
-            self._warn(thread_id, error)
-            return _Call(_own_request(request, body, messages), thread_id, messages, is_kept=False)
+        return _Asked(request, body, thread_id, messages)
 
-    def _compacted(
-        self, request: APIRequest, body: Mapping[str, Any], thread_id: str, messages: Sequence[Any]
-    ) -> _Call:
-        prefill = list(messages[-1:]) if _is_prefill(messages[-1]) else []
-        kept = messages[: len(messages) - len(prefill)]
-        name = self._lists.follow(thread_id, kept)
-        context = self._memory.conversation(name, owner=self._owner).context(
-            system=body.get("system"), tools=body.get("tools") or (), model=body.get("model")
-        )
+    def _compacted(self, asked: _Asked, context: Context) -> _Call:
+        request, body, messages = asked.request, asked.body, asked.messages
         betas = _value_of(request.headers, _BETA)
         given = context.for_anthropic(betas=[b for b in betas.split(",") if b] if betas else ())
         headers = {**request.headers, **given.pop("extra_headers", {})}
-        if prefill:
-            given["messages"] = [*given["messages"], *prefill]
+        given["messages"] = [*given["messages"], *asked.prefill]
         if mark := _cache_mark(messages):
             _set_cache_mark(given["messages"], mark)
-        if thread_id in self._failing:
-            self._failing.discard(thread_id)
-            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        if asked.thread_id in self._failing:
+            self._failing.discard(asked.thread_id)
+            logger.info("%s: the memory works again; nothing is missing", named(asked.thread_id))
         rest = {k: v for k, v in body.items() if k not in ("messages", "system", "tools")}
         changed = request.copy(body={**rest, **given}, headers=headers)
-        return _Call(changed, thread_id, kept, is_kept=not prefill)
+        return _Call(changed, asked.thread_id, asked.kept, is_kept=not asked.prefill)
+
+    def _failed(self, asked: _Asked, error: Exception) -> _Call:
+        self._warn(asked.thread_id, error)
+        own = _own_request(asked.request, asked.body, asked.messages)
+        return _Call(own, asked.thread_id, asked.messages, is_kept=False)
 
     def _store(self, call: _Call, reply: Mapping[str, Any] | None) -> None:
         if reply is None:
             return
         try:
             with waiting_at_most(self._lock_wait):
-                self._lists.add_reply(call.thread_id, reply, call.messages)
+                self._memory.add_reply(call.thread_id, reply, call.messages)
         except Exception as error:  # The application has the reply; it comes again in its list.
             self._warn(call.thread_id, error)
 
@@ -288,10 +315,15 @@ class _StreamedReply:
     def take(self, part: bytes) -> None:
         """Read the next bytes of the stream, at most to the end of a line."""
         self._line += part
-        if self._line.endswith((b"\n", b"\r")):
-            if self._line.startswith(b"data:"):
-                self._event(json.loads(self._line[5:]))
-            self._line = b""
+        if not self._line.endswith((b"\n", b"\r")):
+            return
+        line, self._line = self._line, b""
+        try:
+            if line.startswith(b"data:"):
+                self._event(json.loads(line[5:]))
+        except (ValueError, LookupError, TypeError):
+            # Events of another form are the caller's business: the reply comes again in its list.
+            self._is_taken = True
 
     def _event(self, event: dict[str, Any]) -> None:
         at: int = event.get("index", 0)

@@ -25,9 +25,9 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
-from refold.application.conversation.followed_lists import FollowedLists
 from refold.application.conversation.models import binds_thinking
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.runtime.opening_process import waiting_at_most
@@ -84,24 +84,28 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ``lock_wait``: seconds to wait for a log that another process holds.
         """
         super().__init__()
-        core = memory._core  # pyright: ignore[reportPrivateUsage]
-        self._memory = memory if isinstance(memory, Memory) else Memory(core)
-        self._thread, self._owner = thread, owner
+        self._memory = FollowingMemory(memory, owner)
+        self._thread = thread
         self._keep = keep_in_state
         self._lock_wait = lock_wait
-        self._lists = FollowedLists(core, owner)
         self._failing = set[str]()
-        self.tools = [self._recall_tool(thread)] if recall and thread else []
+        self.tools = [_recall_tool(self._memory, thread)] if recall and thread else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Call the model with the compacted messages, and store its reply."""
         thread_id = self._thread_id()
-        changed, is_kept = self._compacted(request, thread_id)
-        response = handler(changed)
-        if is_kept:
-            self._store(request, thread_id, response)
+        try:
+            with waiting_at_most(self._lock_wait):
+                name = self._memory.follow(
+                    thread_id, _given(request.messages), **_missing(request.state)
+                )
+                context = self._memory.context(name, **_shown(request))
+        except Exception as error:  # The agent must go on as it would without a memory.
+            return handler(self._failed(request, thread_id, error))
+        response = handler(self._compacted(request, thread_id, context))
+        self._store(request, thread_id, response)
         return response
 
     async def awrap_model_call(
@@ -111,10 +115,19 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Call the model with the compacted messages, and store its reply."""
         thread_id = self._thread_id()
-        changed, is_kept = await asyncio.to_thread(self._compacted, request, thread_id)
-        response = await handler(changed)
-        if is_kept:
-            await asyncio.to_thread(self._store, request, thread_id, response)
+        try:
+            with waiting_at_most(self._lock_wait):
+                name = await asyncio.to_thread(
+                    self._memory.follow,
+                    thread_id,
+                    _given(request.messages),
+                    **_missing(request.state),
+                )
+                context = await self._memory.acontext(name, **_shown(request))
+        except Exception as error:  # The agent must go on as it would without a memory.
+            return await handler(self._failed(request, thread_id, error))
+        response = await handler(self._compacted(request, thread_id, context))
+        await asyncio.to_thread(self._store, request, thread_id, response)
         return response
 
     def after_agent(self, state: Any, runtime: Any) -> Json | None:
@@ -127,7 +140,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         cut = next((n for n in begins if len(messages) - n <= self._keep), None)
         removed = state.get("refold_removed")
         before = removed["messages"] if removed else 0
-        name = self._lists.followed(self._thread_id(), before + len(messages))
+        name = self._memory.followed(self._thread_id(), before + len(messages))
         # By its id: not every reducer of a state knows how to remove everything.
         if not cut or name is None or any(one.id is None for one in messages[:cut]):
             return None
@@ -146,28 +159,22 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return str(get_config().get("configurable", {}).get("thread_id") or "agent")
 
     def _compacted(
-        self, request: ModelRequest[Any], thread_id: str
-    ) -> tuple[ModelRequest[Any], bool]:
-        """Return the request for the model, and whether the memory has its messages."""
-        model = _model_name(request.model)
-        try:
-            with waiting_at_most(self._lock_wait):
-                name = self._lists.follow(
-                    thread_id, _given(request.messages), **_missing(request.state)
-                )
-                context = self._memory.conversation(name, owner=self._owner).context(
-                    system=_system_of(request), tools=_definitions(request.tools), model=model
-                )
-            if thread_id in self._failing:
-                self._failing.discard(thread_id)
-                logger.info("%s: the memory works again; nothing is missing", named(thread_id))
-            return _override(request, context), True
-        except Exception as error:  # The agent must go on as it would without a memory.
-            self._warn(thread_id, error)
-            if not binds_thinking(model):
-                return request, False
-            own = [_without_thinking(message) for message in request.messages]
-            return request.override(messages=own), False
+        self, request: ModelRequest[Any], thread_id: str, context: Context
+    ) -> ModelRequest[Any]:
+        if thread_id in self._failing:
+            self._failing.discard(thread_id)
+            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        return _override(request, context)
+
+    def _failed(
+        self, request: ModelRequest[Any], thread_id: str, error: Exception
+    ) -> ModelRequest[Any]:
+        """Return the agent's own request, without thinking that was signed for another prefix."""
+        self._warn(thread_id, error)
+        if not binds_thinking(_model_name(request.model)):
+            return request
+        own = [_without_thinking(message) for message in request.messages]
+        return request.override(messages=own)
 
     def _store(
         self, request: ModelRequest[Any], thread_id: str, response: ModelResponse[Any]
@@ -178,7 +185,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             with waiting_at_most(self._lock_wait):
                 (reply,) = _given(replies[:1])
-                self._lists.add_reply(
+                self._memory.add_reply(
                     thread_id, reply, _given(request.messages), **_missing(request.state)
                 )
         except Exception as error:  # It comes again in the agent's messages.
@@ -193,28 +200,36 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 raised(error),
             )
 
-    def _recall_tool(self, thread_id: str) -> Any:
-        from langchain_core.tools import StructuredTool
 
-        (tool,) = [
-            one
-            for one in self._memory.conversation(thread_id, owner=self._owner).tools()
-            if one.name == "recall_memory"
-        ]
+def _recall_tool(memory: FollowingMemory, thread_id: str) -> Any:
+    """Return the tool with which an agent searches its conversation."""
+    from langchain_core.tools import StructuredTool
 
-        def recall(query: str) -> str:
-            return str(tool.call({"query": query}))
+    tools = memory.conversation(thread_id).tools()
+    (tool,) = [one for one in tools if one.name == "recall_memory"]
 
-        return StructuredTool.from_function(
-            func=recall,
-            name=tool.name,
-            description=str(tool.definition["description"]),
-            args_schema={
-                "type": "object",
-                "properties": {"query": {"type": "string"}},
-                "required": ["query"],
-            },
-        )
+    def recall(query: str) -> str:
+        return tool.call({"query": query}).text
+
+    return StructuredTool.from_function(
+        func=recall,
+        name=tool.name,
+        description=str(tool.definition["description"]),
+        args_schema={
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+        },
+    )
+
+
+def _shown(request: ModelRequest[Any]) -> Json:
+    """Return what the compacted request depends on besides the messages."""
+    return {
+        "system": _system_of(request),
+        "tools": _definitions(request.tools),
+        "model": _model_name(request.model),
+    }
 
 
 def _missing(state: Any) -> Json:
