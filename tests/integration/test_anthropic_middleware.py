@@ -187,17 +187,22 @@ def test_one_client_serves_many_conversations(server: StrictServer, memory: refo
     for number in range(3):
         for name, messages in lists.items():
             messages.append({"role": "user", "content": f"{name}{number}"})
-            reply = client.messages.create(
-                model=MODELS[1], max_tokens=100, messages=messages, metadata={"user_id": name}
-            )
-            messages.append({"role": "assistant", "content": reply.content})
-            if reply.stop_reason == "tool_use":
-                call = reply.content[-1]
-                result = {"type": "tool_result", "tool_use_id": call.id, "content": "ok"}
-                messages.append({"role": "user", "content": [result]})
+            while messages[-1]["role"] == "user":
+                reply = client.messages.create(
+                    model=MODELS[1], max_tokens=100, messages=messages, metadata={"user_id": name}
+                )
+                messages.append({"role": "assistant", "content": reply.content})
+                if reply.stop_reason == "tool_use":
+                    call_id = reply.content[-1].id
+                    result = {"type": "tool_result", "tool_use_id": call_id, "content": "ok"}
+                    messages.append({"role": "user", "content": [result]})
     assert server.refused == []
     for name, messages in lists.items():
-        assert len(memory.conversation(name).messages()) == len(messages) - 1 or len(messages)
+        said = [m.message.content for m in memory.conversation(name).messages()]
+        assert len(said) == len(messages) == 18
+        assert [words for words in said if isinstance(words, str)] == [
+            f"{name}{n}" for n in range(3)
+        ]
 
 
 @pytest.mark.parametrize("deed", ["edit", "delete", "cut"])
