@@ -164,11 +164,30 @@ class FollowedLists:
             has, _ = self._compare(child, given, keys)
             if has > stored or (has == stored and self._core.log.load(child).state.length):
                 return self._find(root, child, given, keys)
+        if known := self._find_other(root, given, keys):
+            return known
         child = _child(root, name, markers[0])
         if stored:
             moment = choose_moment(self._core, name, None, stored - 1)
             fork(self._core, name, moment, child)
         return child, stored
+
+    def _find_other(
+        self, root: str, given: Sequence[Given], keys: Sequence[str]
+    ) -> tuple[str, int] | None:
+        """Return the fork with the most messages that the list continues, or None.
+
+        A fork may have come from another place: where a list was cut and then went on with the same words.
+        """
+        rows = self._core.views.conversations()
+        forks = [
+            r for r in rows if r.thread_id.startswith(f"{root}~") and 0 < r.messages <= len(given)
+        ]
+        for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
+            stored, length = self._compare(row.thread_id, given, keys)
+            if stored == length:
+                return row.thread_id, stored
+        return None
 
     def _compare(self, name: str, given: Sequence[Given], keys: Sequence[str]) -> tuple[int, int]:
         """Return how many messages of the list a conversation begins with, and how many it has."""
