@@ -61,6 +61,7 @@ class StreamEraser:
         sealed: dict[str, SealedRows] = {}
         happened: dict[str, tuple[Event, ...]] = {}
         with_rows: list[WithRows] = []
+        replaced: list[StoredEvent] = []
         for stream, (head, erasure) in erasures.items():
             rewritten: list[Rewritten] = []
             if erasure.remains is None:
@@ -68,10 +69,12 @@ class StreamEraser:
             else:
                 rows, rewritten = self._rewrite_rows(stream, erasure.remains)
                 with_rows.append(_prepare_replacing(stream, rows, head))
+                replaced += rows
             happened[stream] = tuple(erasure.events(rewritten))
             sealed[stream] = seal_rows(self._mapper, stream, head, happened[stream], stamp)
 
         def erase(c: SQLiteCursor) -> None:
+            _zero(c, replaced)
             for act in with_rows:
                 act(c)
 
@@ -193,7 +196,20 @@ def _prepare_replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> 
     return replace
 
 
+def _zero(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
+    """Make zeros of the same length of these rows, which SQLite writes in their place.
+
+    A row that becomes shorter may make it merge pages, and bytes of a row that is moved stay behind in the old page.
+    """
+    c.executemany(
+        "UPDATE stored_events SET state=zeroblob(length(state)) "
+        "WHERE originator_id=? AND originator_version=?",
+        [(row.originator_id, row.originator_version) for row in rows],
+    )
+
+
 def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
+    _zero(c, rows)
     c.executemany(
         "UPDATE stored_events SET state=? WHERE originator_id=? AND originator_version=?",
         [(row.state, row.originator_id, row.originator_version) for row in rows],

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 import refold
@@ -172,7 +172,30 @@ def _words(things: object) -> set[str]:
     return set(re.findall(r"zq\d+xj", text))
 
 
+MERGED = [
+    Step(thread, None, one, two)
+    for thread, one, two in (
+        ("t2", False, False),
+        ("t2", False, False),
+        ("t0", True, False),
+        ("t2", True, True),
+        ("t4", True, False),
+        ("t1", False, True),
+        ("t1", False, False),
+        ("t4", False, False),
+        ("t4", True, False),
+        ("t0", False, True),
+        ("t2", True, False),
+        ("t1", True, False),
+        ("t0", True, False),
+        ("t0", False, True),
+    )
+]
+"""Rows that become shorter make SQLite merge pages, with rows in them that are to be erased as well."""
+
+
 @one_in(20)
+@example(MERGED, {"t0": "bob", "t2": None, "t1": "ann", "t4": "ann", "t3": "ann"}, "ann")
 @given(steps=STEPS, owners=WHOSE, gone=st.sampled_from(("ann", "bob")))
 def test_owners_are_apart_and_what_is_erased_is_nowhere(
     steps: list[Step], owners: dict[str, str | None], gone: str
