@@ -80,8 +80,10 @@ class FollowedLists:
             else:
                 name, stored = self._find(thread_id, thread_id, given, keys)
             self._store(name, given, keys, stored)
-            kept = before.messages[:same] if before else ()
-            new = (copy.deepcopy(message) for message in given[len(kept) :])
+            known = before.messages[:same] if before else ()
+            # The newest form of each is kept: comparing two forms of a message takes its meaning each time.
+            kept = (a if a == b else copy.deepcopy(b) for a, b in zip(known, given, strict=False))
+            new = (copy.deepcopy(message) for message in given[same:])
             thread.followed = Followed(name, (*kept, *new), tuple(keys))
         return name
 

@@ -30,8 +30,8 @@ PENDING = "pending_erasures"
 
 logger = plain_logger(__name__)
 
-WithRows = Callable[[SQLiteCursor], None]
-"""A function that runs in the transaction that stores an event."""
+WithRows = Callable[[SQLiteCursor], Callable[[SQLiteCursor], None]]
+"""A function that makes zeros of rows in the transaction that stores an event; what it returns makes them shorter."""
 
 
 class Appended(NamedTuple):
@@ -61,7 +61,6 @@ class StreamEraser:
         sealed: dict[str, SealedRows] = {}
         happened: dict[str, tuple[Event, ...]] = {}
         with_rows: list[WithRows] = []
-        replaced: list[StoredEvent] = []
         for stream, (head, erasure) in erasures.items():
             rewritten: list[Rewritten] = []
             if erasure.remains is None:
@@ -69,14 +68,14 @@ class StreamEraser:
             else:
                 rows, rewritten = self._rewrite_rows(stream, erasure.remains)
                 with_rows.append(_prepare_replacing(stream, rows, head))
-                replaced += rows
             happened[stream] = tuple(erasure.events(rewritten))
             sealed[stream] = seal_rows(self._mapper, stream, head, happened[stream], stamp)
 
         def erase(c: SQLiteCursor) -> None:
-            _zero(c, replaced)
-            for act in with_rows:
-                act(c)
+            # No row becomes shorter before all of them are zeros: see _zero.
+            finishing = [zero(c) for zero in with_rows]
+            for finish in finishing:
+                finish(c)
 
         numbers = self._recorder.insert_events(
             [row for one in sealed.values() for row in one.rows],
@@ -111,13 +110,16 @@ class StreamEraser:
         return rows, rewritten
 
     def _prepare_emptying(self, stream: str, head: Head) -> WithRows:
-        """Return a function that empties all events up to ``head`` and removes their keys.
+        """Return a function that makes zeros of all events up to ``head``; what it returns empties them.
+
+        Their keys are removed as well.
 
         Places, times and links stay. The origin of a fork stays too: it has ids only, and copies refer
         to it.
         """
 
-        def empty(c: SQLiteCursor) -> None:
+        def zero(c: SQLiteCursor) -> Callable[[SQLiteCursor], None]:
+            emptied: list[StoredEvent] = []
             for first in range(1, head.version + 1, BATCH):
                 c.execute(
                     "SELECT originator_id, originator_version, topic, state FROM stored_events "
@@ -125,12 +127,18 @@ class StreamEraser:
                     "AND topic!='conversation_forked'",
                     (stream, first, min(first + BATCH - 1, head.version)),
                 )
-                rows = [StoredEvent(*row) for row in c.fetchall()]
-                _update(c, [self._redact(row, None)[0] for row in rows])
-            self._recorder.keys.drop(c, stream)
-            _forget(c, stream, 1)
+                rows = [self._redact(StoredEvent(*row), None)[0] for row in c.fetchall()]
+                _zero(c, rows)
+                emptied += rows
 
-        return empty
+            def empty(c: SQLiteCursor) -> None:
+                _update(c, emptied)
+                self._recorder.keys.drop(c, stream)
+                _forget(c, stream, 1)
+
+            return empty
+
+        return zero
 
     def pending(self) -> int | None:
         """Return the newest unfinished erasure, or None."""
@@ -186,14 +194,18 @@ class StreamEraser:
 
 
 def _prepare_replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> WithRows:
-    """Return a function that replaces the stored rows with these."""
+    """Return a function that makes zeros of the stored rows; what it returns replaces them with these."""
     first = min((row.originator_version for row in rows), default=head.version)
+
+    def zero(c: SQLiteCursor) -> Callable[[SQLiteCursor], None]:
+        _zero(c, rows)
+        return replace
 
     def replace(c: SQLiteCursor) -> None:
         _update(c, rows)
         _forget(c, stream, first)
 
-    return replace
+    return zero
 
 
 def _zero(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
@@ -209,7 +221,6 @@ def _zero(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
 
 
 def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
-    _zero(c, rows)
     c.executemany(
         "UPDATE stored_events SET state=? WHERE originator_id=? AND originator_version=?",
         [(row.state, row.originator_id, row.originator_version) for row in rows],
