@@ -108,9 +108,9 @@ class FollowedLists:
         with thread.lock:
             before = thread.followed
             asked = [*self._beginning(before, start, name or thread_id), *map(_plain, to)]
-            if before is None or not _same_beginning(before, asked) == len(asked) == len(
-                before.messages
-            ):
+            if before is None or len(before.messages) != len(asked):
+                return
+            if _same_beginning(before, asked) < len(asked):
                 return
             message = _plain(reply)
             keys = _keys(before, len(asked), [*asked, message])

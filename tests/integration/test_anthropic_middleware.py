@@ -3,9 +3,6 @@
 import asyncio
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from hashlib import sha256
@@ -20,8 +17,7 @@ anthropic = pytest.importorskip("anthropic", minversion="2.12")
 
 from refold.adapters.anthropic import MemoryMiddleware  # noqa: E402
 from refold.infrastructure.files.lock import WriteLock  # noqa: E402
-from tests.architecture.rules import ROOT  # noqa: E402
-from tests.architecture.test_readme import as_script, shown_output  # noqa: E402
+from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.strict_server import TOOLS, StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
@@ -433,22 +429,4 @@ def test_the_asynchronous_client(server: StrictServer, tmp_path: Path, stream: b
 
 
 def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "adapters" / "anthropic.md").read_text("utf-8")
-    (tmp_path / "page.py").write_text(as_script(page), "utf-8")
-
-    def says_the_name(body: dict[str, Any], number: int) -> list[dict[str, Any]]:
-        del body, number
-        return [{"type": "text", "text": "Your name is Ann."}]
-
-    with StrictServer(says_the_name) as running:
-        done = subprocess.run(
-            [sys.executable, "page.py"],
-            cwd=tmp_path,
-            env={**os.environ, "ANTHROPIC_BASE_URL": running.base_url, "ANTHROPIC_API_KEY": "key"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
-    assert done.returncode == 0, done.stderr[-2_000:]
-    assert done.stdout == shown_output(page)
+    assert_page_runs("anthropic.md", tmp_path)

@@ -2,9 +2,6 @@
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -26,8 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
 
 from refold.adapters.langchain import MemoryMiddleware, import_checkpoints  # noqa: E402
-from tests.architecture.rules import ROOT  # noqa: E402
-from tests.architecture.test_readme import as_script, shown_output  # noqa: E402
+from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
@@ -217,24 +213,7 @@ def test_asynchronous_agents(server: StrictServer, memory: refold.Memory, model:
 
 
 def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
-    def says_the_name(body: dict[str, Any], number: int) -> list[dict[str, Any]]:
-        del body, number
-        return [{"type": "text", "text": "Your name is Ann."}]
-
-    page = (ROOT / "docs" / "adapters" / "langchain.md").read_text("utf-8")
-    (tmp_path / "page.py").write_text(as_script(page), "utf-8")
-    with StrictServer(says_the_name) as running:
-        done = subprocess.run(
-            [sys.executable, "page.py"],
-            cwd=tmp_path,
-            env={**os.environ, "ANTHROPIC_BASE_URL": running.base_url, "ANTHROPIC_API_KEY": "key"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
-    assert done.returncode == 0, done.stderr[-2_000:]
-    assert done.stdout == shown_output(page)
+    assert_page_runs("langchain.md", tmp_path)
 
 
 def test_people_come_out_of_a_checkpointer(server: StrictServer, tmp_path: Path) -> None:
