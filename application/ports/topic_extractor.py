@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from refold.domain.facts.fact import Fact
+
 from .summariser import SourceMessage
 
 
@@ -12,6 +14,11 @@ class TopicExtractor(Protocol):
     The result is approximate: topics are labels and never filter messages.
     """
 
-    def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
-        """Return at most ``most`` names of 1 to 4 words, the most important first. Pure; never raises."""
+    def topics(
+        self, messages: Sequence[SourceMessage], facts: Sequence[Fact], most: int
+    ) -> Sequence[str]:
+        """Return at most ``most`` names of 1 to 4 words, the most important first. Pure; never raises.
+
+        ``facts`` are those of the messages.
+        """
         ...

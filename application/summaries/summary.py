@@ -228,7 +228,9 @@ async def write_summary(
     )
     digest = await asyncio.to_thread(source.digest, written.omitted)
     made = replace(made, model_calls=calls.model_calls, source_digest=digest, leaf=leaf)
-    topics = await asyncio.to_thread(_topics, core, before, source, plan, budget, written, made)
+    topics = await asyncio.to_thread(
+        _topics, core, before, source, plan, budget, written, made, read
+    )
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
@@ -358,13 +360,13 @@ def _topics(
     budget: Budget,
     written: Written,
     made: Summary,
+    read: MessagesRead,
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
     # For a history that is too long to read closely, use the topics of its newest part.
-    gathering.take(
-        source.messages[-_TOPICAL:] if source.skimmed else source.messages, written.topics
-    )
+    messages = source.messages[-_TOPICAL:] if source.skimmed else source.messages
+    gathering.take(messages, read.facts, written.topics)
     # Topics only use room that the rest left, so that the target size is not exceeded.
     left = plan.limit_tokens + plan.beside_tokens + budget.summary_overhead - made.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)

@@ -13,8 +13,9 @@ from unicodedata import normalize
 from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
 from refold.domain.facts.cues import redact, redacted_beginning
+from refold.domain.facts.fact import Fact
 from refold.domain.facts.speech import user_words, without_code
-from refold.domain.messages import Message, said, strings_in
+from refold.domain.messages import Message, said
 
 _ENGLISH = """
 a able about above absolutely accept access account across act action active actual actually add addition additional
@@ -149,17 +150,10 @@ def is_everyday(word: str) -> bool:
 
 _SCANNED = 4_000
 """Number of characters of a message to scan; the rest is usually pasted."""
-_INPUT = 400
-"""Number of characters of one tool input to scan."""
-_DEEP = 4
-
 _FILE = re.compile(
     r"(?<![\w.-])[A-Za-z_][\w-]{0,60}(?:\.[\w-]{1,30}){0,2}\.(?:bash|c|cc|cfg|conf|cpp|cs|css|csv|go|h|hpp|html|"
     r"ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|pdf|php|proto|py|pyi|rb|rs|rst|scss|sh|sql|svelte|swift|"
     r"toml|ts|tsx|txt|vue|xml|yaml|yml)(?![\w-]|\.\w)"
-)
-_IDENTIFIER = re.compile(
-    r"(?<![\w./-])(?:[A-Za-z]\w*_\w*[A-Za-z]|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)(?![\w./-])"
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9'’+#-]*")
 _GAP = re.compile(r"[^\S\n]{1,2}")
@@ -184,18 +178,31 @@ class Candidate(NamedTuple):
     """For Chinese text, the characters before and after it; empty strings at the edges."""
 
 
-def candidates(message: Message) -> Iterator[Candidate]:
-    """Yield every text in a message that could name its subject; some are repeated."""
-    words = _redacted(said(message), 2 * _SCANNED)
-    text = without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
-    for named in (text, *_inputs(message)):
-        yield from (Candidate(found[0], 2.0, is_file=True) for found in _FILE.finditer(named))
-    yield from (Candidate(found[0], 1.5) for found in _IDENTIFIER.finditer(text))
+def candidates(message: Message, facts: Sequence[Fact]) -> Iterator[Candidate]:
+    """Yield every text in a message that could name its subject; some are repeated.
+
+    Files and composed names are facts of the message. Phrases are no facts, so they are found in its words.
+    """
+    for fact in facts:
+        if fact.by == "result":
+            continue
+        if fact.kind in ("path", "name", "address"):
+            files = _FILE.finditer(fact.text)
+            yield from (Candidate(found[0], 2.0, is_file=True) for found in files)
+        if fact.kind == "name" and fact.by != "call" and not _FILE.search(fact.text):
+            yield Candidate(fact.text, 1.5)
+    text = _words(message)
     yield from (Candidate(found[1], 3.0, neighbours=("", "")) for found in _TITLE.finditer(text))
     for run in _runs(text):
         yield from _phrases(run)
     for found in _HAN.finditer(text):
         yield from _chinese(found[0])
+
+
+def _words(message: Message) -> str:
+    # A piece of a credential does not look like one.
+    words = redacted_beginning(said(message), 2 * _SCANNED).replace("[redacted]", "\n")
+    return without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
 
 
 class _Word(NamedTuple):
@@ -264,20 +271,6 @@ def _chinese(run: str) -> Iterator[Candidate]:
             if piece[-1] not in CHINESE_EDGES and not frames_everyday(piece):
                 neighbours = (run[start - 1 : start], run[stop : stop + 1])
                 yield Candidate(piece, 0.8 + 0.2 * len(piece), neighbours=neighbours)
-
-
-def _inputs(message: Message) -> Iterator[str]:
-    if isinstance(message.content, str):
-        return
-    for block in message.content:
-        if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            given = strings_in(block.get("input"), deepest=_DEEP)
-            yield from (_redacted(text, _INPUT) for text in given)
-
-
-def _redacted(text: str, limit: int) -> str:
-    # A piece of a credential does not look like one.
-    return redacted_beginning(text, limit).replace("[redacted]", "\n")
 
 
 MOST_WORDS = 4
@@ -396,12 +389,14 @@ class FrequentTerms:
     About half of the results would satisfy a person; more in Chinese.
     """
 
-    def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
-        """Return up to ``most`` topics of these messages, best first."""
+    def topics(
+        self, messages: Sequence[SourceMessage], facts: Sequence[Fact], most: int
+    ) -> Sequence[str]:
+        """Return up to ``most`` topics of these messages, which have these facts, best first."""
         least = _LEAST if len(messages) > _FEW else 1
         common = [
             (key, term)
-            for key, term in _terms(messages).items()
+            for key, term in _terms(messages, facts).items()
             if len(term.messages) >= least and (term.is_whole or least == 1)
         ]
         common.sort(key=lambda one: (-one[1].score(len(messages)), one[0]))
@@ -420,10 +415,13 @@ def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
     return [*names, *files][:most]
 
 
-def _terms(messages: Sequence[SourceMessage]) -> dict[_Key, _Term]:
+def _terms(messages: Sequence[SourceMessage], facts: Sequence[Fact]) -> dict[_Key, _Term]:
     terms: defaultdict[_Key, _Term] = defaultdict(_Term)
+    stated: defaultdict[int, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        stated[fact.position].append(fact)
     for source in messages:
-        for one in candidates(source.message):
+        for one in candidates(source.message, stated[source.position]):
             key = (one.text,) if one.neighbours is not None else tuple(tokens_of(one.text))
             if key:
                 terms[key].take(one, source.position)

@@ -10,6 +10,7 @@ from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Topic
+from refold.domain.facts.fact import Fact
 from refold.domain.messages import readable
 from refold.domain.value import replace
 
@@ -112,14 +113,20 @@ class TopicGathering:
         self._most = core.settings.policy.topics_kept
         self._counts = TopicCounts(known)
 
-    def take(self, messages: Sequence[SourceMessage], named: Sequence[str] = ()) -> None:
-        """Count topics in these messages; ``named`` are topics from a model, used instead of the
-        extractor.
+    def take(
+        self,
+        messages: Sequence[SourceMessage],
+        facts: Sequence[Fact],
+        named: Sequence[str] = (),
+    ) -> None:
+        """Count topics in these messages, which have these facts.
+
+        ``named`` are topics from a model, used instead of the extractor.
         """
         if not self._most:
             return
         try:
-            names = named or self._core.topics.topics(messages, max(1, self._most // 2))
+            names = named or self._core.topics.topics(messages, facts, max(1, self._most // 2))
             self._counts.take(messages, names)
         except (
             Exception

@@ -130,6 +130,7 @@ class MessageReader:
             self._decisions(position, text)
             if not _has_calls(message) and (claim := claim_in(text)):
                 self._add(Fact("outcome", claim, position, "model", "done"))
+            self._advice(position, text)
             self._mentions(commands_in(text[:_SCANNED]), position, "model")
             self._values(text, position, "model", main=range(_MAIN))
         elif (
@@ -151,6 +152,14 @@ class MessageReader:
             self._say(said, position, "model")
         if newest:
             self._say(newest, position, "model", is_main=False)
+
+    def _advice(self, position: int, text: str) -> None:
+        """Add what the model says of itself or recommends in a conversation without tools."""
+        if not self._conversation:
+            return
+        for sentence in own_sentences(text[:_SCANNED]):
+            if cues.has_chat_advice(sentence):
+                self._add(Fact("said", sentence, position, "model"))
 
     def _typed(self, position: int, text: str, by: Source) -> None:
         read = read_user_text(text)

@@ -139,7 +139,7 @@ class _Reader:
                     self._add("command", fact._replace(text=step))
             case "outcome" if fact.called_at >= 0:
                 self._add("result", fact)
-            case "said":
+            case "said" if fact.by != "model":
                 self._value("said", fact)
             case "decision" if fact.by == "model":
                 self._decision(fact)

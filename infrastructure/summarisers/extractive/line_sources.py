@@ -1,15 +1,13 @@
 """Collect the lines of a summary from messages, and from the facts and calls that were read from them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from refold.application.ports.summariser import SourceMessage
-from refold.domain.facts import cues
 from refold.domain.facts.cues import clean, excerpt, redact, squeeze
 from refold.domain.facts.fact import VALUES, Fact
 from refold.domain.facts.message_reader import ReadCall
-from refold.domain.facts.quotations import own_words, quotes_in
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.facts.speech import is_handover, is_program_text, join_words, user_words
 from refold.domain.facts.tool_calls import Action, Kind, Outcome, find_written_files
@@ -68,7 +66,6 @@ def _around(text: str, value: str) -> str:
     return squeeze(redact(clean(text[left:right])), 130)
 
 
-_SCANNED = 24_000  # Maximum characters of one text that are searched for sentences, enough for a long plan.
 _SHORT = 60
 _FAILURE_ROOM = 240  # Maximum number of failures.
 
@@ -85,22 +82,25 @@ class Gathering:
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
     _failed: dict[str, tuple[int, Line]] = field(default_factory=dict[str, tuple[int, Line]])
     _values: Quantities = field(default_factory=Quantities)
-    _plans: list[list[Line]] = field(default_factory=list[list[Line]])
+    _plans: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """Words of the assistant since the user's last words, which may name next steps."""
+    _asked: str = ""
+    """Words of the assistant whose last question is not answered."""
     _question: str = ""
+    """Question that a tool asked, instead of words."""
     _asked_at: int = 0
     _unanswered: int | None = None
     _turn: int = 0
     _after_user: bool = True
     _said: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     _done_last: tuple[int, Action, Outcome] | None = None
-    _said_values: defaultdict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    _facts: defaultdict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
     _calls: defaultdict[int, list[ReadCall]] = field(default_factory=lambda: defaultdict(list))
     _answered: defaultdict[int, list[ReadCall]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         for fact in self.read.facts:
-            if fact.kind in VALUES:
-                self._said_values[fact.position].append(fact)
+            self._facts[fact.position].append(fact)
         for call in self.read.calls:
             if call.is_known:
                 self._calls[call.position].append(call)
@@ -136,9 +136,9 @@ class Gathering:
 
     def plans(self) -> list[Line]:
         """Return next steps named by the assistant, and questions without an answer."""
-        lines = [line for lines in self._plans for line in lines]
-        if self._question:
-            asked = f"asked the user, no answer yet: {squeeze(self._question, 300)}"
+        lines = [line for plan in self._plans for line in speech.next_lines(*plan)]
+        if question := self._open_question():
+            asked = f"asked the user, no answer yet: {squeeze(question, 300)}"
             lines.append(Line(Section.TASKS, self._asked_at, asked))
         return lines
 
@@ -151,38 +151,38 @@ class Gathering:
             return
         if by_program or is_program_text(words):
             return
-        line = speech.request_line(position, words, self._question)
+        line = speech.request_line(position, words, self._open_question)
         if line is None:
             return
-        self._question, self._unanswered = "", position
+        self._question, self._asked, self._unanswered = "", "", position
         self._plans.clear()
         self._lines.append(line)
-        own = own_words(words[:_SCANNED], quotes_in(words[:_SCANNED]))
-        said, conversation = cues.prose(own), not self.read.has_tools
-        self._lines += speech.decision_lines(
-            position, said, by_user=True, conversation=conversation
-        )
-        self._lines += speech.fact_lines(position, said, by_user=True, conversation=conversation)
-        for fact in self._said_values[position]:
+        facts = [fact for fact in self._facts[position] if fact.by in ("person", "unknown")]
+        self._lines += speech.statement_lines(facts, words)
+        self._lines += speech.personal_lines(facts, conversation=not self.read.has_tools)
+        for fact in self._values_at(position):
             if fact.by in ("person", "unknown", "quoted"):
                 self._values.note(fact, words, by_user=fact.by != "quoted")
 
     def _assistant(self, position: int, words: str) -> None:
         if not words.strip():
             return
-        said = cues.prose(words[:_SCANNED])
-        self._lines += speech.decision_lines(
-            position, said, by_user=False, conversation=not self.read.has_tools
-        )
-        if not self.read.has_tools:
-            self._lines += speech.fact_lines(position, said, by_user=False, conversation=True)
-        for fact in self._said_values[position]:
+        facts = [fact for fact in self._facts[position] if fact.by == "model"]
+        self._lines += speech.decision_lines(facts)
+        self._lines += speech.personal_lines(facts, conversation=not self.read.has_tools)
+        for fact in self._values_at(position):
             if fact.by == "model":
                 self._values.note(fact, words)
-        self._plans = [*self._plans[-1:], speech.next_lines(position, said)]
-        self._question, self._asked_at = speech.last_question(said), position
+        self._plans = [*self._plans[-1:], (position, words)]
+        self._question, self._asked, self._asked_at = "", words, position
         self._unanswered = None
         self._said = [*self._said[-1:], (position, words)]
+
+    def _values_at(self, position: int) -> Iterator[Fact]:
+        return (fact for fact in self._facts[position] if fact.kind in VALUES)
+
+    def _open_question(self) -> str:
+        return self._question or speech.last_question(self._asked)
 
     def _call(self, call: ReadCall) -> None:
         deed, position = call.action, call.position
@@ -230,7 +230,7 @@ class Gathering:
                 self._count(Line(Section.COMMANDS, call.position, f"{deed.title} → {ended}"))
                 for path in () if outcome.failed else find_written_files(deed.verb):
                     self._count(Line(Section.MODIFIED, call.position, f"{path} — by a command"))
-                for fact in self._said_values[call.position]:
+                for fact in self._values_at(call.position):
                     if fact.by == "call" and fact.text in deed.subjects[0]:
                         self._values.note(fact, deed.subjects[0])
             case Kind.ACT | Kind.ASK:

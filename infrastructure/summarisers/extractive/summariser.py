@@ -150,7 +150,7 @@ def _mark_recovered(line: Line, succeeded: Iterable[str]) -> Line:
     return line
 
 
-ALGORITHM = "refold-extractive-2"
+ALGORITHM = "refold-extractive-3"
 """Name of the algorithm in drafts. A change of what it extracts, ranks or writes needs a new number."""
 
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()

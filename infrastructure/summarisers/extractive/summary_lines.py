@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, cast
 
 from refold.domain.facts import cues
-from refold.domain.facts.cues import clean, excerpt, redact, shorten, squeeze
+from refold.domain.facts.cues import clean, excerpt, shorten, squeeze
+from refold.domain.facts.fact import STATEMENTS, Fact
 from refold.domain.value import is_list, is_object
 
 
@@ -97,7 +98,10 @@ def identity(line: Line) -> str:
 
 _REQUEST_ROOM = 6_000
 _SCANNED = 60_000
+_SCANNED_FOR_STEPS = 24_000
 _PER_MESSAGE = 8
+_MOST_SAID = 4
+_MOST_ADVISED = 2
 _TYPED = 1_500  # A longer text was pasted, and is only partly the user's own words.
 
 
@@ -108,98 +112,76 @@ def handover_lines(position: int, words: str) -> list[Line]:
     return [Line(Section.EARLIER, position, line) for line in lines if len(line) > 24]
 
 
-def request_line(position: int, words: str, question: str) -> Line | None:
+def request_line(position: int, words: str, question: Callable[[], str]) -> Line | None:
     """Return a line with the user's own words, joined into one line. A short answer includes its question."""
     text = clean(words if len(words) < 4 * _REQUEST_ROOM else _ends(words))
     if not text:
         return None
     text = shorten(text, _REQUEST_ROOM)
-    if question and len(text) <= 60 and not text.endswith(("?", "？")):
-        text = f"{text} ← asked: “{squeeze(question, 140)}”"
+    if len(text) <= 60 and not text.endswith(("?", "？")) and (asked := question()):
+        text = f"{text} ← asked: “{squeeze(asked, 140)}”"
     return Line(Section.REQUESTS, position, text)
 
 
-def decision_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
-    """Return the sentences that decide, forbid or prefer. The assistant's count only if they decide."""
-    wanted = _binding(by_user, conversation)
-    if not wanted(words):
-        return []
-    sentences = cues.sentences_under if by_user else cues.sentences
-    found = [s for s in _join_headings(sentences(words)) if wanted(s)]
-    if by_user:
-        # A short message that only agrees is kept as a request; a second line would waste room.
-        found = [s for s in found if len(s) < 0.9 * len(words) or cues.is_lasting(s)]
-        limit = _PER_MESSAGE if len(words) < _TYPED else _PER_MESSAGE // 2
-    else:
-        found = [s for s in found if len(s) >= 25 and not s.endswith(("?", "？", ":", "："))]
-        limit = 3
-    best = sorted(dict.fromkeys(found), key=lambda s: -cues.weight(s))[:limit]
-    speaker = "user" if by_user else "assistant"
-    return [
-        _said_line(Section.DECISIONS, position, speaker, s, by_user)
-        for s in dict.fromkeys(found)
-        if s in best
+_STATED = STATEMENTS - {"request"}
+
+
+def statement_lines(facts: Iterable[Fact], words: str) -> list[Line]:
+    """Return what a user's words demand, forbid, prefer or decide, without requests."""
+    stated = [fact for fact in facts if fact.kind in _STATED]
+    # A short message that only agrees is kept as a request; a second line would waste room.
+    stated = [
+        f for f in stated if len(f.text) < 0.9 * len(words) or f.kind not in ("rule", "decision")
     ]
+    limit = _PER_MESSAGE if len(words) < _TYPED else _PER_MESSAGE // 2
+    best = sorted(stated, key=lambda f: (not f.is_main, -cues.weight(f.text)))[:limit]
+    return [_fact_line(Section.DECISIONS, "user", fact) for fact in stated if fact in best]
 
 
-def _binding(by_user: bool, conversation: bool) -> Callable[[str], object]:
-    if conversation:
-        return cues.CHAT_BINDING.search
-    return cues.is_binding if by_user else cues.ASSISTANT_DECISION.search
+def decision_lines(facts: Iterable[Fact]) -> list[Line]:
+    """Return the assistant's decisions, the strongest of each message."""
+    decided = [fact for fact in facts if fact.kind == "decision" and fact.is_main]
+    return [_fact_line(Section.DECISIONS, "assistant", fact) for fact in decided]
 
 
-def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
+def personal_lines(facts: Iterable[Fact], *, conversation: bool) -> list[Line]:
     """Return sentences about people, preferences and plans.
 
-    In a ``chat`` without tools, this includes looser ones and recommendations. In a working session,
-    only sentences that clearly name something of the user's.
+    In a conversation without tools, this includes looser ones and recommendations. In a working session,
+    only sentences of the user that clearly name something of the user's.
     """
-    in_chat = cues.has_chat_facts if by_user else cues.has_chat_advice
-    wanted = in_chat if conversation else cues.IDENTITY.search
-    if not wanted(words):
-        return []
-    sentences = cues.sentences_under if by_user else cues.sentences
-    found_sentences = [s for s in sentences(words) if len(s) > 6 and not s.endswith(("?", "？"))]
-    found_sentences = [s for s in found_sentences if wanted(s)]
-    best = sorted(found_sentences, key=lambda s: -len(cues.FACT.findall(s)))[: 4 if by_user else 2]
-    speaker = "user" if by_user else "assistant"
-    return [
-        _said_line(Section.FACTS, position, speaker, s, by_user)
-        for s in found_sentences
-        if s in best
-    ]
+    said = [f for f in facts if f.kind == "said" and len(f.text) > 6 and f.text[-1] not in "?？"]
+    if conversation:
+        said = [f for f in said if f.by == "model" or cues.has_chat_facts(f.text)]
+    else:
+        said = [f for f in said if f.by != "model" and cues.IDENTITY.search(f.text)]
+    best = sorted(said, key=lambda f: -len(cues.FACT.findall(f.text)))
+    best = best[: _MOST_SAID if any(f.by != "model" for f in said) else _MOST_ADVISED]
+    speakers = ("user", "assistant")
+    return [_fact_line(Section.FACTS, speakers[f.by == "model"], f) for f in said if f in best]
 
 
 def next_lines(position: int, words: str) -> list[Line]:
     """Return the sentences in which the assistant names next steps."""
-    if not cues.NEXT.search(words):
+    said = cues.prose(words[:_SCANNED_FOR_STEPS])
+    if not cues.NEXT.search(said):
         return []
-    found = [s for s in cues.sentences(words) if cues.NEXT.search(s) and not s.endswith("?")]
+    found = [s for s in cues.sentences(said) if cues.NEXT.search(s) and not s.endswith("?")]
     return [Line(Section.TASKS, position, f"next: {excerpt(s, 300)}") for s in found[-3:]]
 
 
 def last_question(words: str) -> str:
     """Return the question at the end of an assistant text, or an empty text."""
-    if "?" not in words[-1_500:] and "？" not in words[-1_500:]:
+    said = cues.prose(words[:_SCANNED_FOR_STEPS])[-1_500:]
+    if "?" not in said and "？" not in said:
         return ""
-    ending = [s for s in cues.sentences(words[-1_500:]) if s.endswith(("?", "？"))]
+    ending = [s for s in cues.sentences(said) if s.endswith(("?", "？"))]
     return excerpt(ending[-1], 300) if ending else ""
 
 
-def _join_headings(found: Iterator[str]) -> Iterator[str]:
-    """Join each heading with the sentence that follows it."""
-    heading = ""
-    for sentence in found:
-        if sentence.endswith((":", "：")) or (len(sentence) < 16 and sentence.istitle()):
-            heading = f"{heading}{sentence} "
-        else:
-            yield f"{heading}{sentence}" if len(heading) < 160 else sentence
-            heading = ""
-
-
-def _said_line(section: Section, position: int, speaker: str, said: str, verbatim: bool) -> Line:
-    text = clean(said)
-    return Line(section, position, f"{speaker}: {shorten(text if verbatim else redact(text), 700)}")
+def _fact_line(section: Section, speaker: str, fact: Fact) -> Line:
+    text = clean(" ".join((*fact.under, fact.text)))
+    return Line(section, fact.position, f"{speaker}: {shorten(text, 700)}")
 
 
 def _ends(words: str) -> str:

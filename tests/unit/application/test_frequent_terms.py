@@ -18,6 +18,8 @@ from refold.application.topics.frequent_terms import (
 from refold.application.topics.summary_topics import TopicCounts, TopicGathering
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Topic
+from refold.domain.facts.fact import Fact
+from refold.domain.facts.reading import read_facts
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_use, user
 from tests.support.fake_ports import core_of
@@ -27,8 +29,12 @@ def sources(*messages: Message) -> tuple[SourceMessage, ...]:
     return tuple(SourceMessage(position=n, message=m) for n, m in enumerate(messages))
 
 
+def facts_of(*messages: Message) -> Sequence[Fact]:
+    return read_facts(enumerate(messages))
+
+
 def found(*messages: Message, most: int = 10) -> Sequence[str]:
-    return FrequentTerms().topics(sources(*messages), most)
+    return FrequentTerms().topics(sources(*messages), facts_of(*messages), most)
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=80))
@@ -165,7 +171,7 @@ def gathering(policy: CompactionPolicy | None = None, core: Core | None = None) 
 
 def test_as_many_are_shown_as_there_is_room_for() -> None:
     made = gathering()
-    made.take(sources(user("alpha beta gamma delta")), ["alpha", "beta", "gamma", "delta"])
+    made.take(sources(user("alpha beta gamma delta")), (), ["alpha", "beta", "gamma", "delta"])
     whole = made.select(1_000, apart=False, ask=True)
     assert (len(whole.topics), whole.shown) == (4, 4)
     less = made.select(whole.tokens - 1, apart=False, ask=True)
@@ -179,19 +185,21 @@ def test_as_many_are_shown_as_there_is_room_for() -> None:
 def test_settings_say_how_many_are_kept_and_shown() -> None:
     names = ["alpha", "beta", "gamma", "delta"]
     few = gathering(CompactionPolicy(topics_kept=3, topics_shown=2))
-    few.take(sources(user(" ".join(names))), names)
+    few.take(sources(user(" ".join(names))), (), names)
     kept = few.select(1_000, apart=False, ask=True)
     assert (len(kept.topics), kept.shown) == (3, 2)
     none = gathering(CompactionPolicy(topics_kept=0))
-    none.take(sources(user(" ".join(names))), names)
+    none.take(sources(user(" ".join(names))), (), names)
     assert none.select(1_000, apart=False, ask=True) == ((), 0, 0)
 
 
 class Broken:
     """An extractor that raises."""
 
-    def topics(self, messages: Sequence[SourceMessage], most: int) -> Sequence[str]:
-        raise RuntimeError(f"{len(messages)} messages, {most} topics")
+    def topics(
+        self, messages: Sequence[SourceMessage], facts: Sequence[Fact], most: int
+    ) -> Sequence[str]:
+        raise RuntimeError(f"{len(messages)} messages, {len(facts)} facts, {most} topics")
 
 
 def test_an_extractor_that_raises_costs_no_more_than_new_topics(
@@ -200,6 +208,6 @@ def test_an_extractor_that_raises_costs_no_more_than_new_topics(
     core = core_of()
     object.__setattr__(core, "topics", Broken())
     made = TopicGathering(core, "t", [Topic(name="known", count=1, last_position=0)])
-    made.take(sources(user("known and new")))
+    made.take(sources(user("known and new")), ())
     assert [topic.name for topic in made.select(1_000, apart=False, ask=True).topics] == ["known"]
     assert "no new topics" in caplog.text

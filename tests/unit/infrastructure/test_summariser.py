@@ -428,7 +428,7 @@ def test_with_nothing_to_tell_it_says_so() -> None:
 def test_the_draft_names_the_algorithm_and_is_complete() -> None:
     draft = asyncio.run(ExtractiveSummariser().summarise(request(*SESSION)))
     assert draft.complete
-    assert draft.model == ALGORITHM == "refold-extractive-2"
+    assert draft.model == ALGORITHM == "refold-extractive-3"
     assert re.fullmatch(r"[0-9a-f]{64}", draft.prompt_fingerprint)
 
 
