@@ -228,9 +228,7 @@ async def write_summary(
     )
     digest = await asyncio.to_thread(source.digest, written.omitted)
     made = replace(made, model_calls=calls.model_calls, source_digest=digest, leaf=leaf)
-    topics = await asyncio.to_thread(
-        _topics, core, before, source, plan, budget, written, made, read
-    )
+    topics = await asyncio.to_thread(_topics, core, before, source, task, written, made)
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
@@ -356,19 +354,18 @@ def _topics(
     core: Core,
     before: LoadedConversation,
     source: Source,
-    plan: CompactionPlan,
-    budget: Budget,
+    task: Task,
     written: Written,
     made: Summary,
-    read: MessagesRead,
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
     # For a history that is too long to read closely, use the topics of its newest part.
     messages = source.messages[-_TOPICAL:] if source.skimmed else source.messages
-    gathering.take(messages, read.facts, written.topics)
+    gathering.take(messages, task.read.facts if task.read else (), written.topics)
     # Topics only use room that the rest left, so that the target size is not exceeded.
-    left = plan.limit_tokens + plan.beside_tokens + budget.summary_overhead - made.tokens
+    plan, overhead = task.plan, task.budget.summary_overhead
+    left = plan.limit_tokens + plan.beside_tokens + overhead - made.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
     return gathering.select(room, apart=made.block is not None, ask=made.topics_ask)
 
