@@ -7,6 +7,7 @@ from .conversation import Conversation
 from .errors import UnknownToolCall
 from .events import MessageAppended
 from .messages import Message, gist
+from .originals import Original
 from .turns import open_calls
 from .value import Value, build_unvalidated
 
@@ -25,6 +26,8 @@ class IncomingMessage(Value, frozen=True):
     stale_thinking: bool = False
     owner: str | None = None
     """Owner of the message, or None for the owner of the conversation."""
+    original: Original | None = None
+    """Form in which another API gave the message, shrunk, or None."""
 
 
 def append_messages(
@@ -77,6 +80,7 @@ def _event(
         stale_thinking=item.stale_thinking,
         owner=None if item.owner == whose else item.owner,
         conversation_owner=conversation_owner,
+        original=item.original,
     )
 
 

@@ -102,7 +102,7 @@ def strip_event(event: Event, marker: str) -> Event:
     """
     match event:
         case MessageAppended():
-            return replace(event, message=make_stub(event.message, marker))
+            return replace(event, message=make_stub(event.message, marker), original=None)
         case CompactionRequested():
             return replace(event, source_digest="")
         case CompactionPerformed():

@@ -11,6 +11,7 @@ from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
 from .frames import RequestFrameChanged
 from .messages import Block, Message
 from .notes import MemoriesChosen, NotesFlushed
+from .originals import Original
 from .value import Rewritten, Value
 
 
@@ -72,6 +73,13 @@ class MessageAppended(Value, frozen=True):
     """Owner of the message, if it is not the owner of the conversation."""
     conversation_owner: str | None = None
     """Owner of the conversation, recorded by the first message that was appended with an owner."""
+    original: Original | None = None
+    """Form in which another API gave the message, without what the message has anyway, or None."""
+
+    @property
+    def whole_original(self) -> Original | None:
+        """The foreign form as it was given, or None."""
+        return self.original.restore(self.message.content) if self.original else None
 
 
 class CompactionRequested(Value, frozen=True):

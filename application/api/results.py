@@ -1,7 +1,7 @@
 """Results of the API: requests to send, stored messages and compactions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 from refold.application.conversation.models import COMPACTION_BETA
@@ -12,6 +12,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.errors import EmptyConversation, InvalidSetting
 from refold.domain.events import CompactionPerformed, OmittedMessage, Trigger
 from refold.domain.messages import Block, Message, readable
+from refold.domain.originals import Original
 from refold.domain.value import Value
 
 Outcome = Literal[
@@ -65,6 +66,8 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     """Id of the active summary if it covers the message, or None if the message is in the context."""
     erased: bool = False
     """True if its content was erased; ``message`` then has a marker instead."""
+    original: Original | None = None
+    """Form in which another API or a framework gave the message, exactly, or None."""
 
     @property
     def is_archived(self) -> bool:
@@ -193,6 +196,8 @@ class Context:
     """Size of the whole request as JSON in bytes; at most slightly overestimated."""
     compactions: tuple[CompactionResult, ...] = ()
     """Compactions that were run for this context, including failures."""
+    originals: Mapping[int, Original] = field(default_factory=dict[int, Original])
+    """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
 
     def __repr__(self) -> str:
         held = f"{len(self.messages)} messages, {self.tokens:,} of {self.budget.limit:,} tokens"
@@ -263,7 +268,8 @@ class Context:
         They are those of ``client.chat.completions.create`` (messages, and tools if any), or with
         ``api="responses"`` those of ``client.responses.create`` (instructions, input, tools). Messages converted
         by ``refold.from_openai`` are returned as they were, in the order of the request; summary and ledger
-        are part of the messages. Thinking, reasoning items and calls of Anthropic's server tools are omitted.
+        are part of the messages. Answers of the Responses API that are shown whole come back with their reasoning
+        items. Thinking and calls of Anthropic's server tools are omitted.
 
         Raises:
             EmptyConversation: there are no messages.
@@ -275,5 +281,6 @@ class Context:
         if api not in get_args(OpenAIAPI):
             names = " or ".join(map(repr, get_args(OpenAIAPI)))
             raise InvalidSetting(f"api={api!r} must be {names}", setting="api", value=api)
-        make = openai_request if api == "chat" else responses_request
-        return make(self.system, self.messages, self.tools)
+        if api == "chat":
+            return openai_request(self.system, self.messages, self.tools)
+        return responses_request(self.system, self.messages, self.tools, self.originals)

@@ -252,4 +252,5 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         memory=rendered.memory,
         opening=rendered.opening,
         bytes=rendered.bytes + budget.fixed_bytes,
+        originals=rendered.originals,
     )

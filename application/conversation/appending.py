@@ -1,5 +1,6 @@
 """Append messages in one transaction; a message with a known key is stored once."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -15,11 +16,12 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, has_thinking
+from refold.domain.originals import reasoning_of
 from refold.domain.turns import has_one_question, is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
-from .parsing import ParsedMessage, is_utf8, plain_message, read_author, read_messages
+from .parsing import ParsedMessage, is_utf8, parse_recorded, read_author, read_messages
 from .transcripts import RecordedMessage
 
 PAGE = 200
@@ -178,7 +180,7 @@ def append_recorded(
     incoming = [
         _measure(
             core,
-            ParsedMessage(plain_message(m.message), m.message_id, m.model, m.stop_reason),
+            parse_recorded(m),
             recorded_key(m),
             m.at,
         )
@@ -340,11 +342,13 @@ def _measure(
         # Thinking too short for a token counts as one: a message has thinking if that size is not
         # 0.
         size = TokenCount(total=size.total + 1, thinking=1)
+    reasoning = reasoning_of(item.original)
+    sent = core.counter.count_text(json.dumps(reasoning)) if reasoning else 0
     return build_unvalidated(
         IncomingMessage,
         message=item.message,
         message_id=item.message_id or core.new_id(),
-        tokens=size.total,
+        tokens=size.total + sent,
         thinking_tokens=size.thinking,
         key=key,
         written_at=written_at,
@@ -352,6 +356,7 @@ def _measure(
         stop_reason=item.stop_reason,
         stale_thinking=False,
         owner=owner,
+        original=item.original,
     )
 
 

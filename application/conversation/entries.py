@@ -8,6 +8,7 @@ from operator import eq
 from typing import Literal, NamedTuple, Protocol, cast, overload
 
 from refold.domain.messages import Message
+from refold.domain.originals import Original
 
 
 class Entry(NamedTuple):
@@ -22,6 +23,8 @@ class Entry(NamedTuple):
     stop_reason: str | None
     bytes: int = 0
     """Bytes of the whole message as JSON."""
+    original: Original | None = None
+    """Form in which another API gave the message, shrunk, or None."""
 
 
 class Words(NamedTuple):

@@ -23,6 +23,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen
+from refold.domain.originals import reasoning_of
 from refold.domain.value import byte_size
 
 from .entries import (
@@ -136,7 +137,8 @@ def entry_of(event: MessageAppended) -> Entry:
         event.tokens,
         event.thinking_tokens,
         event.stop_reason,
-        byte_size(event.message.content),
+        byte_size(event.message.content) + byte_size(reasoning_of(event.original)),
+        event.original,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.messages import Author, Block, Message, Role, gist, unknown_kinds
+from refold.domain.originals import Original
 from refold.domain.value import build_unvalidated, is_list, is_object, replace
 
 from .block_checks import (
@@ -17,6 +18,7 @@ from .block_checks import (
     refuse_foreign,
     warn_of_unknown,
 )
+from .transcripts import RecordedMessage
 
 ROLES: tuple[str, ...] = get_args(Role)
 AUTHORS: tuple[str, ...] = get_args(Author)
@@ -39,6 +41,8 @@ class ParsedMessage(NamedTuple):
     message_id: str | None
     model: str | None
     stop_reason: str | None
+    original: Original | None = None
+    """Form in which another API gave the message, shrunk, or None."""
 
 
 def read_thread_id(thread_id: object) -> str:
@@ -114,6 +118,21 @@ def plain_message(message: Message) -> Message:
     return replace(plain, unknown=unknown_kinds(plain))
 
 
+def parse_recorded(recorded: RecordedMessage) -> ParsedMessage:
+    """Return a recorded message with its origin, as plain JSON data.
+
+    Raises:
+        InvalidMessage: names the value that JSON cannot represent.
+    """
+    message, original = plain_message(recorded.message), recorded.original
+    if original is not None:
+        data = _plain(original.data, "original")
+        original = replace(original, data=data).shrink(message.content)
+    return ParsedMessage(
+        message, recorded.message_id, recorded.model, recorded.stop_reason, original
+    )
+
+
 def is_utf8(text: str) -> bool:
     """Return whether a text can be stored as UTF-8, that is, has no lone surrogates."""
     try:
@@ -158,10 +177,14 @@ def read_message(
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
-    ids = [cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER]
+    message_id, model, stop_reason = (
+        cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER
+    )
+    original = _pop_original(fields, message)
     if fields:
         message = replace(message, extra=fields)
-    return ParsedMessage(_with_author(message, author), *ids)
+    message = _with_author(message, author)
+    return ParsedMessage(message, message_id, model, stop_reason, original)
 
 
 def _pop_role_and_content(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
@@ -191,6 +214,19 @@ def _pop_field(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
             fields.pop(name, None)
         return None
     return fields.pop(name)
+
+
+def _pop_original(fields: Block, message: Message) -> Original | None:
+    """Remove the foreign form of a message from its fields and return it without what the message has.
+
+    A field of this name with other contents is the provider's own and stays.
+    """
+    match fields.get("original"):
+        case {"format": str(form), "data": data, **others} if form and not others:
+            del fields["original"]
+            return Original(format=form, data=data).shrink(message.content)
+        case _:
+            return None
 
 
 def _content(content: object, place: str) -> str | tuple[Block, ...]:

@@ -193,6 +193,7 @@ def stored_messages(
                     if summary and summary.covers(event.position)
                     else None,
                     erased=item.erased,
+                    original=event.whole_original,
                 )
             )
     return found

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from refold.domain.messages import Message
+from refold.domain.originals import Original
 from refold.domain.value import Value
 
 
@@ -21,6 +22,8 @@ class RecordedMessage(Value, frozen=True):
     """Line (JSON lines, from 1) or index (JSON list, from 0) where it begins."""
     model: str | None = None
     stop_reason: str | None = None
+    original: Original | None = None
+    """Form in which another API gave the message, or None. It is stored without what the message has."""
 
 
 class Skipped(Value, frozen=True):

@@ -171,6 +171,7 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
         "stop_reason": event.stop_reason,
         "author": event.message.author,
         "extra": event.message.extra,
+        "original": original.model_dump() if (original := event.whole_original) else None,
     }
     return {**line, **{name: value for name, value in known.items() if value is not None}}
 

@@ -18,6 +18,7 @@ from refold.domain.ledger.index import Source as IndexSource
 from refold.domain.ledger.line import Kind, LedgerLine, Writer
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory
+from refold.domain.originals import Original
 from refold.domain.value import byte_size
 
 from . import request_blocks as texts
@@ -315,6 +316,8 @@ class Rendered(NamedTuple):
     """Number of memory blocks at the beginning of the first turn."""
     bytes: int = 0
     """Upper bound of the bytes of the request body that ``tokens`` counts."""
+    originals: Mapping[int, Original] = MappingProxyType({})
+    """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
 
 
 def render(
@@ -360,6 +363,7 @@ def render(
         memory.texts,
         builder.opening,
         _bytes(entries, [*own, *memory.texts]) + builder.extra_bytes,
+        builder.originals,
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from refold.application.conversation.entries import Entry
@@ -20,6 +21,7 @@ from refold.domain.messages import (
     readable,
     text_of,
 )
+from refold.domain.originals import RESPONSES, Original
 from refold.domain.value import build_unvalidated, is_list, is_object
 
 from . import request_blocks as texts
@@ -222,19 +224,32 @@ def _tool(tool: _Message, place: str) -> _Message:
 
 
 def responses_request(
-    system: str | Sequence[Block], messages: Iterable[_Message], tools: Sequence[_Message]
+    system: str | Sequence[Block],
+    messages: Iterable[_Message],
+    tools: Sequence[_Message],
+    originals: Mapping[int, Original] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return instructions, input items and tools for ``client.responses.create``.
+
+    ``originals`` are foreign forms of messages by their index. Items of this API are sent as they were received,
+    because it accepts an item of reasoning only with the items that followed it.
 
     Raises:
         InvalidMessage: a tool runs on a server of the other API, or its name is too long.
     """
-    chat = openai_request(system, messages, tools)
-    rest: list[_Message] = chat["messages"]
+    chat = openai_request(system, (), tools)
     request: dict[str, Any] = {}
-    if rest and rest[0]["role"] == "system":
-        request["instructions"], rest = rest[0]["content"], rest[1:]
-    request["input"] = [item for message in rest for item in _items(message)]
+    if chat["messages"]:
+        request["instructions"] = chat["messages"][0]["content"]
+    items: list[_Message] = []
+    for index, message in enumerate(messages):
+        own = originals.get(index)
+        if own is not None and own.format == RESPONSES:
+            items += own.data
+        else:
+            some = openai_request("", [message], ())["messages"]
+            items += (item for one in some for item in _items(one))
+    request["input"] = items
     if "tools" in chat:
         request["tools"] = [{"type": "function", **tool["function"]} for tool in chat["tools"]]
     return request

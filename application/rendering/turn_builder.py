@@ -8,6 +8,7 @@ from typing import Any
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
 from refold.domain.messages import THINKING, Block, ToolNames, is_refused, is_unknown
+from refold.domain.originals import Original
 from refold.domain.value import byte_size
 
 from . import request_blocks as blocks
@@ -66,6 +67,8 @@ class TurnBuilder:
         """Bytes that rendering itself adds, less those saved by shortening."""
         self.opening = 0
         """Number of memory blocks at the beginning of the first turn."""
+        self.originals: dict[int, Original] = {}
+        """Foreign forms of the answers that are shown whole, by the index of their turn."""
         self._window = window
         self._address = address
         self._count = count
@@ -206,9 +209,12 @@ class TurnBuilder:
             self._say(texts.BEGINS_WITH_ASSISTANT)
         if self.turns[-1]["role"] == "assistant" and self._paused:
             self.turns[-1]["content"] = [*_as_blocks(self.turns[-1]["content"]), *shown]
+            self.originals.pop(len(self.turns) - 1, None)
         else:
             if self.turns[-1]["role"] == "assistant":
                 self._say(texts.CONTINUE)
+            if entry.original is not None and shown == list(entry.message.blocks()):
+                self.originals[len(self.turns)] = entry.original.restore(entry.message.content)
             self.turns.append({"role": "assistant", "content": content})
         self._paused = entry.stop_reason == "pause_turn"
 

@@ -22,8 +22,8 @@ Kind = Literal[
 """Kind of a fact.
 
 What a person asks for, demands, forbids or prefers, what was decided, and each sentence that a person typed, or that
-recommends something in a chat; a path, a command, what became of a tool call or of a request, and the line that tells why a call failed; a number with its
-unit, a version, an identifier, a name composed of several words, and an address.
+recommends something in a chat; a path, a command, what became of a tool call or of a request, and the line that tells
+why a call failed; a number with its unit, a version, an identifier, a name composed of several words, and an address.
 """
 
 Source = Literal["person", "unknown", "quoted", "program", "model", "call", "result"]

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, from_json
 from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.messages import Message
+from refold.domain.originals import Original
 from refold.domain.value import build_unvalidated, from_stored, is_object
 
 Json = dict[str, Any]
@@ -145,6 +146,10 @@ def _upcast_appended(fields: Json) -> Json:
     return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
 
+def _upcast_appended_3(fields: Json) -> Json:
+    return fields  # Shape 3 may include the form in which another API gave the message.
+
+
 def _upcast_condensed(fields: Json) -> Json:
     return {**fields, "tail": 0}
 
@@ -166,6 +171,7 @@ def _upcast_chosen(fields: Json) -> Json:
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
         ("message_appended", 1): _upcast_appended,
+        ("message_appended", 2): _upcast_appended_3,
         ("compaction_requested", 1): _upcast_requested,
         ("compaction_requested", 2): _upcast_policy_3,
         ("compaction_requested", 3): _upcast_policy_4,
@@ -193,7 +199,7 @@ SNAPSHOT = "conversation_snapshot"
 SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
-        "message_appended": 2,
+        "message_appended": 3,
         "compaction_requested": 5,
         "compaction_performed": 5,
         "compaction_failed": 2,
@@ -318,6 +324,10 @@ def _message_appended(fields: Json) -> events.MessageAppended:
             extra=message.get("extra"),
             unknown=tuple(message.get("unknown", ())),
         )
+        if (original := fields.get("original")) is not None:
+            fields["original"] = build_unvalidated(
+                Original, format=original["format"], data=original["data"]
+            )
         if "written_at" in fields:
             fields["written_at"] = datetime.fromisoformat(fields["written_at"])
         return from_stored(events.MessageAppended, fields)

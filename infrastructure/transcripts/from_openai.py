@@ -1,12 +1,13 @@
 """Convert messages and tools of the OpenAI API, and refuse what would be lost silently."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from refold.application.agent_tools.definitions import refuse_duplicate_names
 from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_duplicate_ids
 from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Block, name_problem
+from refold.domain.originals import RESPONSES
 from refold.domain.value import is_list, is_object
 
 from .openai import TAKEN, MessageConverter, convert_content, convert_tool, tool_named
@@ -65,19 +66,21 @@ def _kind(value: object) -> str:
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _CALL, _OUTPUT = "function_call", "function_call_output"
+_REASONING = "reasoning"
 
 
 def from_openai(messages: object) -> list[dict[str, Any]]:
     """Turn messages of the OpenAI Chat Completions API into messages that ``conversation.append`` takes.
 
-    ``messages`` is a list, one message, or a ``ChatCompletion`` with one choice. Messages may be mappings
-    or objects of the SDK. Items of the Responses API are accepted as well.
+    ``messages`` is a list, one message, a ``ChatCompletion`` with one choice, or a ``Response``. Messages may be
+    mappings or objects of the SDK. Items of the Responses API are accepted as well.
 
     Each message becomes one message, and a ``function_call`` item belongs to the answer right before it;
     ``developer`` becomes ``system``. Tool calls become ``tool_use``
     blocks, results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``,
     and a refusal or an audio transcript becomes text. ``name`` and all other keys are kept with the
-    message. Reasoning items are dropped, because only the API that made them can read them. A call without
+    message. The items of an answer are kept with it as its ``original``, so that ``for_openai(api="responses")``
+    sends them back with their reasoning; only the API that made it can read it. A call without
     an id gets an id made from its tool's name. A result that names only a tool (the older ``function``
     role) answers the oldest open call of that tool, even if call and result are converted separately.
 
@@ -88,6 +91,8 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
     """
     given = _plain(messages)
     converter = MessageConverter([], by_name=True)
+    if is_object(given) and is_list(given.get("output")) and "role" not in given:
+        return _of_response(given, from_openai(given["output"]))
     if is_object(given):
         return [_convert(converter, 0, given, "message")]
     if not is_list(given):
@@ -95,23 +100,48 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
             "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
         )
     made: list[dict[str, Any]] = []
+    reasoning: list[Any] = []
     for index, item in enumerate(given):
         kind = item.get("type") if is_object(item) and "role" not in item else None
-        if kind == "reasoning":
+        if kind == _REASONING:
+            reasoning.append(item)
             continue
         message = _convert(converter, index, item, f"messages[{index}]")
+        items = [*reasoning, item] if message["role"] == "assistant" else []
         if kind == _CALL and made and made[-1]["role"] == "assistant":
-            made[-1] = _joined(made[-1], message)
+            made[-1] = _joined(made[-1], message, items)
         else:
-            made.append(message)
+            made.append(_with_original(message, items))
+        reasoning = []
     return made
 
 
-def _joined(answer: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
+def _of_response(given: Mapping[str, Any], made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of a response, which all have its model."""
+    known = {name: given[name] for name in ("model",) if given.get(name)}
+    return [{**known, **message} for message in made]
+
+
+def _with_original(message: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+    """Return an answer with its items, if they have the form of the Responses API."""
+    if not any(is_object(item) and "type" in item for item in items):
+        return message
+    return {**message, "original": {"format": RESPONSES, "data": list(items)}}
+
+
+def _joined(
+    answer: Mapping[str, Any], call: Mapping[str, Any], items: Sequence[Any]
+) -> dict[str, Any]:
     """Return an answer with the call that follows it: the Responses API has an item for each."""
     said = answer["content"]
     blocks = ([{"type": "text", "text": said}] if said else []) if isinstance(said, str) else said
-    return {**answer, "content": [*blocks, *call["content"]]}
+    earlier = answer["original"]["data"] if "original" in answer else [_as_item(answer)]
+    whole = {**answer, "content": [*blocks, *call["content"]]}
+    return _with_original(whole, [*earlier, *items])
+
+
+def _as_item(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": answer["content"]}
 
 
 def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:

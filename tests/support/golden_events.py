@@ -34,6 +34,7 @@ from refold.domain.ledger.index import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed
+from refold.domain.originals import Original
 from refold.domain.value import Rewritten, replace
 
 from .builders import (
@@ -135,6 +136,13 @@ _FULL_MESSAGE = MessageAppended(
     stale_thinking=True,
     owner="user-8",
     conversation_owner="user-7",
+    original=Original(
+        format="openai-responses",
+        data=[
+            {"type": "reasoning", "id": "rs_1"},
+            {"text": {"$ref": [1, "text"]}, "n": [1.5, None]},
+        ],
+    ),
 )
 
 _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)

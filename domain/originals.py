@@ -1,0 +1,142 @@
+"""The form in which another API or framework gave a message, without what its content has anyway."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .value import Value, is_list, is_object
+
+Content = str | Sequence[Mapping[str, Any]]
+
+_REFERENCE, _JSON, _PLAIN = "$ref", "$json", "$plain"
+_MARKS = frozenset({_REFERENCE, _JSON, _PLAIN})
+_SHORTEST = 20
+"""Characters of a text that is referred to. A reference is not shorter."""
+_STYLES: tuple[Mapping[str, Any], ...] = (
+    {"ensure_ascii": False},
+    {"ensure_ascii": False, "separators": (",", ":")},
+    {},
+    {"separators": (",", ":")},
+)
+"""Ways to write JSON that an API uses for the input of a tool."""
+
+
+RESPONSES = "openai-responses"
+"""Name of the form of a message of OpenAI's Responses API: the list of its items."""
+
+
+class Original(Value, frozen=True):
+    """The foreign form of a message, such as the items of OpenAI's Responses API.
+
+    It comes back exactly, from ``conversation.messages()``, and is erased with its message. It is not searched,
+    and only ``context.for_openai(api="responses")`` sends it.
+    """
+
+    format: str
+    """Name of the form, such as ``openai-responses``."""
+    data: Any
+    """The form as JSON data."""
+
+    def shrink(self, content: Content) -> "Original":
+        """Return the form without texts and values that ``content`` has: they are referred to."""
+        return Original(format=self.format, data=_Shrinking(content).shrink(self.data))
+
+    def restore(self, content: Content) -> "Original":
+        """Return the whole form of one that was shrunk with this content."""
+        return Original(format=self.format, data=_restore(self.data, content))
+
+
+def reasoning_of(original: Original | None) -> list[Any]:
+    """Return the items of reasoning in the form of an answer of the Responses API."""
+    if original is None or original.format != RESPONSES or not is_list(original.data):
+        return []
+    return [one for one in original.data if is_object(one) and one.get("type") == "reasoning"]
+
+
+class _Value(NamedTuple):
+    pointer: list[str | int]
+    value: Any
+
+
+class _Shrinking:
+    def __init__(self, content: Content) -> None:
+        self._known: dict[str, _Value] = {}
+        """Texts and values of the content, by their JSON."""
+        self._written: dict[str, tuple[list[str | int], int]] = {}
+        """Values of the content as JSON in each style, with their place and style."""
+        for found in _values(content, []):
+            if isinstance(found.value, str):
+                self._known.setdefault(json.dumps(found.value), found)
+                continue
+            self._known.setdefault(json.dumps(found.value), found)
+            if is_object(found.value):
+                for number, style in enumerate(_STYLES):
+                    written = json.dumps(found.value, **style)
+                    self._written.setdefault(written, (found.pointer, number))
+
+    def shrink(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if is_list(value):
+            return self._reference(value) or [self.shrink(one) for one in value]
+        if not is_object(value):
+            return value
+        made = {name: self.shrink(one) for name, one in value.items()}
+        return self._reference(value) or ({_PLAIN: made} if _MARKS & value.keys() else made)
+
+    def _text(self, text: str) -> Any:
+        if len(text) < _SHORTEST:
+            return text
+        if text in self._written:
+            pointer, style = self._written[text]
+            return {_JSON: pointer, "style": style}
+        return self._reference(text) or text
+
+    def _reference(self, value: Any) -> Any:
+        written = json.dumps(value)
+        found = self._known.get(written) if len(written) >= _SHORTEST else None
+        return {_REFERENCE: found.pointer} if found is not None else None
+
+
+def _values(value: Any, pointer: list[str | int]) -> Iterator[_Value]:
+    """Yield the texts, objects and lists in a value that are worth a reference, the largest first."""
+    if isinstance(value, str):
+        if len(value) >= _SHORTEST:
+            yield _Value(pointer, value)
+        return
+    if not is_object(value) and not is_list(value):
+        return
+    yield _Value(pointer, value)
+    inside = value.items() if is_object(value) else enumerate(value)
+    for name, one in inside:
+        yield from _values(one, [*pointer, name])
+
+
+def _restore(value: Any, content: Content) -> Any:
+    if is_list(value):
+        return [_restore(one, content) for one in value]
+    if not is_object(value):
+        return value
+    match value:
+        case {"$ref": [*pointer], **others} if not others:
+            return _copied(_at(content, pointer))
+        case {"$json": [*pointer], "style": int(style), **others} if not others:
+            return json.dumps(_at(content, pointer), **_STYLES[style])
+        case {"$plain": inner, **others} if not others and is_object(inner):
+            return {name: _restore(one, content) for name, one in inner.items()}
+        case _:
+            return {name: _restore(one, content) for name, one in value.items()}
+
+
+def _at(content: Content, pointer: Sequence[str | int]) -> Any:
+    found: Any = content
+    for step in pointer:
+        found = found[step]
+    return found
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy as plain JSON data; a tuple of blocks becomes a list."""
+    if is_object(value):
+        return {name: _copied(one) for name, one in value.items()}
+    return [_copied(one) for one in value] if is_list(value) else value
