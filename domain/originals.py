@@ -37,6 +37,12 @@ class Original(Value, frozen=True):
     data: Any
     """The form as JSON data."""
 
+    @property
+    def reasoning(self) -> list[Any]:
+        """The items of reasoning in an answer of the Responses API."""
+        items = self.data if self.format == RESPONSES and is_list(self.data) else ()
+        return [one for one in items if is_object(one) and one.get("type") == "reasoning"]
+
     def shrink(self, content: Content) -> "Original":
         """Return the form without texts and values that ``content`` has: they are referred to."""
         return Original(format=self.format, data=_Shrinking(content).shrink(self.data))
@@ -44,13 +50,6 @@ class Original(Value, frozen=True):
     def restore(self, content: Content) -> "Original":
         """Return the whole form of one that was shrunk with this content."""
         return Original(format=self.format, data=_restore(self.data, content))
-
-
-def reasoning_of(original: Original | None) -> list[Any]:
-    """Return the items of reasoning in the form of an answer of the Responses API."""
-    if original is None or original.format != RESPONSES or not is_list(original.data):
-        return []
-    return [one for one in original.data if is_object(one) and one.get("type") == "reasoning"]
 
 
 class _Value(NamedTuple):

@@ -16,7 +16,6 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, has_thinking
-from refold.domain.originals import reasoning_of
 from refold.domain.turns import has_one_question, is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
@@ -342,7 +341,7 @@ def _measure(
         # Thinking too short for a token counts as one: a message has thinking if that size is not
         # 0.
         size = TokenCount(total=size.total + 1, thinking=1)
-    reasoning = reasoning_of(item.original)
+    reasoning = item.original.reasoning if item.original else None
     sent = core.counter.count_text(json.dumps(reasoning)) if reasoning else 0
     return build_unvalidated(
         IncomingMessage,

@@ -23,7 +23,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen
-from refold.domain.originals import reasoning_of
+from refold.domain.originals import Original
 from refold.domain.value import byte_size
 
 from .entries import (
@@ -137,9 +137,14 @@ def entry_of(event: MessageAppended) -> Entry:
         event.tokens,
         event.thinking_tokens,
         event.stop_reason,
-        byte_size(event.message.content) + byte_size(reasoning_of(event.original)),
+        byte_size(event.message.content) + _size_of(event.original),
         event.original,
     )
+
+
+def _size_of(original: Original | None) -> int:
+    """Return the bytes of what a request has of a foreign form."""
+    return byte_size(original.reasoning) if original is not None else 0
 
 
 def project(

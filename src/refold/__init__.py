@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from refold.application.api.conversation_memory import ConversationMemory
     from refold.application.api.memory import Memory
+    from refold.application.api.memory_files import FileChange, MemoryFiles
     from refold.application.api.results import (
         Appended,
         AppendedMessage,
@@ -128,8 +129,10 @@ if TYPE_CHECKING:
     from refold.domain.facts.fact import Fact
     from refold.domain.facts.message_reader import ReadCall
     from refold.domain.facts.reading import MessagesRead
+    from refold.domain.memory_files import FileRefused
     from refold.domain.messages import Author, Message
     from refold.domain.notes import Note
+    from refold.domain.originals import Original
     from refold.infrastructure.bootstrap import open_async_memory as aopen
     from refold.infrastructure.bootstrap import open_memory as open
     from refold.infrastructure.maintenance.restore import restore_log as restore
@@ -173,6 +176,8 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FileChange",
+    "FileRefused",
     "FileSize",
     "ForeignAddress",
     "HistoryPage",
@@ -196,6 +201,7 @@ __all__ = [
     "LogNotWritable",
     "LostEvent",
     "Memory",
+    "MemoryFiles",
     "Message",
     "MessageChange",
     "MessageFate",
@@ -212,6 +218,7 @@ __all__ = [
     "OmittedMessage",
     "OpenedBeforeFork",
     "Options",
+    "Original",
     "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
@@ -278,6 +285,7 @@ _PLACES = {
     "refold.application.api.async_memory": "AsyncConversationMemory AsyncMemory AsyncToolbox",
     "refold.application.api.conversation_memory": "ConversationMemory",
     "refold.application.api.memory": "Memory",
+    "refold.application.api.memory_files": "FileChange MemoryFiles",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",
     "refold.application.compaction.pinning": "PinnedItem",
     "refold.application.conversation.block_checks": "UnknownBlockWarning",
@@ -340,8 +348,10 @@ _PLACES = {
     "refold.domain.facts.fact": "Fact",
     "refold.domain.facts.message_reader": "ReadCall",
     "refold.domain.facts.reading": "MessagesRead",
+    "refold.domain.memory_files": "FileRefused",
     "refold.domain.messages": "Author Message",
     "refold.domain.notes": "Note",
+    "refold.domain.originals": "Original",
     "refold.infrastructure.bootstrap": "aopen open",
     "refold.infrastructure.maintenance.restore": "restore",
     "refold.infrastructure.settings.option_checks": "Options",

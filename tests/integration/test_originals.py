@@ -90,6 +90,7 @@ def test_reasoning_without_the_item_after_it_is_left_out(memory: refold.Memory) 
 def test_each_item_of_reasoning_is_sent_with_the_items_after_it_or_not_at_all() -> None:
     with refold.open(":memory:", telemetry=False, window=4_000) as memory:
         conversation = memory.conversation("t")
+        context, shown = conversation.context(), set[str]()
         for number in range(30):
             conversation.append(refold.from_openai(turn(number)))
             context = conversation.context()

@@ -1,4 +1,4 @@
-"""A memory for applications of the ``anthropic`` client, as its middleware."""
+"""A memory for applications of the ``anthropic`` client: its middleware, and its memory tool."""
 
 import asyncio
 import copy
@@ -15,6 +15,11 @@ try:
         CallNext,
         Middleware,
     )
+    from anthropic.lib.tools import (
+        BetaAbstractMemoryTool,
+        BetaAsyncAbstractMemoryTool,
+        ToolError,
+    )
 except ImportError as error:  # pragma: no cover
     raise ImportError(
         "refold.adapters.anthropic needs anthropic 2.12 or newer: pip install 'refold[anthropic]'"
@@ -23,11 +28,13 @@ except ImportError as error:  # pragma: no cover
 from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
+from refold.application.api.memory_files import MemoryFiles
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.memory_files import FileRefused
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
@@ -377,3 +384,67 @@ class _StreamedReply:
         stop = {} if self._is_complete else {"stop_reason": ABORTED}
         kept = [b for b in kept if b.get("type") != "text" or b.get("text")]
         return _kept({**self._message, **stop, "content": kept})
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool of the API. Its ``files`` are kept in the log, with their history."""
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        owner: str | None = None,
+        thread: str | None = None,
+        cache_control: Any = None,
+    ) -> None:
+        """Create the tool for a tool runner. ``owner`` and ``thread`` are those of ``MemoryFiles``."""
+        super().__init__(cache_control=cache_control)
+        self.files = MemoryFiles(memory, owner=owner, thread=thread)
+
+    def execute(self, command: Any) -> str:
+        """Carry out a command of the model.
+
+        Raises:
+            ToolError: the command cannot be carried out; its text is for the model.
+        """
+        return _carried_out(self.files, command)
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    def clear_all_memory(self) -> str:
+        """Delete all files."""
+        return self.files.clear()
+
+
+class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+    """``MemoryTool`` for asyncio."""
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        owner: str | None = None,
+        thread: str | None = None,
+        cache_control: Any = None,
+    ) -> None:
+        """Create the tool for a tool runner. ``owner`` and ``thread`` are those of ``MemoryFiles``."""
+        super().__init__(cache_control=cache_control)
+        self.files = MemoryFiles(memory, owner=owner, thread=thread)
+
+    async def execute(self, command: Any) -> str:
+        """Carry out a command of the model, as ``MemoryTool.execute`` does."""
+        return await asyncio.to_thread(_carried_out, self.files, command)
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    async def clear_all_memory(self) -> str:
+        """Delete all files."""
+        return await asyncio.to_thread(self.files.clear)
+
+
+def _carried_out(files: MemoryFiles, command: Any) -> str:
+    given: dict[str, Any] = command.__dict__
+    try:
+        return files.execute(given)
+    except FileRefused as error:
+        raise ToolError(str(error)) from error
