@@ -177,9 +177,7 @@ def read_message(
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
-    message_id, model, stop_reason = (
-        cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER
-    )
+    message_id, model, stop_reason = _pop_origin(fields)
     original = _pop_original(fields, message)
     if fields:
         message = replace(message, extra=fields)
@@ -214,6 +212,10 @@ def _pop_field(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
             fields.pop(name, None)
         return None
     return fields.pop(name)
+
+
+def _pop_origin(fields: Block) -> list[str | None]:
+    return [cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER]
 
 
 def _pop_original(fields: Block, message: Message) -> Original | None:
