@@ -6,19 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
-from anthropic.lib.tools import ToolError
-from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.adapters.anthropic import AsyncMemoryTool, MemoryTool
-from refold.application.api.memory_files import MemoryFiles
-from refold.domain.memory_files import FileRefused
-from tests.support.adapter_pages import assert_page_runs
-from tests.support.strict_server import Json, StrictServer
+
+anthropic = pytest.importorskip("anthropic", minversion="2.12")
+
+from anthropic.lib.tools import ToolError  # noqa: E402
+from anthropic.tools.memory import BetaLocalFilesystemMemoryTool  # noqa: E402
+
+from refold.adapters.anthropic import AsyncMemoryTool, MemoryTool  # noqa: E402
+from refold.application.api.memory_files import MemoryFiles  # noqa: E402
+from refold.domain.memory_files import FileRefused  # noqa: E402
+from tests.support.adapter_pages import assert_page_runs  # noqa: E402
+from tests.support.strict_server import Json, StrictServer  # noqa: E402
 
 
 @pytest.fixture
