@@ -1,5 +1,6 @@
 """Damage of the log is never served silently: it is an error that names the thread and the version."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def text_for_bytes(path: Path) -> None:
 
 
 def shape_zero(path: Path) -> None:
-    set_state(path, 3, blob(path, 3).replace(b"refold1 2 ", b"refold1 0 "))
+    set_state(path, 3, re.sub(rb"\Arefold1 \d+ ", b"refold1 0 ", blob(path, 3)))
 
 
 def early_time(path: Path) -> None:
