@@ -43,8 +43,13 @@ class RecordedSummary(Value, frozen=True):
     """A summary that the recording tool had written when its context was full. It is not a message."""
 
     position: int
-    """Number of messages before it."""
+    """Number of messages before it. 0 if the file begins with the summary of another session."""
     text: str
+    key: str | None = None
+    """Id that the recording tool assigned. Copies of a session have the same, or None if it has no id."""
+    at: datetime | None = None
+    kept: str = ""
+    """Texts of older messages that the tool kept in its context in full, next to the summary."""
 
 
 class RecordedConversation(Value, frozen=True):
@@ -64,6 +69,6 @@ class Transcript(Value, frozen=True):
 
     source: str
     format: str
-    """Name of the detected format: claude-code, anthropic, openai, pi."""
+    """Name of the detected format: claude-code, codex, gemini-cli, pi, openai, anthropic."""
     conversations: tuple[RecordedConversation, ...]
     skipped: tuple[Skipped, ...] = ()

@@ -66,7 +66,7 @@ def facts_of(message: Message) -> set[Fact]:
         found |= {Fact("parts", part) for part in parts_of(command)}
     for sentence in said_by_person(message):
         found.add(Fact("said", sentence))
-        if _ASKS.search(sentence):
+        if asks(sentence):
             found.add(Fact("asked", sentence))
     return found
 
@@ -135,9 +135,19 @@ def commands_of(message: Message) -> Iterator[str]:
     for block in message.blocks():
         fields = block.get("input")
         if block.get("type") == "tool_use" and is_object(fields):
-            command = fields.get("command", fields.get("cmd"))
-            if isinstance(command, str) and 1 < len(command) <= _LONGEST_COMMAND:
+            command = command_text(fields)
+            if 1 < len(command) <= _LONGEST_COMMAND:
                 yield one_line(command)
+
+
+def command_text(fields: Mapping[str, Any]) -> str:
+    """Return the shell command in the input of a call, or an empty text. A list of words is joined."""
+    command = fields.get("command", fields.get("cmd"))
+    if is_list(command) and command and all(isinstance(word, str) for word in command):
+        # As in ["bash", "-lc", "make check"].
+        is_shell = len(command) == 3 and str(command[1]).startswith("-")
+        return str(command[2]) if is_shell else " ".join(map(str, command))
+    return command if isinstance(command, str) else ""
 
 
 def parts_of(command: str) -> Iterator[str]:
@@ -161,6 +171,11 @@ def said_by_person(message: Message) -> Iterator[str]:
             said = one_line(sentence)
             if _SHORTEST <= len(said) <= _LONGEST and not _CODE.search(sentence):
                 yield said
+
+
+def asks(sentence: str) -> bool:
+    """Return whether a sentence of the person asks for something."""
+    return _ASKS.search(sentence) is not None
 
 
 def one_line(text: str) -> str:
@@ -210,6 +225,10 @@ class Shown:
                 return True
             at = self._text.find(text, at + 1)
         return False
+
+    def names(self, file: str) -> bool:
+        """Return whether the name of a file stands in the request, in some folder or without."""
+        return re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w-]|\.\w)", self._text) is not None
 
     def has_all(self, message: Message) -> bool:
         """Return whether the request shows a message in full."""

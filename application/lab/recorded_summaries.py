@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from refold.application.conversation.transcripts import RecordedConversation, RecordedSummary
 from refold.application.runtime.core import Core, Extras
@@ -45,47 +46,62 @@ def compare_summaries(
 ) -> tuple[SummaryCompared, ...]:
     """Compare each recorded summary with the ledger and index for the window of ``model``.
 
-    The facts are those of the messages before the summary that the rest of the session uses again. The index leaves
-    out what the summary says.
+    The facts are those of the messages before the summary that the rest of the session uses again, without those
+    that the tool kept in full messages. The index leaves out what the summary says.
     """
     messages = [one.message for one in recorded.messages]
-    return tuple(_compare_each(core, recorded.thread_id, recorded.summaries, messages, model))
+    return tuple(
+        SummaryCompared(
+            position=made.summary.position,
+            messages=made.summary.position - made.start,
+            summary_tokens=core.counter.count_text(made.summary.text),
+            ledger_tokens=made.tokens,
+            reuse=_shares(messages, made.summary, made.text),
+        )
+        for made in ledgers_of(core, recorded, model)
+    )
 
 
-def _compare_each(
-    core: Core,
-    thread_id: str,
-    summaries: Sequence[RecordedSummary],
-    messages: Sequence[Message],
-    model: str | None,
-) -> Iterator[SummaryCompared]:
+class LedgerOfSummary(NamedTuple):
+    """The ledger and index that refold shows with a recorded summary."""
+
+    summary: RecordedSummary
+    start: int
+    """Number of messages before the summary that an earlier summary covers."""
+    text: str
+    tokens: int
+
+
+def ledgers_of(
+    core: Core, recorded: RecordedConversation, model: str | None = None
+) -> Iterator[LedgerOfSummary]:
+    """Yield ledger and index for each recorded summary of messages in the file, for the window of ``model``."""
     policy, budget = core.settings.for_model(model).policy, core.budget(Extras(model=model))
-    gathering, start = Gathering(core, thread_id), 0
-    for summary in summaries:
-        stop = summary.position
+    messages = [one.message for one in recorded.messages]
+    gathering, start = Gathering(core, recorded.thread_id), 0
+    for summary in recorded.summaries:
+        if not (stop := summary.position):
+            continue  # The messages before it are in the file of another session.
         gathering.take(core.reading.read(enumerate(messages[start:stop], start)).facts)
         ledger = gathering.select(ledger_target(budget, policy))
         visible = f"{summary.text}\n{ledger.text}"
         index = gathering.select_index(
             index_target(budget, policy), visible, has_ledger=bool(ledger.text)
         )
-        yield SummaryCompared(
-            position=stop,
-            messages=stop - start,
-            summary_tokens=core.counter.count_text(summary.text),
-            ledger_tokens=ledger.tokens + index.tokens,
-            reuse=_shares(messages, stop, summary.text, f"{ledger.text}\n{index.text}"),
+        yield LedgerOfSummary(
+            summary, start, f"{ledger.text}\n{index.text}", ledger.tokens + index.tokens
         )
         # The next one knows what a compaction would have kept.
-        gathering, start = Gathering(core, thread_id, ledger.lines, index.entries), stop
+        gathering, start = Gathering(core, recorded.thread_id, ledger.lines, index.entries), stop
 
 
 def _shares(
-    messages: Sequence[Message], stop: int, summary: str, ledger: str
+    messages: Sequence[Message], summary: RecordedSummary, ledger: str
 ) -> dict[str, SharesOfTexts]:
-    reuse = Reuse(messages[stop:])
-    facts = set[Fact]().union(*map(facts_of, messages[:stop]))
-    shown = Shown([summary]), Shown([ledger])
+    reuse, kept = Reuse(messages[summary.position :]), Shown([summary.kept])
+    facts = set[Fact]().union(*map(facts_of, messages[: summary.position]))
+    facts = {fact for fact in facts if not kept.has(fact.text)}
+    shown = Shown([summary.text]), Shown([ledger])
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for fact in filter(reuse.uses, facts):
         here = [text.has(fact.text) for text in shown]

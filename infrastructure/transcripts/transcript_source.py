@@ -155,7 +155,24 @@ def open_source(path: Path) -> Source:
         TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip, not text or not
             JSON.
     """
-    data = _utf8(path, _unpack(path, _bytes_of(path)))
+    return parse_source(path, read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file as UTF-8, unpacked if it is gzip.
+
+    Raises:
+        TranscriptError: the file is missing, unreadable, a folder, too large or broken gzip.
+    """
+    return _utf8(path, _unpack(path, _bytes_of(path)))
+
+
+def parse_source(path: Path, data: bytes) -> Source:
+    """Parse the content of a file.
+
+    Raises:
+        TranscriptError: it is empty, or neither JSON nor JSON lines.
+    """
     if not data.strip(b" \t\r\n\x00"):
         raise TranscriptError(f"{path} is empty: there is no conversation in it.")
     stem = _stem(path)

@@ -70,6 +70,7 @@ def _claude_code() -> str:
         claude_user("../../u1", ALL, sessionId=f"../../s{ALL}"),
         claude_answer("a1", f"m{ALL}", text(ALL), used, {"type": f"odd{ALL}"}, model=f"m{ALL}"),
         claude_user("u2", [result("../c1", ALL + LONG)]),
+        claude_user("u2b", f"A summary. {ALL}", isCompactSummary=True),
         claude_user("u3", "Thanks", sessionId="'; DROP TABLE stored_events; --"),
         *(claude_answer(f"b{n}", f"n{n}", text(f"{n} {MARKUP} " * 9)) for n in range(20)),
         {"type": f"news{ALL}"},
@@ -103,14 +104,46 @@ def _pi() -> str:
         if n % 2:
             blocks = [{"type": "text", "text": f"{n} {MARKUP} {TEMPLATES}"}]
             said = {"role": "assistant", "content": blocks, "model": ALL, "provider": ALL}
+        if n == 11:
+            records.append({"type": "compaction", "summary": ALL, "tokensBefore": 1})
         record = {"type": "message", "id": f"../{n}", "parentId": before, "message": said}
         records.append({**record, "timestamp": "2026-01-14T15:18:07.297Z"})
         before = f"../{n}"
     return jsonl(*records)
 
 
+def _codex() -> str:
+    records: list[dict[str, Any]] = [
+        {"type": "session_meta", "payload": {"id": f"../../{PATHS}", "cwd": f"/{ALL}"}},
+        {"type": "turn_context", "payload": {"model": ALL}},
+    ]
+    for n in range(24):
+        said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ALL}]}
+        if n % 2:
+            blocks = [{"type": "output_text", "text": f"{n} {MARKUP} {TEMPLATES}"}]
+            said = {"type": "message", "role": "assistant", "content": blocks, "id": f"../{n}"}
+        records.append({"type": "response_item", "payload": said})
+        if n == 11:
+            records.append({"type": "compacted", "payload": {"message": ALL}})
+    called = {"type": "function_call", "name": f"sh{ALL}", "call_id": "../c", "arguments": ALL}
+    records.append({"type": "response_item", "payload": called})
+    return jsonl(*({"timestamp": "2026-01-14T15:18:07.297Z", **record} for record in records))
+
+
+def _gemini_cli() -> str:
+    messages: list[dict[str, Any]] = []
+    for n in range(24):
+        call = {"id": f"../{n}", "name": f"look{ALL}", "args": {ALL: ALL}, "result": ALL}
+        answer = {"type": "gemini", "content": f"{n} {MARKUP}", "model": ALL, "toolCalls": [call]}
+        said = answer if n % 2 else {"type": "user", "content": [{"text": ALL}, {ALL: 1}]}
+        messages.append({"id": f"../{n}", **said})
+    return json.dumps({"sessionId": f"../../{PATHS}", "projectHash": ALL, "messages": messages})
+
+
 RECORDINGS: Mapping[str, Callable[[], str]] = {
     "claude-code": _claude_code,
+    "codex": _codex,
+    "gemini-cli": _gemini_cli,
     "openai": _openai,
     "anthropic": lambda: json.dumps({"messages": LIVE, "id": f"../../x{QUERIES}", "title": ALL}),
     "pi": _pi,

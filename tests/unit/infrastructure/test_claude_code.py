@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from refold.application.conversation.transcripts import RecordedSummary
 from tests.support.transcript_files import (
     call,
     claude_answer,
@@ -123,7 +122,9 @@ def test_compactions_are_named_and_the_summary_gives_way_to_the_original(tmp_pat
         claude_user("u3", "on"),
     )
     assert contents(only(talk)) == ["go", "on"]
-    assert only(talk).summaries == (RecordedSummary(position=1, text="This session is continued"),)
+    (summary,) = only(talk).summaries
+    assert (summary.position, summary.text) == (1, "This session is continued")
+    assert (summary.key, summary.at) == ("u2", only(talk).messages[0].at)
     assert reasons(talk) == [
         "micro compaction boundary",
         "compaction boundary",
@@ -137,6 +138,15 @@ def test_a_summary_that_opens_the_file_is_kept(tmp_path: Path) -> None:
         tmp_path, claude_user("u2", "Earlier: …", isCompactSummary=True), claude_user("u3", "on")
     )
     assert contents(only(talk)) == ["Earlier: …", "on"]
+    assert [(s.position, s.key) for s in only(talk).summaries] == [(0, "u2")]
+
+
+def test_a_summary_that_is_written_again_with_its_uuid_counts_once(tmp_path: Path) -> None:
+    summary = claude_user("u2", "A summary", isCompactSummary=True)
+    other = claude_user("u4", "Another", isCompactSummary=True)
+    go, on = claude_user("u1", "go"), claude_user("u3", "on")
+    talk = read_records(tmp_path, go, summary, on, other, summary)
+    assert [s.key for s in only(talk).summaries] == ["u2", "u4"]
 
 
 def test_messages_that_no_model_wrote_are_left_out(tmp_path: Path) -> None:

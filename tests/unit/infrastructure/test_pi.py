@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.transcript_files import Json, contents, keys, only, read_records, reasons, text
 
 HEADER = {"type": "session", "id": "p1", "cwd": "/x", "timestamp": "2025-12-09T00:53:29.825Z"}
@@ -120,3 +122,18 @@ def test_who_wrote_a_message_follows_from_its_role(tmp_path: Path) -> None:
     )
     authors = [m.message.author for m in only(talk).messages]
     assert authors == ["person", "tool", "program", None]
+
+
+@pytest.mark.parametrize("kept", [{"firstKeptEntryId": "e2"}, {"firstKeptEntryIndex": 2}])
+def test_a_compaction_is_a_summary_with_the_messages_that_stay(
+    tmp_path: Path, kept: dict[str, Any]
+) -> None:
+    records = [
+        {"type": "message", "id": f"e{n}", "message": {"role": "user", "content": words}}
+        for n, words in enumerate(("first", "second", "third"), 1)
+    ]
+    made = {"type": "compaction", "id": "k", "summary": "Short.", "tokensBefore": 9, **kept}
+    talk = read_records(tmp_path, HEADER, *records[:2], made, *records[2:])
+    (summary,) = only(talk).summaries
+    assert (summary.position, summary.text, summary.key) == (2, "Short.", "k")
+    assert summary.kept == "second"

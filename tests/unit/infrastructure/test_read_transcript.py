@@ -150,7 +150,7 @@ def test_gzip_is_told_by_its_first_bytes_not_by_its_name(tmp_path: Path) -> None
         (b"\xff\xfe\x00", "no line of it is JSON text"),
         (gzip.compress(b"[]" * 999, mtime=0)[:-9], "gzip file that is broken or cut off"),
         (b"\x1f\x8b\x00nonsense", "gzip file that is broken or cut off"),
-        (b"[]", "an empty list.*claude-code, pi, openai, anthropic"),
+        (b"[]", "an empty list.*claude-code, codex, gemini-cli, pi, openai, anthropic"),
         (b'{"values": {"messages": []}}', "an object with the keys values"),
         (b'[{"id": 1, "type": "user_message"}]', "a list of 1; its first is an object with"),
         (b'{"a": 1}\n{"b": 2}\n', "2 JSON lines; the first is an object with the keys a"),
@@ -187,7 +187,9 @@ def test_an_unpacked_size_without_bounds_is_refused(
 
 
 def test_a_format_that_nobody_knows_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match="use auto, claude-code, pi, openai, anthropic"):
+    with pytest.raises(
+        TranscriptError, match="use auto, claude-code, codex, gemini-cli, pi, openai, anthropic"
+    ):
         read_text(tmp_path, SEEDS[0], format="word")
 
 

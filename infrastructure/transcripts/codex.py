@@ -1,0 +1,255 @@
+"""Convert rollouts of the Codex CLI, which are JSON lines, to Anthropic shape."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from refold.application.conversation.transcripts import (
+    RecordedConversation,
+    RecordedMessage,
+    RecordedSummary,
+    Skipped,
+)
+from refold.domain.facts.speech import is_program_text
+from refold.domain.messages import Author, Block, Message, Role, said
+from refold.domain.value import replace
+
+from .openai import convert_content
+from .transcript_source import (
+    Names,
+    Reading,
+    Source,
+    arguments_of,
+    as_blocks,
+    as_content,
+    as_list,
+    as_object,
+    moment,
+    not_a_message,
+    objects_in,
+    text_or_none,
+    thread_id,
+    tool_use,
+    usable_id,
+    why_no_role,
+)
+
+_RECORDS = ("session_meta", "turn_context", "event_msg", "response_item", "compacted")
+_ITEMS = ("message", "reasoning", "function_call", "function_call_output")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_OTHER = {
+    "session_meta": "session header",
+    "turn_context": "settings of a turn",
+    "event_msg": "event, which an item has again",
+    "reasoning": "reasoning without a signature",
+    "web_search_call": "web search without its result",
+    "ghost_snapshot": "snapshot of the files",
+    "compacted": "summary by the recording tool; the original is before it",
+}
+# Texts that Codex itself sends as user messages.
+_PROGRAM = (
+    *(
+        "<user_instructions>",
+        "<environment_context>",
+        "<INSTRUCTIONS>",
+        "<turn_aborted>",
+        "<skill>",
+    ),
+    *("# AGENTS.md instructions", "<permissions instructions>", "<subagent_notification>"),
+)
+_ROLES = ("user", "assistant", "system", "developer")
+
+
+def fits(source: Source) -> bool:
+    """Return whether at least one record has the form of a rollout, with or without an envelope."""
+    first = as_object(source.records[0].value) if source.records else None
+    if first is not None and {"id", "timestamp", "instructions"} <= first.keys():
+        return True
+    return any(_is_ours(as_object(record.value) or {}) for record in source.records)
+
+
+def _is_ours(value: dict[str, Any]) -> bool:
+    if value.get("record_type") == "state":
+        return True
+    return value.get("type") in _RECORDS and "timestamp" in value and "payload" in value
+
+
+def read(source: Source) -> Reading:
+    """Read the conversation of a rollout. Items of one answer become one message."""
+    rollout = _Rollout(source.stem)
+    for record in source.records:
+        rollout.take(record.line, as_object(record.value))
+    return rollout.build()
+
+
+@dataclass
+class _Rollout:
+    """Builds the conversation from items in file order."""
+
+    name: str
+    model: str | None = None
+    has_header: bool = False
+    messages: list[RecordedMessage] = field(default_factory=list[RecordedMessage])
+    summaries: list[RecordedSummary] = field(default_factory=list[RecordedSummary])
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+    _names: Names = field(default_factory=Names)
+    _is_open: bool = False
+    """True if the next item of the same kind belongs to the last message."""
+
+    def take(self, line: int, record: dict[str, Any] | None) -> None:
+        """Add one record."""
+        if record is None:
+            damage = "record that is no object"
+            self.skipped.append(Skipped(line=line, reason=damage, damage=True))
+            return
+        at, payload = moment(record.get("timestamp")), as_object(record.get("payload"))
+        match record.get("type"):
+            case "session_meta" if payload is not None:
+                self._take_header(payload)
+                self._skip(line, "session_meta")
+            case "turn_context" if payload is not None:
+                self.model = text_or_none(payload.get("model")) or self.model
+                self._skip(line, "turn_context")
+            case "compacted" if payload is not None:
+                self._take_summary(at, payload)
+                self._skip(line, "compacted")
+            case "response_item" if payload is not None:
+                self._take_item(line, at, payload)
+            case _ if payload is None and record.get("type") in (*_ITEMS, *_CALLS, *_OUTPUTS):
+                self._take_item(line, at, record)
+            case None if "instructions" in record and "id" in record:
+                self._take_header(record)
+                self._skip(line, "session_meta")
+            case kind:
+                self._skip(line, str(kind or record.get("record_type") or ""))
+
+    def build(self) -> Reading:
+        """Return the conversation, if it has messages, and everything that was skipped."""
+        conversation = RecordedConversation(
+            thread_id=thread_id(self.name),
+            messages=tuple(self.messages),
+            summaries=tuple(self.summaries),
+        )
+        found = (conversation,) if self.messages else ()
+        return Reading(conversations=found, skipped=tuple(self.skipped))
+
+    def _take_header(self, header: dict[str, Any]) -> None:
+        # A forked session repeats the header of its origin after its own.
+        if not self.has_header:
+            self.name, self.has_header = usable_id(header.get("id")) or self.name, True
+
+    def _take_summary(self, at: datetime | None, payload: dict[str, Any]) -> None:
+        text = text_or_none(payload.get("message")) or ""
+        history = as_list(payload.get("replacement_history"))
+        # Without its new history a rollout of an older version keeps the words of the person.
+        kept = _person_words(self.messages) if history is None else _item_texts(history)
+        if self.messages and (text or kept):
+            place = len(self.messages)
+            self.summaries.append(RecordedSummary(position=place, text=text, at=at, kept=kept))
+        self._is_open = False
+
+    def _take_item(self, line: int, at: datetime | None, item: dict[str, Any]) -> None:
+        match item.get("type"):
+            case "message":
+                self._take_message(line, at, item)
+            case "reasoning" | "web_search_call" | "ghost_snapshot" as kind:
+                self._skip(line, kind)
+            case kind if kind in _CALLS:
+                self._add(line, at, "assistant", (_call(item, line),))
+            case kind if kind in _OUTPUTS:
+                self._add(line, at, "user", (_output(item),))
+            case kind:
+                self._skip(line, str(kind))
+
+    def _take_message(self, line: int, at: datetime | None, item: dict[str, Any]) -> None:
+        content, role = convert_content(item.get("content")), item.get("role")
+        if content is None or role not in _ROLES:
+            problem = "content of an unknown kind" if role in _ROLES else why_no_role(item, _ROLES)
+            self.skipped.append(not_a_message(line, problem))
+            return
+        if role == "assistant":
+            self._add(line, at, "assistant", tuple(as_blocks(content)), usable_id(item.get("id")))
+            return
+        made: Role = "user" if role == "user" else "system"
+        message = Message(role=made, content=content)
+        author: Author | None = _author(message) if made == "user" else None
+        message = Message(role=made, content=content, author=author)
+        self._append(line, at, message, usable_id(item.get("id")))
+        self._is_open = False
+
+    def _add(
+        self,
+        line: int,
+        at: datetime | None,
+        role: Role,
+        blocks: tuple[Block, ...],
+        message_id: str | None = None,
+    ) -> None:
+        """Add blocks to the last message if it is of the same role, or begin a new one."""
+        last = self.messages[-1] if self.messages and self._is_open else None
+        if last is not None and last.message.role == role:
+            content = (*last.message.blocks(), *blocks)
+            message = Message(role=role, content=content)
+            self.messages[-1] = replace(last, message=message)
+            return
+        self._append(line, at, Message(role=role, content=blocks), message_id)
+        self._is_open = True
+
+    def _append(
+        self, line: int, at: datetime | None, message: Message, message_id: str | None
+    ) -> None:
+        self.messages.append(
+            RecordedMessage(
+                message=message,
+                key=self._names.take(message_id or f"line:{line}"),
+                message_id=message_id,
+                at=at,
+                line=line,
+                model=self.model if message.role == "assistant" else None,
+            )
+        )
+
+    def _skip(self, line: int, kind: str) -> None:
+        reason = _OTHER.get(kind, "record of another type")
+        self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(kind)[1:-1][:80]))
+
+
+def _author(message: Message) -> Author:
+    words = said(message).lstrip()
+    return "program" if words.startswith(_PROGRAM) or is_program_text(words) else "person"
+
+
+def _call(item: dict[str, Any], line: int) -> Block:
+    call_id = usable_id(item.get("call_id")) or usable_id(item.get("id")) or f"call_{line}"
+    if item["type"] == "local_shell_call":
+        return tool_use(call_id, "local_shell", arguments_of(item.get("action")))
+    given = item.get("arguments") if item["type"] == "function_call" else item.get("input")
+    if item["type"] == "custom_tool_call" and isinstance(given, str):
+        given = {"input": given}
+    return tool_use(call_id, text_or_none(item.get("name")) or "unknown", arguments_of(given))
+
+
+def _output(item: dict[str, Any]) -> Block:
+    given = item.get("output")
+    whole = as_object(given) or {}
+    content = convert_content(whole.get("content", given)) or as_content(given) or ""
+    result: Block = {
+        "type": "tool_result",
+        "tool_use_id": usable_id(item.get("call_id")) or "unknown",
+        "content": content if isinstance(content, str) else list(content),
+    }
+    if whole.get("success") is False:
+        result["is_error"] = True
+    return result
+
+
+def _person_words(messages: list[RecordedMessage]) -> str:
+    own = (one.message for one in messages if one.message.author == "person")
+    return "\n".join(map(said, own))
+
+
+def _item_texts(items: list[Any]) -> str:
+    texts = [convert_content(item.get("content")) for item in objects_in(items)]
+    made = [Message(role="user", content=text) for text in texts if text is not None]
+    return "\n".join(map(said, made))

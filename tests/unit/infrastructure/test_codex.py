@@ -1,0 +1,121 @@
+"""Rollouts of the Codex CLI: items become messages of the Anthropic shape, and compactions are kept apart."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.transcript_files import (
+    contents,
+    keys,
+    only,
+    read_records,
+    reasons,
+    result,
+    text,
+)
+
+AT = "2026-02-01T10:00:00.000Z"
+META = {"type": "session_meta", "payload": {"id": "s-1", "cwd": "/work"}}
+
+
+def record(kind: str, payload: Any) -> dict[str, Any]:
+    return {"timestamp": AT, "type": kind, "payload": payload}
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return record("response_item", fields)
+
+
+def words(role: str, said: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item(type="message", role=role, content=[{"type": kind, "text": said}])
+
+
+def call(call_id: str, arguments: str, name: str = "shell") -> dict[str, Any]:
+    return item(type="function_call", name=name, call_id=call_id, arguments=arguments)
+
+
+def output(call_id: str, said: Any) -> dict[str, Any]:
+    return item(type="function_call_output", call_id=call_id, output=said)
+
+
+def test_items_of_one_answer_become_one_message_and_its_results_another(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        {"timestamp": AT, **META},
+        record("turn_context", {"model": "gpt-x"}),
+        words("user", "Build it"),
+        item(type="reasoning", summary=[], encrypted_content="zzz"),
+        words("assistant", "I look."),
+        call("c1", '{"command": ["bash", "-lc", "make"]}'),
+        call("c2", "not json"),
+        output("c1", "ok"),
+        output("c2", {"content": "bad", "success": False}),
+        words("assistant", "Done."),
+        record("event_msg", {"type": "agent_message", "message": "Done."}),
+    )
+    conversation = only(talk)
+    assert talk.format == "codex"
+    assert conversation.thread_id == "s-1"
+    assert contents(conversation) == [
+        [text("Build it")],
+        [
+            text("I look."),
+            {"type": "tool_use", "id": "c1", "name": "shell",
+             "input": {"command": ["bash", "-lc", "make"]}},
+            {"type": "tool_use", "id": "c2", "name": "shell", "input": {"_arguments": "not json"}},
+        ],
+        [result("c1", "ok"), result("c2", "bad") | {"is_error": True}],
+        [text("Done.")],
+    ]  # fmt: skip
+    assert [m.model for m in conversation.messages] == [None, "gpt-x", None, "gpt-x"]
+    assert keys(conversation) == ["line:3", "line:5", "line:8", "line:10"]
+    assert "event, which an item has again" in reasons(talk)
+    assert not any(skipped.damage for skipped in talk.skipped)
+
+
+def test_texts_that_codex_itself_sends_are_not_words_of_the_person(tmp_path: Path) -> None:
+    sent = ["<environment_context>\n<cwd>/</cwd>", "# AGENTS.md instructions for /x", "Go on"]
+    talk = read_records(tmp_path, {"timestamp": AT, **META}, *(words("user", s) for s in sent))
+    authors = [m.message.author for m in only(talk).messages]
+    assert authors == ["program", "program", "person"]
+
+
+def test_a_compaction_is_a_summary_with_the_texts_that_stay(tmp_path: Path) -> None:
+    stays = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "A"}]}
+    talk = read_records(
+        tmp_path,
+        {"timestamp": AT, **META},
+        words("user", "First"),
+        words("assistant", "One."),
+        record("compacted", {"message": "The summary."}),
+        words("user", "Second"),
+        record("compacted", {"message": "", "replacement_history": [stays]}),
+        words("assistant", "Two."),
+    )
+    first, second = only(talk).summaries
+    assert (first.position, first.text, first.kept) == (2, "The summary.", "First")
+    assert (second.position, second.text, second.kept) == (3, "", "A")
+    assert first.at == only(talk).messages[0].at
+    assert len(contents(only(talk))) == 4
+
+
+def test_the_form_without_envelopes_is_read_too(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        {"id": "old-1", "timestamp": AT, "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "local_shell_call", "call_id": "c", "action": {"command": ["ls", "-l"]}},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+        {"type": "custom_tool_call", "call_id": "p", "name": "apply_patch", "input": "*** Begin"},
+    )
+    assert only(talk).thread_id == "old-1"
+    used = [block for message in contents(only(talk)) for block in message if "input" in block]
+    assert [block["input"] for block in used] == [{"command": ["ls", "-l"]}, {"input": "*** Begin"}]
+
+
+def test_a_broken_record_does_not_end_the_reading(tmp_path: Path) -> None:
+    broken = ("[1]", '{"half', words("nobody", "x"), item(type="message", role="user"))
+    talk = read_records(tmp_path, {"timestamp": AT, **META}, *broken, words("user", "Still here"))
+    assert contents(only(talk)) == [[text("Still here")]]
+    assert sum(skipped.damage for skipped in talk.skipped) == 4
