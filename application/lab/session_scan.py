@@ -9,9 +9,10 @@ from typing import NamedTuple
 from refold.application.conversation.transcripts import RecordedConversation, RecordedSummary
 from refold.application.ports.token_counter import TokenCounter
 from refold.application.runtime.core import Core
-from refold.domain.facts.cues import excerpt
+from refold.domain.facts.cues import clean, excerpt, redact
 from refold.domain.facts.speech import user_words
 from refold.domain.messages import Message, said
+from refold.domain.text_cuts import beginning
 from refold.domain.value import Value, replace
 
 from .recorded_summaries import ledgers_of
@@ -20,6 +21,8 @@ from .tool_actions import PaidTwice, actions_of, before_first_edit, paid_twice
 
 SHOWN_TEXT, SHOWN_LABEL = 160, 60
 """Longest texts of a session that a scan shows."""
+READ_FOR_LABEL = 600
+"""Characters that are read for a label, so that half a credential is recognised as one."""
 
 
 class LostFact(Value, frozen=True):
@@ -174,7 +177,5 @@ def _key(summary: RecordedSummary) -> str:
 
 def _label(recorded: RecordedConversation, messages: Sequence[Message]) -> str:
     own = (user_words(said(m)) for m in messages if m.role == "user" and m.author == "person")
-    text = recorded.label or next((words for words in own if words), "")
-    return excerpt(text.strip().split("\n")[0], SHOWN_LABEL) or excerpt(
-        recorded.thread_id, SHOWN_LABEL
-    )
+    text = recorded.label or next((words for words in own if words), "") or recorded.thread_id
+    return beginning(redact(clean(text[:READ_FOR_LABEL])), SHOWN_LABEL, trim=True)

@@ -110,6 +110,8 @@ class _Lines(logging.Handler):
 
 def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
     """Explain why a command ended without an explanation of its own."""
+    if end.code == INTERRUPTED and isinstance(end.__context__, typer.Exit):
+        return  # The command itself said what it did until then.
     if end.code == INTERRUPTED:
         note = stopped()
         warn(f"Stopped. {note}")

@@ -29,6 +29,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "demo",
             "Play a shipped conversation: compactions, restarts, damage and repair.",
         ),
+        "scan": Entry(
+            "scan_command",
+            "scan",
+            "Show what compactions lost in the sessions of Claude Code, Codex, Gemini CLI and pi.",
+        ),
         "import": Entry("import_command", "import_files", "Import recorded conversations."),
         "play": Entry(
             "play_command",

@@ -21,12 +21,12 @@ _ONLY_LOOK = (
         "query",
     ),
     *("read", "expand", "topics", "notes", "search-notes", "pins", "export", "verify", "anchor"),
-    "settings",
+    *("settings", "scan"),
 )
 """Commands that do not change stored data."""
 _IN_A_LOG_IF_NAMED = ("play",)
 """Commands that store permanent data only if a log is named."""
-_CHANGE = frozenset({"--repair", "--out", "--accept", "--write"})
+_CHANGE = frozenset({"--repair", "--out", "--accept", "--write", "--html"})
 """Options with which a read-only command writes something."""
 
 

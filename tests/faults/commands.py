@@ -20,7 +20,7 @@ from .sample_store import ENCRYPTION_KEY, LOG, WINDOW, Store, key_of, mark_of, o
 
 NEW, PLAYED, IMPORTED, KEYED = 7_000, 7_100, 7_200, 7_300
 """Numbers of messages that commands bring along."""
-WITHOUT_A_LOG = frozenset({"claude-code", "demo", "exam", "settings", "simulate"})
+WITHOUT_A_LOG = frozenset({"claude-code", "demo", "exam", "scan", "settings", "simulate"})
 """Commands that work on no log of their own choosing."""
 MCP_TALK = (
     {

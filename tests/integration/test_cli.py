@@ -24,7 +24,7 @@ from tests.support.transcript_files import call, claude_answer, claude_user, jso
 
 LOOKING = ("list", "show", "context", "summaries", "explain", "read")
 DECIDING = ("compact", "revert", "pin", "unpin", "pins")
-COMMANDS = ("demo", "import", "play", "simulate", *LOOKING, *DECIDING, "verify", "replay")
+COMMANDS = ("demo", "scan", "import", "play", "simulate", *LOOKING, *DECIDING, "verify", "replay")
 
 
 # --- help and wrong use
@@ -42,7 +42,7 @@ def test_every_command_explains_itself(refold: Refold, command: str) -> None:
     done = refold(command, "--help")
     assert done.code == 0
     assert "--json" in done.out
-    assert ("agent.db" in done.out) == (command not in ("demo", "play", "simulate"))
+    assert ("agent.db" in done.out) == (command not in ("demo", "scan", "play", "simulate"))
 
 
 def test_the_version_is_told(refold: Refold) -> None:

@@ -86,6 +86,7 @@ ACTING: Lines = {
 PLAYING: Lines = {
     "play": ("play F --window 4000", "play F --window 4000 --requests out.jsonl"),
     "simulate": ("simulate F --window 4000 --policy default --policy early",),
+    "scan": ("scan F --all --html agent.scan.html --force",),
     "import": ("import F",),
 }
 OURS = ("work/agent.", "work/copy.", "work/salvaged.")
