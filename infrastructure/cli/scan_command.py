@@ -71,6 +71,7 @@ def scan(
         _scan_all(found, report, None if all else NEWEST, quiet=json)
     except KeyboardInterrupt:
         stopped = True
+        report.finish()
     if html is not None:
         write_page(report, html, stopped=stopped, replace=force)
     if json:
@@ -107,6 +108,8 @@ def _scan_all(
         for one in pool.run(scan, found.files):
             for row in report.add(one):
                 rows.show(row)
+        for row in report.finish():
+            rows.show(row)
         for marked in pool.run(mark, report.to_mark(newest)):
             report.mark(marked)
 

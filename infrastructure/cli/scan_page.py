@@ -57,7 +57,10 @@ def render_page(report: ScanReport, *, stopped: bool) -> str:
         _paragraph("The scan was stopped. The page has what was known by then.") if stopped else "",
         "<h2>Lost by compactions</h2>",
         _kinds(report),
-        *_listed("For example", [example.sentence() for example in report.examples()]),
+        *_listed(
+            "For example",
+            [f"{example.sentence()} ({example.label})" for example in report.examples()],
+        ),
         "<h2>Sessions</h2>",
         _sessions(report.rows),
         "<h2>Lost facts</h2>",

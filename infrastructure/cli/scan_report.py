@@ -52,6 +52,10 @@ class Row(NamedTuple):
     is_agent: bool
     session: ScannedSession
 
+    def having(self, *compactions: ScannedCompaction) -> "Row":
+        """Return the row with these compactions only."""
+        return self._replace(session=replace(self.session, compactions=compactions))
+
     @property
     def last(self) -> datetime:
         """Time of the newest compaction, or of the last change of the file."""
@@ -117,6 +121,8 @@ class ScanReport:
         """Compactions for which the ledger was made."""
         self.not_marked: list[str] = []
         self._keys: set[str] = set()
+        self._held: list[Row] = []
+        """Sessions with a summary as their beginning, which may be another session's."""
 
     def add(self, scan: FileScan) -> list[Row]:
         """Add the scan of a file and return its sessions with compactions."""
@@ -139,19 +145,41 @@ class ScanReport:
         self.rows += rows
         return rows
 
+    def finish(self) -> list[Row]:
+        """Add summaries at the beginning that no other file has after its messages, and return new rows."""
+        held, self._held = self._held, []
+        places = {(row.path, row.session.thread_id): n for n, row in enumerate(self.rows)}
+        rows: list[Row] = []
+        for row in held:
+            (first,) = row.session.compactions
+            if not self._is_new(first):
+                continue
+            number = places.get((row.path, row.session.thread_id))
+            if number is None:
+                rows.append(row)
+            else:
+                known = self.rows[number]
+                self.rows[number] = known.having(first, *known.session.compactions)
+        self.rows += rows
+        return rows
+
     def _rows(self, scan: FileScan, format: str) -> Iterator[Row]:
         for session in scan.sessions:
-            new: list[ScannedCompaction] = []
-            for compaction in session.compactions:
-                if compaction.key in self._keys:
-                    self.repeated += 1
-                else:
-                    self._keys.add(compaction.key)
-                    new.append(compaction)
+            agent = format == "claude-code" and ":" in session.thread_id
+            row = Row(scan.path, scan.changed, format, agent, session)
+            begun = [one for one in session.compactions if not one.position]
+            new = tuple(one for one in session.compactions if one.position and self._is_new(one))
+            # Another file may have the messages that such a summary is about.
+            self._held += [row.having(one) for one in begun]
             if new:
-                agent = format == "claude-code" and ":" in session.thread_id
-                own = replace(session, compactions=tuple(new))
-                yield Row(scan.path, scan.changed, format, agent, own)
+                yield row.having(*new)
+
+    def _is_new(self, compaction: ScannedCompaction) -> bool:
+        if compaction.key in self._keys:
+            self.repeated += 1
+            return False
+        self._keys.add(compaction.key)
+        return True
 
     def to_mark(self, count: int | None) -> list[Marking]:
         """Return the sessions with the newest compactions, by file; with None all of them."""
@@ -172,12 +200,10 @@ class ScanReport:
         found = {one.key: one for session in marked.sessions for one in session.compactions}
         found = {key: one for key, one in found.items() if one.ledger_tokens is not None}
         self.covered += len(found)
-        self.rows = [
-            row._replace(session=replace(row.session, compactions=tuple(
-                found.get(one.key, one) for one in row.session.compactions
-            )))
-            for row in self.rows
-        ]  # fmt: skip
+        for number, row in enumerate(self.rows):
+            if row.path == marked.path:
+                compactions = tuple(found.get(one.key, one) for one in row.session.compactions)
+                self.rows[number] = row.having(*compactions)
 
     def compactions(self) -> Iterator[tuple[Row, ScannedCompaction]]:
         """Yield all compactions with their sessions."""
@@ -303,7 +329,11 @@ def as_json(report: ScanReport, *, stopped: bool) -> dict[str, Any]:
         "sessions_without_compactions": [
             {"file": path, "tool": tool} for path, tool in report.quiet
         ],
-        "examples": [masked(example.sentence()) for example in report.examples()],
+        "examples": [
+            {"session": masked(example.label), "kind": example.fact.kind,
+             "sentence": masked(example.sentence())}
+            for example in report.examples()
+        ],
         "notes": report.notes(),
         "counted": COUNTED,
         "stopped": stopped,

@@ -44,6 +44,7 @@ class Marking(NamedTuple):
 class Marked(NamedTuple):
     """The same sessions with marks, or the reason why there are none."""
 
+    path: str
     sessions: tuple[ScannedSession, ...]
     problem: str = ""
 
@@ -60,11 +61,11 @@ def mark(marking: Marking) -> Marked:
         found = {conversation.thread_id: conversation for conversation in conversations}
         core = _core()
         marked = [mark_kept(core, found[one.thread_id], one) for one in marking.sessions]
-        return Marked(tuple(marked))
+        return Marked(marking.path, tuple(marked))
     except (
         Exception
     ) as error:  # The file is being written, or a setting in the environment is invalid.
-        return Marked(marking.sessions, f"{type(error).__name__}: {error}")
+        return Marked(marking.path, marking.sessions, f"{type(error).__name__}: {error}")
 
 
 @cache

@@ -122,6 +122,23 @@ def test_the_same_compaction_in_two_files_counts_once(refold: Refold) -> None:
     assert any(note.startswith("3 compactions in a second file") for note in answer["notes"])
 
 
+def test_a_summary_as_a_beginning_gives_way_to_the_file_with_the_messages(refold: Refold) -> None:
+    Path("s").mkdir()
+    whole = compacted_session("a").splitlines(keepends=True)
+    Path("s/late.jsonl").write_text("".join(whole[3:]))  # Newer: the first summary opens it.
+    Path("s/whole.jsonl").write_text("".join(whole[:6]))
+    os.utime("s/whole.jsonl", (1000, 1000))
+    both = refold("scan", "s", "--json").answer
+    assert both["compactions"] == 2
+    assert both["kinds"]["rules"]["lost"] == 1
+    alone = refold("scan", "s/late.jsonl", "--json").answer
+    assert (alone["compactions"], alone["kinds"]["rules"]["lost"]) == (2, 0)
+    assert [len(session["compactions"]) for session in alone["sessions"]] == [2]
+    assert any("summary of an earlier session" in note for note in alone["notes"])
+    begun = refold("scan", "s/late.jsonl").out
+    assert begun.count("2 compactions") == 1
+
+
 @pytest.mark.usefixtures("home")
 def test_secrets_are_masked_in_every_output(refold: Refold) -> None:
     asked = f"Never print {SECRET} in the output of the server."
@@ -236,7 +253,7 @@ def many(folder: Path, count: int = 300) -> Path:
 def test_ctrl_c_prints_what_is_known_so_far(tmp_path: Path, form: str) -> None:
     many(tmp_path / "s")
     words = ["scan", "s", *([form] if form != "table" else [])]
-    env = {"PYTHONUNBUFFERED": "1", "HOME": str(tmp_path)}
+    env = {"HOME": str(tmp_path)}
     with process(*words, folder=tmp_path, env=env) as started:
         assert started.stdout is not None
         seen = b""
@@ -279,10 +296,9 @@ def test_nothing_is_written_also_where_nothing_can_be(tmp_path: Path) -> None:
 
 def test_the_first_line_is_there_within_a_second(tmp_path: Path) -> None:
     many(tmp_path / "s", 20)
-    env = {"PYTHONUNBUFFERED": "1"}
     ran("--version", folder=tmp_path)  # The files of the package are in memory then.
     start = time.monotonic()
-    with process("scan", "s", folder=tmp_path, env=env) as started:
+    with process("scan", "s", folder=tmp_path) as started:
         assert started.stdout is not None
         assert started.stdout.readline().startswith(b"Looking for sessions")
         took = time.monotonic() - start
