@@ -121,7 +121,7 @@ def before_first_edit(actions: Sequence[Action]) -> int | None:
 def paid_twice(
     before: Sequence[Action], after: Sequence[Action], counter: TokenCounter
 ) -> PaidTwice:
-    """Count calls after a compaction that repeat a call from before it, each file part and command once."""
+    """Count calls after a compaction that repeat a call from before it, each line and command once."""
     known = _Known(before)
     files = [action for action in after if known.reads_again(action)]
     commands = [action for action in after if known.runs_again(action)]
@@ -144,21 +144,22 @@ class _Known:
                 self._files[lines.path].append(lines)
             elif action.command:
                 self._commands.add(action.command)
-        self._repeated: set[LinesRead | str] = set()
+        self._read: list[LinesRead] = []
+        self._run: set[str] = set()
 
     def reads_again(self, action: Action) -> bool:
         lines = action.lines_read
         if lines is None or not any(_overlap(lines, one) for one in self._files[lines.path]):
             return False
-        return self._is_first(lines)
+        is_first = not any(_overlap(lines, one) for one in self._read)
+        self._read.append(lines)
+        return is_first
 
     def runs_again(self, action: Action) -> bool:
-        return action.command in self._commands and self._is_first(action.command)
-
-    def _is_first(self, repeated: LinesRead | str) -> bool:
-        if repeated in self._repeated:
+        command = action.command
+        if command not in self._commands or command in self._run:
             return False
-        self._repeated.add(repeated)
+        self._run.add(command)
         return True
 
 
@@ -167,7 +168,7 @@ def _answered(actions: Sequence[Action]) -> Iterator[Action]:
 
 
 def _overlap(one: LinesRead, other: LinesRead) -> bool:
-    return one.start < other.stop and other.start < one.stop
+    return one.path == other.path and one.start < other.stop and other.start < one.stop
 
 
 def _tokens(action: Action, counter: TokenCounter) -> int:

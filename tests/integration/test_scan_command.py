@@ -199,6 +199,16 @@ def test_odd_files_are_named_and_end_nothing(refold: Refold) -> None:
     assert "1 file without messages of these tools." in done.out
 
 
+def test_an_invalid_setting_leaves_out_the_comparison_only(
+    refold: Refold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFOLD_WINDOW", "wide")
+    Path("a.jsonl").write_text(compacted_session("a"))
+    answer = refold("scan", "a.jsonl", "--json").answer
+    assert (answer["compactions"], answer["compared_compactions"]) == (2, 0)
+    assert any("Not compared: InvalidSetting" in note for note in answer["notes"])
+
+
 @pytest.mark.parametrize("count", [3, 4])
 def test_only_the_newest_compactions_are_compared_unless_all_are_wanted(
     refold: Refold, monkeypatch: pytest.MonkeyPatch, count: int

@@ -156,6 +156,18 @@ def test_other_lines_of_a_file_and_failed_calls_are_not_paid_twice() -> None:
     assert only.twice.files == 1
 
 
+def test_lines_that_were_read_again_already_do_not_count_once_more() -> None:
+    ranges = ((1, 100), (50, 100), (200, 50), (1, 10))
+    messages = [call(0, "Read", file_path="/w/a.py"), done(0)]
+    for number, (offset, limit) in enumerate(ranges, 1):
+        messages += [
+            call(number, "Read", file_path="/w/a.py", offset=offset, limit=limit),
+            done(number),
+        ]
+    (only,) = scan_session(recorded(*messages, summaries={2: "x"}), COUNTER).compactions
+    assert only.twice.files == 2
+
+
 def test_ledger_and_index_are_asked_for_what_was_lost(scanned: ScannedSession) -> None:
     core = open_core(":memory:", telemetry=False)
     try:
