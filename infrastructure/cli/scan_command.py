@@ -66,9 +66,10 @@ def scan(
         check_page(html, replace=force)
     report = ScanReport()
     stopped = False
+    rows = _Rows(quiet=json)
     try:
         found = _find(folders or ())
-        _scan_all(found, report, None if all else NEWEST, quiet=json)
+        _scan_all(found, report, None if all else NEWEST, rows)
     except KeyboardInterrupt:
         stopped = True
         report.finish()
@@ -77,7 +78,10 @@ def scan(
     if json:
         print_json(as_json(report, stopped=stopped))
     else:
-        _show(report, stopped=stopped, page=html)
+        if stopped:
+            say("Stopped by Ctrl-C. This is what is known so far.")
+        rows.end(report, stopped=stopped)
+        _show(report, page=html)
     if stopped:
         raise typer.Exit(INTERRUPTED)
     if not report.tools and not report.agents:
@@ -94,22 +98,19 @@ def _find(folders: Sequence[Path]) -> "FoundFiles":
     return find_files([place for place in places if place.exists()])
 
 
-def _scan_all(
-    found: "FoundFiles", report: "ScanReport", newest: int | None, *, quiet: bool
-) -> None:
+def _scan_all(found: "FoundFiles", report: "ScanReport", newest: int | None, rows: "_Rows") -> None:
     from .scan_workers import mark, scan, workers
 
     size = sum(file.size for file in found.files)
-    rows = _Rows(quiet=quiet)
     report.problems += [f"{folder} cannot be listed" for folder in found.unreadable]
-    if not quiet and found.files:
-        say(f"{len(found.files):,} files, {size / 1_000_000:,.1f} MB, the newest first.")
+    rows.begin(len(found.files), size)
     with workers(size) as pool:
         for one in pool.run(scan, found.files):
             for row in report.add(one):
                 rows.show(row)
         for row in report.finish():
             rows.show(row)
+        rows.end(report, stopped=False)
         for marked in pool.run(mark, report.to_mark(newest)):
             report.mark(marked)
 
@@ -131,7 +132,7 @@ class _Rows:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._has_head = False
+        self._has_head = self._has_totals = False
         self._is_wide = console.width >= WIDE
         self._widths = {n: w for n, w in self._COLUMNS.items() if self._is_wide or n != "last"}
         taken = sum(self._widths.values()) + self._gap * len(self._widths)
@@ -140,6 +141,11 @@ class _Rows:
     @property
     def _gap(self) -> int:
         return 2 if self._is_wide else 1
+
+    def begin(self, files: int, size: int) -> None:
+        """Print how much there is to read."""
+        if files and not self._quiet:
+            say(f"{files:,} files, {size / 1_000_000:,.1f} MB, the newest first.")
 
     def show(self, row: "Row") -> None:
         """Print a row, and the names of the columns before the first one."""
@@ -167,6 +173,12 @@ class _Rows:
             }
         )
 
+    def end(self, report: "ScanReport", *, stopped: bool) -> None:
+        """Print the totals once. They do not wait for the comparison."""
+        if not self._quiet and not self._has_totals:
+            self._has_totals = True
+            _show_totals(report, stopped=stopped)
+
     def _print(self, cells: Mapping[str, str], style: str = "") -> None:
         line = Table.grid(padding=(0, self._gap, 0, 0))
         for name, width in self._widths.items():
@@ -191,12 +203,9 @@ def _tool(name: str) -> str:
     return TOOLS[name]
 
 
-def _show(report: "ScanReport", *, stopped: bool, page: Path | None) -> None:
+def _show(report: "ScanReport", *, page: Path | None) -> None:
     from .scan_report import COUNTED, masked, next_step
 
-    if stopped:
-        say("Stopped by Ctrl-C. This is what is known so far.")
-    _show_totals(report)
     if report.rows:
         _show_kinds(report)
         examples = report.examples()
@@ -215,17 +224,20 @@ def _show(report: "ScanReport", *, stopped: bool, page: Path | None) -> None:
     say(next_step(report))
 
 
-def _show_totals(report: "ScanReport") -> None:
+def _show_totals(report: "ScanReport", *, stopped: bool) -> None:
+    from .scan_report import counted
+
     sessions = report.tools.total()
     if not sessions and not report.agents:
-        say("No sessions were found. refold scan FOLDER… looks in other places.")
+        found = "No session was read yet" if stopped else "No sessions were found"
+        say(f"{found}. refold scan FOLDER… looks in other places.")
         return
     tools = ", ".join(f"{_tool(name)} {count:,}" for name, count in report.tools.most_common())
     compactions = [one for _, one in report.compactions()]
     say()
     say(
-        f"{sessions:,} sessions ({tools}), {len({row.path for row in report.rows}):,} of them compacted: "
-        f"{len(compactions):,} compactions."
+        f"{counted(sessions, 'session')} ({tools}), {len({row.path for row in report.rows}):,} of them "
+        f"compacted: {counted(len(compactions), 'compaction')}."
     )
     if not compactions:
         return
@@ -249,6 +261,9 @@ def _show_totals(report: "ScanReport") -> None:
 
 def _show_kinds(report: "ScanReport") -> None:
     rows: list[tuple[Cell, ...]] = []
+    if not any(kind.needed for kind in report.kinds()):
+        say("No request, rule, file or command from before was needed again.")
+        return
     for kind in report.kinds():
         share = f"{kind.kept / kind.looked_at:.0%} of {kind.looked_at:,}" if kind.looked_at else "–"
         rows.append((kind.kind, kind.needed, kind.lost, share))
@@ -258,7 +273,8 @@ def _show_kinds(report: "ScanReport") -> None:
     if covered:
         ledger = sum(one.ledger_tokens or 0 for one in covered) / len(covered)
         summary = sum(one.twice.summary_tokens for one in covered) / len(covered)
+        newest = f"{len(covered):,} newest compactions" if covered[1:] else "newest compaction"
         say(
-            f"refold keeps: in its ledger and index at the {len(covered):,} newest compactions, with {ledger:,.0f} "
-            f"tokens each in the mean. The summaries there have {summary:,.0f}."
+            f"refold keeps: in its ledger and index at the {newest}, with {ledger:,.0f} tokens in the mean. "
+            f"The summaries there have {summary:,.0f}."
         )

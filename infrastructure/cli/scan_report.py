@@ -247,19 +247,19 @@ class ScanReport:
     def notes(self) -> list[str]:
         """Return sentences on everything that was not scanned in full."""
         notes = [
-            f"{TOOLS[name]} does not record compactions: its {_count(self.tools[name], 'session')} "
+            f"{TOOLS[name]} does not record compactions: its {counted(self.tools[name], 'session')} "
             "can only be counted."
             for name in RECORD_NO_COMPACTIONS
             if self.tools[name]
         ]
         if self.repeated:
             notes.append(
-                f"{_count(self.repeated, 'compaction')} in a second file of the same session counted once."
+                f"{counted(self.repeated, 'compaction')} in a second file of the same session counted once."
             )
         begun = sum(one.position == 0 for _, one in self.compactions())
         if begun:
             notes.append(
-                f"{_count(begun, 'file')} with the summary of an earlier session as its beginning: the "
+                f"{counted(begun, 'file')} with the summary of an earlier session as its beginning: the "
                 "messages before it are not in the file, so nothing is known of its losses."
             )
         notes += [f"Not read: {problem}" for problem in self.problems[:MOST_PROBLEMS]]
@@ -269,7 +269,7 @@ class ScanReport:
             more = f" and {len(self.damaged) - 1:,} more" if self.damaged[1:] else ""
             notes.append(f"Damaged lines were skipped in {self.damaged[0]}{more}.")
         if self.others:
-            notes.append(f"{_count(self.others, 'file')} without messages of these tools.")
+            notes.append(f"{counted(self.others, 'file')} without messages of these tools.")
         notes += [f"Not compared: {problem}" for problem in dict.fromkeys(self.not_marked)]
         return notes
 
@@ -361,5 +361,6 @@ def _is_said(kind: LossKind) -> bool:
     return kind in ("requests", "rules")
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -288,6 +288,8 @@ def usable_id(value: Any) -> str | None:
         value = str(value)
     if not isinstance(value, str) or not value.strip() or len(value) > _MAX_ID:
         return None
+    if value.isascii() and value.isprintable():
+        return value  # The usual case: no lookup of each character.
     return None if any(unicodedata.category(c) in _UNPRINTABLE for c in value) else value
 
 
