@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from refold.application.conversation.transcripts import RecordedConversation, RecordedSummary
 from refold.application.runtime.core import Core, Extras
-from refold.application.summaries.ledger_and_index import Gathering
+from refold.application.summaries.ledger_and_index import Gathering, KeptIndex, KeptLedger
 from refold.domain.compaction.budget import index_target, ledger_target
 from refold.domain.messages import Message
 from refold.domain.value import Value
@@ -70,29 +70,44 @@ class LedgerOfSummary(NamedTuple):
     """Number of messages before the summary that an earlier summary covers."""
     text: str
     tokens: int
+    short_text: str
+    """The same with at most as many tokens as the summary, or an empty text if it was not asked for."""
 
 
 def ledgers_of(
-    core: Core, recorded: RecordedConversation, model: str | None = None
+    core: Core, recorded: RecordedConversation, model: str | None = None, *, short: bool = False
 ) -> Iterator[LedgerOfSummary]:
-    """Yield ledger and index for each recorded summary of messages in the file, for the window of ``model``."""
+    """Yield ledger and index for each recorded summary of messages in the file, for the window of ``model``.
+
+    With ``short``, they are also made in the size of the summary.
+    """
     policy, budget = core.settings.for_model(model).policy, core.budget(Extras(model=model))
     messages = [one.message for one in recorded.messages]
+    rooms = ledger_target(budget, policy), index_target(budget, policy)
     gathering, start = Gathering(core, recorded.thread_id), 0
     for summary in recorded.summaries:
         if not (stop := summary.position):
             continue  # The messages before it are in the file of another session.
         gathering.take(core.reading.read(enumerate(messages[start:stop], start)).facts)
-        ledger = gathering.select(ledger_target(budget, policy))
-        visible = f"{summary.text}\n{ledger.text}"
-        index = gathering.select_index(
-            index_target(budget, policy), visible, has_ledger=bool(ledger.text)
-        )
-        yield LedgerOfSummary(
-            summary, start, f"{ledger.text}\n{index.text}", ledger.tokens + index.tokens
-        )
+        ledger, index = _select(gathering, summary, *rooms)
+        text, short_text = f"{ledger.text}\n{index.text}", ""
+        if short:
+            size = core.counter.count_text(summary.text)
+            for_ledger = size * rooms[0] // max(1, sum(rooms))
+            short_ledger, short_index = _select(gathering, summary, for_ledger, size - for_ledger)
+            short_text = f"{short_ledger.text}\n{short_index.text}"
+        yield LedgerOfSummary(summary, start, text, ledger.tokens + index.tokens, short_text)
         # The next one knows what a compaction would have kept.
         gathering, start = Gathering(core, recorded.thread_id, ledger.lines, index.entries), stop
+
+
+def _select(
+    gathering: Gathering, summary: RecordedSummary, for_ledger: int, for_index: int
+) -> tuple[KeptLedger, KeptIndex]:
+    """Return ledger and index. The index leaves out what the summary and the ledger say."""
+    ledger = gathering.select(for_ledger)
+    visible = f"{summary.text}\n{ledger.text}"
+    return ledger, gathering.select_index(for_index, visible, has_ledger=bool(ledger.text))
 
 
 def _shares(

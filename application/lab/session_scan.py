@@ -39,6 +39,8 @@ class LostFact(Value, frozen=True):
     """Largest share of its words in one line of the summary."""
     kept: bool | None = None
     """Whether refold's ledger and index have it, or None if that was not looked at."""
+    kept_short: bool | None = None
+    """The same for a ledger and an index that are not larger than the summary."""
 
 
 class ScannedCompaction(Value, frozen=True):
@@ -127,14 +129,17 @@ def mark_kept(
     last = max((compaction.number for compaction in scanned.compactions), default=0)
     numbers = [n for n, one in enumerate(recorded.summaries[:last], 1) if one.position]
     # The ledgers after the last one that is asked for are not made.
-    made = dict(zip(numbers, ledgers_of(core, recorded), strict=False))
+    made = dict(zip(numbers, ledgers_of(core, recorded, short=True), strict=False))
     marked: list[ScannedCompaction] = []
     for compaction in scanned.compactions:
         ledger = made.get(compaction.number)
         if ledger is not None:
-            text, loss = KeptText(ledger.text), losses[compaction.number]
-            facts = zip(compaction.lost, loss.lost, strict=True)
-            lost = tuple(replace(fact, kept=text.has(raw)) for fact, (raw, _, _) in facts)
+            text, short = KeptText(ledger.text), KeptText(ledger.short_text)
+            facts = zip(compaction.lost, losses[compaction.number].lost, strict=True)
+            lost = tuple(
+                replace(fact, kept=text.has(raw), kept_short=short.has(raw))
+                for fact, (raw, _, _) in facts
+            )
             compaction = replace(compaction, lost=lost, ledger_tokens=ledger.tokens)
         marked.append(compaction)
     return replace(scanned, compactions=tuple(marked))

@@ -260,15 +260,16 @@ def _show_totals(report: "ScanReport", *, stopped: bool) -> None:
 
 
 def _show_kinds(report: "ScanReport") -> None:
-    rows: list[tuple[Cell, ...]] = []
-    if not any(kind.needed for kind in report.kinds()):
+    from .scan_report import KINDS_COLUMNS
+
+    kinds = report.kinds()
+    if not any(kind.needed for kind in kinds):
         say("No request, rule, file or command from before was needed again.")
         return
-    for kind in report.kinds():
-        share = f"{kind.kept / kind.looked_at:.0%} of {kind.looked_at:,}" if kind.looked_at else "–"
-        rows.append((kind.kind, kind.needed, kind.lost, share))
-    columns = ["", "needed again#", "lost#", "refold keeps of the lost#"]
-    show_table("", columns, rows)
+    rows: list[tuple[Cell, ...]] = [
+        (kind.kind, kind.needed, kind.lost, *kind.shares()) for kind in kinds
+    ]
+    show_table("", KINDS_COLUMNS, rows)
     covered = [one for _, one in report.compactions() if one.ledger_tokens is not None]
     if covered:
         ledger = sum(one.ledger_tokens or 0 for one in covered) / len(covered)
@@ -276,5 +277,5 @@ def _show_kinds(report: "ScanReport") -> None:
         newest = f"{len(covered):,} newest compactions" if covered[1:] else "newest compaction"
         say(
             f"refold keeps: in its ledger and index at the {newest}, with {ledger:,.0f} tokens in the mean. "
-            f"The summaries there have {summary:,.0f}."
+            f"The summaries there have {summary:,.0f}; the last column is with no more tokens than them."
         )

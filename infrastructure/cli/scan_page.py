@@ -9,7 +9,7 @@ from refold.domain.errors import InvalidSetting
 from refold.infrastructure.files.private_files import new_file, refuse
 from refold.infrastructure.transcripts.session_files import TOOLS
 
-from .scan_report import COUNTED, Row, ScanReport, masked, next_step, short_path
+from .scan_report import COUNTED, KINDS_COLUMNS, Row, ScanReport, masked, next_step, short_path
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
@@ -86,11 +86,11 @@ def _kinds(report: ScanReport) -> str:
             kind.kind,
             f"{kind.needed:,}",
             f"{kind.lost:,}",
-            f"{kind.kept / kind.looked_at:.0%} of {kind.looked_at:,}" if kind.looked_at else "–",
+            *kind.shares(),
         )
         for kind in report.kinds()
     ]
-    return _table(("", "needed again#", "lost#", "refold keeps of the lost#"), rows)
+    return _table(KINDS_COLUMNS, rows)
 
 
 def _sessions(rows: Sequence[Row]) -> str:

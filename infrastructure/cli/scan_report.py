@@ -23,11 +23,18 @@ from .scan_workers import Marked, Marking
 NEWEST = 20
 """Number of compactions for which the ledger is made, unless all are asked for."""
 MOST_EXAMPLES, MOST_OF_A_KIND, MOST_PROBLEMS = 5, 2, 5
+KINDS_COLUMNS = (
+    "",
+    "needed again#",
+    "lost#",
+    "refold keeps of the lost#",
+    "in the summary's size#",
+)
 COUNTED = (
     "A fact counts if the session had it before a compaction and needs it after it: requests and rules of the "
     "person, files that tools were called with, shell commands of 12 characters or more. It is lost if the summary "
     "does not have it. Paid twice are the tokens of summaries, and of calls that read a file or ran a command again "
-    "for the first time after a compaction. Token counts are estimates."
+    "after a compaction, each once. Token counts are estimates."
 )
 """Description of the figures for people."""
 
@@ -284,6 +291,15 @@ class KindTotals(NamedTuple):
     """Lost facts that were looked up in refold's ledger and index."""
     kept: int
     """Those that it has."""
+    kept_short: int
+    """Those that it has with at most as many tokens as the summary."""
+
+    def shares(self) -> tuple[str, str]:
+        """Return the shares of the lost facts that refold has, at its own size and at that of the summary."""
+        if not self.looked_at:
+            return "–", "–"
+        kept, short = self.kept / self.looked_at, self.kept_short / self.looked_at
+        return f"{kept:.0%} of {self.looked_at:,}", f"{short:.0%}"
 
     @classmethod
     def of(cls, kind: LossKind, compactions: Sequence[ScannedCompaction]) -> "KindTotals":
@@ -295,6 +311,7 @@ class KindTotals(NamedTuple):
             len(lost),
             sum(fact.kept is not None for fact in lost),
             sum(fact.kept is True for fact in lost),
+            sum(fact.kept_short is True for fact in lost),
         )
 
 

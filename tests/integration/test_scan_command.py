@@ -68,7 +68,13 @@ def test_the_sessions_of_the_home_folder_are_scanned(refold: Refold, home: Path)
     assert (first["actions_before_edit"], second["actions_before_edit"]) == (1, None)
     assert (first["twice"]["files"], second["twice"]["files"]) == (1, 1)
     assert second["lost"] == []
-    assert answer["kinds"]["rules"] == {"needed": 1, "lost": 1, "looked_at": 1, "kept": 1}
+    assert answer["kinds"]["rules"] == {
+        "needed": 1,
+        "lost": 1,
+        "looked_at": 1,
+        "kept": 1,
+        "kept_short": 0,
+    }
     assert len(answer["sessions_without_compactions"]) == 2
     assert not answer["stopped"]
 

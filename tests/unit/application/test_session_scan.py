@@ -9,6 +9,7 @@ from refold.application.conversation.transcripts import (
     RecordedMessage,
     RecordedSummary,
 )
+from refold.application.lab.recorded_summaries import ledgers_of
 from refold.application.lab.scan_facts import KeptText, Need, needs_of
 from refold.application.lab.session_scan import (
     ScannedCompaction,
@@ -179,7 +180,22 @@ def test_ledger_and_index_are_asked_for_what_was_lost(scanned: ScannedSession) -
         core.log.close()
     assert [[f.kept for f in c.lost] for c in marked.compactions] == [[True, True], [True, True]]
     assert all(compaction.ledger_tokens for compaction in marked.compactions)
+    # These summaries are so short that headings alone fill a ledger and an index of their size.
+    assert not any(f.kept_short for c in marked.compactions for f in c.lost)
     assert only_second.compactions == marked.compactions[1:]
+
+
+def test_a_ledger_and_an_index_in_the_size_of_the_summary_are_asked_as_well() -> None:
+    long = replace(SESSION.summaries[0], text=f"{FIRST} " + "We talked about the weather. " * 60)
+    session = replace(SESSION, summaries=(long,))
+    core = open_core(":memory:", telemetry=False)
+    try:
+        (only,) = mark_kept(core, session, scan_session(session, COUNTER)).compactions
+        (made,) = ledgers_of(core, session, short=True)
+    finally:
+        core.log.close()
+    assert [fact.kept_short for fact in only.lost] == [True, True]
+    assert COUNTER.count_text(made.short_text) <= only.twice.summary_tokens
 
 
 def test_what_the_tool_kept_in_full_is_not_lost() -> None:
