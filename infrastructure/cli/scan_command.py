@@ -32,7 +32,7 @@ NOTHING_FOUND, INTERRUPTED = 1, 130
 Folders = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[FOLDER…]",
+        metavar="FOLDER",
         help="Folders or files with sessions; by default where the tools keep them on this machine.",
     ),
 ]
@@ -241,6 +241,8 @@ def _show_totals(report: "ScanReport", *, stopped: bool) -> None:
     )
     if not compactions:
         return
+    lost = ", ".join(f"{kind.lost:,} of {kind.needed:,} {kind.kind}" for kind in report.kinds())
+    say(f"Needed again and not in the summary: {lost}.")
     edits = report.edits()
     if edits:
         without = len(compactions) - len(edits)
@@ -263,8 +265,7 @@ def _show_kinds(report: "ScanReport") -> None:
     from .scan_report import KINDS_COLUMNS
 
     kinds = report.kinds()
-    if not any(kind.needed for kind in kinds):
-        say("No request, rule, file or command from before was needed again.")
+    if not any(kind.looked_at for kind in kinds):
         return
     rows: list[tuple[Cell, ...]] = [
         (kind.kind, kind.needed, kind.lost, *kind.shares()) for kind in kinds

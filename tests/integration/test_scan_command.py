@@ -93,6 +93,8 @@ def test_the_table_says_it_for_people(refold: Refold, home: Path) -> None:
     assert "Gemini CLI does not record compactions: its 1 session" in done.out
     assert "4 sessions" in done.out
     assert "2 of them compacted: 3 compactions" in done.out
+    lost = "1 of 1 requests, 1 of 1 rules, 1 of 2 files, 0 of 0 commands"
+    assert f"Needed again and not in the summary: {lost}." in done.out
     assert "refold claude-code install" in lines[-1]
     assert "refold import" in lines[-1]
 
