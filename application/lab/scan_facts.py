@@ -41,68 +41,13 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+")
-_COMMON = frozenset(
-    {
-        *(
-            "the",
-            "and",
-            "for",
-            "you",
-            "are",
-            "that",
-            "this",
-            "with",
-            "from",
-            "have",
-            "has",
-            "was",
-            "were",
-        ),
-        *(
-            "will",
-            "would",
-            "can",
-            "could",
-            "should",
-            "not",
-            "but",
-            "its",
-            "all",
-            "any",
-            "our",
-            "your",
-        ),
-        *(
-            "they",
-            "them",
-            "then",
-            "than",
-            "there",
-            "here",
-            "what",
-            "when",
-            "which",
-            "who",
-            "how",
-            "why",
-        ),
-        *(
-            "also",
-            "just",
-            "let",
-            "please",
-            "now",
-            "does",
-            "did",
-            "done",
-            "into",
-            "onto",
-            "out",
-            "over",
-        ),
-        *("about", "want", "need", "make", "sure"),
-    }
-)
+_COMMON_WORDS = """
+the and for you are that this with from have has was were will would can could should not but its all any our
+your they them then than there here what when which who how why also just let please now does did done into
+onto out over about want need make sure
+"""
+"""Words that are in too many sentences to tell them apart."""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _STEPS = re.compile(r"\s*(?:&&|\|\||;|\||\n)\s*")
 _REDIRECTION = re.compile(r"\s*(?:\d?>>?\s*&?[\w./-]+|<\s*/dev/null)")
 _MINOR = ("cd ", "tail", "head", "echo", "sleep", "true", "grep")
