@@ -69,6 +69,6 @@ class Transcript(Value, frozen=True):
 
     source: str
     format: str
-    """Name of the detected format: claude-code, codex, gemini-cli, pi, openai, anthropic."""
+    """Name of the detected format: claude-code, codex, gemini-cli, pi, openai, anthropic, langgraph."""
     conversations: tuple[RecordedConversation, ...]
     skipped: tuple[Skipped, ...] = ()

@@ -186,6 +186,7 @@ FormatName = Literal[
     "anthropic",
     "openai",
     "pi",
+    "langgraph",
 ]
 _FORMATS = get_args(FormatName)[1:]
 

@@ -1,6 +1,8 @@
 """Detect the format of a transcript file and read its conversations."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -85,7 +87,10 @@ _FORMATS = {
     "anthropic": _Format(detect=anthropic.detect, fits=anthropic.fits, read=anthropic.read),
 }
 
-FORMATS: tuple[str, ...] = tuple(_FORMATS)
+_CHECKPOINTS = "langgraph"
+_DATABASE = b"SQLite format 3\0"
+
+FORMATS: tuple[str, ...] = (*_FORMATS, _CHECKPOINTS)
 """Format names that ``read_transcript`` accepts in addition to ``auto``."""
 
 
@@ -100,7 +105,7 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     ``append_recorded`` keeps times and ids, and stores each message once, however often it is called.
 
     Args:
-        path: the file; at most 1 GiB unpacked.
+        path: the file; at most 1 GiB unpacked. A SQLite file of LangGraph's checkpoints needs ``refold[langchain]``.
         format: one of ``FORMATS``, or ``auto`` to detect it from the content.
 
     Raises:
@@ -108,11 +113,17 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
             the format is unknown, or the named one does not fit. A partly damaged file
             is read as far as possible, and ``skipped`` lists each damaged place.
     """
-    if format != "auto" and format not in _FORMATS:
+    if format != "auto" and format not in FORMATS:
         raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
     if not isinstance(cast("object", path), str | Path):
         raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
     path = Path(path)
+    if format in ("auto", _CHECKPOINTS) and _is_database(path):
+        # The adapter of a framework is reached when a file needs it.
+        read: Callable[[Path], Transcript] = import_module(
+            "refold.adapters.checkpoint_files"
+        ).read_checkpoint_file
+        return read(path)
     return read_source(path, open_source(path), format=format)
 
 
@@ -138,6 +149,12 @@ def find_format(source: Source) -> str | None:
     return next((name for name, known in _FORMATS.items() if known.detect(source)), None)
 
 
+def _is_database(path: Path) -> bool:
+    with suppress(OSError, ValueError), path.open("rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
+    return False
+
+
 def _detect_format(path: Path, source: Source) -> str:
     if (found := find_format(source)) is not None:
         return found
@@ -154,7 +171,7 @@ def _detect_format(path: Path, source: Source) -> str:
 
 
 def _check_format(path: Path, source: Source, name: str) -> str:
-    if _FORMATS[name].fits(source):
+    if name in _FORMATS and _FORMATS[name].fits(source):
         return name
     others = [other for other, known in _FORMATS.items() if known.detect(source)]
     hint = f"Read it as {others[0]}" if others else "No known format fits"

@@ -1,0 +1,139 @@
+"""Messages of LangChain in the form of the Messages API, and back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from refold.domain.messages import THINKING
+from refold.domain.value import is_list, is_object
+
+Json = dict[str, Any]
+_OF_A_STREAM = frozenset({"index", "partial_json"})
+"""Fields that LangChain adds to the blocks of a streamed reply."""
+
+
+def given_messages(messages: Sequence[BaseMessage]) -> list[Json]:
+    """Return messages in the form of the Messages API."""
+    return [to_message(message) for message in messages]
+
+
+def to_message(message: BaseMessage) -> Json:
+    """Return a message in the form of the Messages API."""
+    match message:
+        case ToolMessage():
+            result = {
+                "type": "tool_result",
+                "tool_use_id": message.tool_call_id,
+                "content": plain_content(message.content),
+                "is_error": message.status == "error",
+            }
+            return {"role": "user", "content": [result]}
+        case AIMessage():
+            return {"role": "assistant", "content": list(_assistant_blocks(message))}
+        case SystemMessage():
+            return {"role": "system", "content": plain_content(message.content)}
+        case _:
+            return {"role": "user", "content": plain_content(message.content)}
+
+
+def plain_content(content: Any) -> Any:
+    """Return content without what LangChain added to its blocks."""
+    return content if isinstance(content, str) else [_block(one) for one in content]
+
+
+def _block(block: Any) -> Json:
+    """Return a block without what LangChain added; a picture in its form becomes one of the API."""
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    own = {name: value for name, value in block.items() if name not in _OF_A_STREAM}
+    match own:
+        case {"type": "image", "base64": str(data)}:
+            source = {"type": "base64", "media_type": own.get("mime_type"), "data": data}
+            return {"type": "image", "source": source}
+        case {"type": "image", "url": str(url)} | {
+            "type": "image_url",
+            "image_url": {"url": str(url)},
+        }:
+            head, _, data = url.partition(";base64,")
+            if data:
+                source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+            else:
+                source = {"type": "url", "url": url}
+            return {"type": "image", "source": source}
+        case _:
+            return own
+
+
+def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
+    given: Any = message.content
+    content: list[Any] = [given] if isinstance(given, str) else given
+    inputs: dict[Any, Any] = {call["id"]: call["args"] for call in message.tool_calls}
+    known = set[Any]()
+    for block in map(_block, content):
+        if block.get("type") == "tool_use":
+            known.add(block.get("id"))
+            # While a reply is streamed, its block has only parts of the input.
+            yield {**block, "input": inputs.get(block.get("id"), block.get("input") or {})}
+        elif block.get("type") != "text" or block.get("text"):
+            yield block
+    for call in message.tool_calls:
+        if call["id"] not in known:
+            yield {
+                "type": "tool_use",
+                "id": call["id"],
+                "name": call["name"],
+                "input": call["args"],
+            }
+
+
+def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[BaseMessage]:
+    """Yield a message of a request as messages of LangChain."""
+    content = message["content"]
+    blocks: list[Json] = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    )
+    if message["role"] == "assistant":
+        yield _ai_message(blocks, is_anthropic)
+        return
+    for block in blocks:
+        if block["type"] == "tool_result":
+            yield ToolMessage(
+                content=block.get("content") or "",
+                tool_call_id=block["tool_use_id"],
+                status="error" if block.get("is_error") else "success",
+            )
+    rest = [block for block in blocks if block["type"] != "tool_result"]
+    if rest:
+        kind = SystemMessage if message["role"] == "system" else HumanMessage
+        is_text = all(block["type"] == "text" for block in rest)
+        text = "\n\n".join(str(block.get("text")) for block in rest)
+        yield kind(content=text if is_text and not is_anthropic else cast(Any, rest))
+
+
+def _ai_message(blocks: Sequence[Json], is_anthropic: bool) -> AIMessage:
+    calls = [
+        {"name": block["name"], "args": block["input"], "id": block["id"], "type": "tool_call"}
+        for block in blocks
+        if block["type"] == "tool_use"
+    ]
+    if is_anthropic:
+        return AIMessage(content=cast(Any, list(blocks)), tool_calls=calls)
+    text = "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text")
+    return AIMessage(content=text, tool_calls=calls)
+
+
+def without_thinking(message: AnyMessage) -> AnyMessage:
+    """Return the message without its thinking blocks."""
+    content: Any = message.content
+    if not isinstance(message, AIMessage) or not is_list(content):
+        return message
+    kept = [b for b in content if not (is_object(b) and b.get("type") in THINKING)]
+    return message.model_copy(update={"content": kept})
