@@ -108,14 +108,14 @@ def conversations_of(states: Iterable[SavedState]) -> list[RecordedConversation]
 
 
 class _Thread:
-    """What the checkpoints of a thread have, in whatever order they come."""
+    """The messages of a thread, collected from its checkpoints in any order."""
 
     def __init__(self) -> None:
         self._keys: dict[str, tuple[datetime, list[str]]] = {}
         self._newest: dict[str, tuple[str, BaseMessage]] = {}
 
     def add(self, state: SavedState) -> None:
-        """Take a checkpoint. Each message is kept once, whatever the number of checkpoints that have it."""
+        """Take a checkpoint. A message is kept once, however many checkpoints have it."""
         repeats = Counter[str]()
         keys: list[str] = []
         for message in state.messages:
