@@ -7,7 +7,6 @@ from typing import Any, NotRequired, TypedDict, cast
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain_core.messages import (
-        AIMessage,
         AnyMessage,
         HumanMessage,
         RemoveMessage,
@@ -95,53 +94,50 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Call the model with the compacted messages, and store its reply."""
+        """Call the model with the compacted messages."""
         thread_id = self._thread_id()
+        own, added = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = self._memory.follow(
-                    thread_id, given_messages(request.messages), **_missing(request.state)
-                )
+                name = self._follow(thread_id, own, request.state)
                 context = self._memory.context(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return handler(self._failed(request, thread_id, error))
-        response = handler(self._compacted(request, thread_id, context))
-        self._store(request, thread_id, response)
-        return response
+        return handler(self._compacted(request, thread_id, context, added))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Call the model with the compacted messages, and store its reply."""
+        """Call the model with the compacted messages."""
         thread_id = self._thread_id()
+        own, added = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = await asyncio.to_thread(
-                    self._memory.follow,
-                    thread_id,
-                    given_messages(request.messages),
-                    **_missing(request.state),
-                )
+                name = await asyncio.to_thread(self._follow, thread_id, own, request.state)
                 context = await self._memory.acontext(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return await handler(self._failed(request, thread_id, error))
-        response = await handler(self._compacted(request, thread_id, context))
-        await asyncio.to_thread(self._store, request, thread_id, response)
-        return response
+        return await handler(self._compacted(request, thread_id, context, added))
 
     def after_agent(self, state: Any, runtime: Any) -> Json | None:
-        """Take messages out of the state that the log has, at the end of a turn."""
+        """Store the end of a turn, and take messages out of the state that the log has."""
         del runtime
         messages = cast(list[AnyMessage], state["messages"])
+        thread_id = self._thread_id()
+        try:
+            with waiting_at_most(self._lock_wait):
+                self._follow(thread_id, messages, state)
+        except Exception as error:  # The end comes again in the agent's messages.
+            self._warn(thread_id, error)
         if self._keep is None or len(messages) <= self._keep:
             return None
         begins = (n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
         cut = next((n for n in begins if len(messages) - n <= self._keep), None)
         removed = state.get("refold_removed")
         before = removed["messages"] if removed else 0
-        name = self._memory.followed(self._thread_id(), before + len(messages))
+        name = self._memory.followed(thread_id, before + len(messages))
         # By its id: not every reducer of a state knows how to remove everything.
         if not cut or name is None or any(one.id is None for one in messages[:cut]):
             return None
@@ -151,7 +147,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     async def aafter_agent(self, state: Any, runtime: Any) -> Json | None:
-        """Take messages out of the state that the log has, at the end of a turn."""
+        """Store the end of a turn, and take messages out of the state that the log has."""
         return await asyncio.to_thread(self.after_agent, state, runtime)
 
     def _thread_id(self) -> str:
@@ -159,13 +155,21 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return self._thread
         return str(get_config().get("configurable", {}).get("thread_id") or "agent")
 
+    def _follow(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> str:
+        """Store new messages of the state. A reply is one when other middleware has approved or changed it."""
+        return self._memory.follow(thread_id, given_messages(messages), **_missing(state))
+
     def _compacted(
-        self, request: ModelRequest[Any], thread_id: str, context: Context
+        self,
+        request: ModelRequest[Any],
+        thread_id: str,
+        context: Context,
+        added: Sequence[AnyMessage],
     ) -> ModelRequest[Any]:
         if thread_id in self._failing:
             self._failing.discard(thread_id)
             logger.info("%s: the memory works again; nothing is missing", named(thread_id))
-        return _override(request, context)
+        return _override(request, context, added)
 
     def _failed(
         self, request: ModelRequest[Any], thread_id: str, error: Exception
@@ -176,21 +180,6 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return request
         own = [without_thinking(message) for message in request.messages]
         return request.override(messages=own)
-
-    def _store(
-        self, request: ModelRequest[Any], thread_id: str, response: ModelResponse[Any]
-    ) -> None:
-        replies = [one for one in getattr(response, "result", []) if isinstance(one, AIMessage)]
-        if not replies or not (replies[0].content or replies[0].tool_calls):
-            return
-        try:
-            with waiting_at_most(self._lock_wait):
-                (reply,) = given_messages(replies[:1])
-                self._memory.add_reply(
-                    thread_id, reply, given_messages(request.messages), **_missing(request.state)
-                )
-        except Exception as error:  # It comes again in the agent's messages.
-            self._warn(thread_id, error)
 
     def _warn(self, thread_id: str, error: Exception) -> None:
         if thread_id not in self._failing:
@@ -222,6 +211,20 @@ def _recall_tool(memory: FollowingMemory, thread_id: str) -> Any:
             "required": ["query"],
         },
     )
+
+
+def _split(request: ModelRequest[Any]) -> tuple[Sequence[AnyMessage], Sequence[AnyMessage]]:
+    """Return the messages of the state, and those that other middleware added for this request alone.
+
+    Where a request is not the state with such an end, its own messages count.
+    """
+    own = request.state.get("messages") or []
+    given = request.messages
+    pairs = zip(own, given, strict=False)
+    is_state = all(a is b or (a.id is not None and a.id == b.id) for a, b in pairs)
+    if own and len(own) <= len(given) and is_state:
+        return own, given[len(own) :]
+    return given, []
 
 
 def _shown(request: ModelRequest[Any]) -> Json:
@@ -265,8 +268,12 @@ def _definition(tool: Any) -> Json:
     }
 
 
-def _override(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
+def _override(
+    request: ModelRequest[Any], context: Context, added: Sequence[AnyMessage]
+) -> ModelRequest[Any]:
     is_anthropic = "anthropic" in str(getattr(request.model, "_llm_type", ""))
     messages = [one for message in context.messages for one in from_message(message, is_anthropic)]
     system = SystemMessage(content=cast(Any, context.system)) if context.system else None
-    return request.override(messages=cast(list[AnyMessage], messages), system_message=system)
+    return request.override(
+        messages=[*cast(list[AnyMessage], messages), *added], system_message=system
+    )
