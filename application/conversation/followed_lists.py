@@ -4,7 +4,7 @@ import copy
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from refold.application.history.moments import choose_moment
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
-from refold.domain.messages import THINKING
+from refold.domain.messages import THINKING, Message
 from refold.domain.value import is_list, is_object
 
 from .appending import Owners, append
@@ -245,6 +245,19 @@ def _same_beginning(before: Followed | None, given: Sequence[Given]) -> int:
     pairs = enumerate(zip(known, given, strict=False))
     different = (n for n, (a, b) in pairs if a != b and _meaning(a) != _meaning(b))
     return next(different, min(len(known), len(given)))
+
+
+def same_beginning(stored: Iterable[Message | None], recorded: Iterable[Message]) -> int:
+    """Return how many recorded messages a conversation begins with already, also under other keys.
+
+    ``stored`` has None for an erased message: what it was is not known, and it must not come back.
+    """
+    pairs = enumerate(zip(stored, recorded, strict=False), start=1)
+    count = 0
+    for count, (known, given) in pairs:
+        if known is not None and _meaning(known.model_dump()) != _meaning(given.model_dump()):
+            return count - 1
+    return count
 
 
 def _keys(before: Followed | None, start: int, given: Sequence[Given]) -> list[str]:

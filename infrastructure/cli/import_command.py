@@ -9,6 +9,7 @@ import typer
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.conversation.followed_lists import same_beginning
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
@@ -144,7 +145,10 @@ def _store(
     conversation: ConversationMemory, recorded: RecordedConversation, *, quiet: bool
 ) -> dict[str, Any]:
     new = 0
-    begins = range(0, len(recorded.messages), AT_ONCE)
+    # An adapter may have stored the same messages, with keys of its own.
+    stored = (None if m.erased else m.message for m in conversation.messages())
+    known = same_beginning(stored, (m.message for m in recorded.messages))
+    begins = range(known, len(recorded.messages), AT_ONCE)
     for start in steps(begins, clean(conversation.thread_id), quiet=quiet or len(begins) < MANY):
         appended = conversation.append_recorded(recorded.messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import pytest
 from typing_extensions import TypedDict
 
+from refold import Memory
 from refold import open as open_memory
 from tests.support.command_line import Refold
 from tests.support.strict_server import StrictServer
@@ -23,7 +24,9 @@ pytest.importorskip("langchain_anthropic")
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from tests.support.checkpoint_agents import files_in, summarising_agent, talk
+from refold.adapters.langchain import MemoryMiddleware, import_checkpoints
+from tests.support.checkpoint_agents import files_in, run, summarising_agent, talk
+from tests.support.composed_agents import ask, chat, create_agent
 
 Had = dict[str, dict[str, Any]]
 graphs: Any = import_module("langgraph.graph")
@@ -278,3 +281,30 @@ def test_a_log_of_refold_is_no_file_to_import(tmp_path: Path, refold_in: Refold)
     done = refold_in("import", db, "--db", tmp_path / "other.db")
     assert done.code == 2
     assert "without conversations" in done.err
+
+
+def test_an_agent_goes_on_with_the_middleware_and_a_later_import_adds_nothing(
+    tmp_path: Path, refold_in: Refold
+) -> None:
+    path, db = tmp_path / "checkpoints.sqlite", tmp_path / "agent.db"
+
+    def turn(saver: SqliteSaver, server: StrictServer, *memory: Memory) -> int:
+        middleware = [MemoryMiddleware(one) for one in memory]
+        agent = create_agent(
+            chat(server.base_url), tools=[run], middleware=middleware, checkpointer=saver
+        )
+        return len(ask(agent, "Please build it.")["messages"])
+
+    with StrictServer() as server, SqliteSaver.from_conn_string(str(path)) as saver:
+        turn(saver, server)
+        assert refold_in("import", path, "--db", db).code == 0
+        with open_memory(db, telemetry=False) as memory:
+            length = turn(saver, server, memory)
+            first = memory.conversation("t").messages()[0]
+            memory.conversation("t").erase([first.position], reason="asked to")
+        again = refold_in("import", path, "--db", db, "--json").answer["files"][0]
+        assert again["conversations"] == [{"thread_id": "t", "messages": length, "new": 0}]
+        with open_memory(db, telemetry=False) as memory:
+            assert [one.new for one in import_checkpoints(saver, memory)] == [0]
+            assert [c.messages for c in memory.conversations()] == [length]
+        assert server.refused == []

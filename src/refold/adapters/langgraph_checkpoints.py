@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from refold.application.api.memory import Memory
+from refold.application.conversation.followed_lists import same_beginning
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.messages import Author, Message
 from refold.domain.value import is_list, is_object
@@ -56,7 +57,11 @@ def import_checkpoints(saver: BaseCheckpointSaver[Any], memory: Memory) -> list[
     """
     done: list[Imported] = []
     for thread in conversations_of(_states(saver)):
-        stored = memory.conversation(thread.thread_id).append_recorded(list(thread.messages))
+        conversation = memory.conversation(thread.thread_id)
+        # The middleware may have stored the same messages.
+        before = (None if one.erased else one.message for one in conversation.messages())
+        known = same_beginning(before, (one.message for one in thread.messages))
+        stored = conversation.append_recorded(list(thread.messages[known:]))
         new = sum(one.new for one in stored.messages)
         done.append(Imported(thread.thread_id, len(thread.messages), new))
     return done
