@@ -180,7 +180,8 @@ def test_a_model_that_fails_is_asked_again(
     for number in range(4):
         server.fails = [529, 529]
         messages = ask(agent, f"Question {number}")["messages"]
-    assert server.fails == server.refused == []
+    assert server.fails == []
+    assert server.refused == []
     assert_stored_once(memory, messages)
 
 

