@@ -308,3 +308,12 @@ def test_an_agent_goes_on_with_the_middleware_and_a_later_import_adds_nothing(
             assert [one.new for one in import_checkpoints(saver, memory)] == [0]
             assert [c.messages for c in memory.conversations()] == [length]
         assert server.refused == []
+
+
+def test_a_file_left_in_the_middle_of_a_write_is_refused(
+    file: Path, tmp_path: Path, refold_in: Refold
+) -> None:
+    Path(f"{file}-journal").write_bytes(b"pages as they were before")
+    done = refold_in("import", file, "--db", tmp_path / "agent.db")
+    assert done.code == 2
+    assert "in the middle of a write" in done.err

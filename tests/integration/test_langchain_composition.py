@@ -220,7 +220,7 @@ def test_what_edits_requests_after_the_memory_is_refused_with_and_without_it(
 def test_a_message_that_is_in_requests_alone(
     server: StrictServer, memory: refold.Memory, order: Order
 ) -> None:
-    model = chat(server.base_url, "claude-opus-4-8")
+    model = chat(server.base_url)
     messages = play(agent_with(model, memory, [Remark()], order, InMemorySaver()))
     assert server.refused == []
     assert_stored_once(memory, messages)

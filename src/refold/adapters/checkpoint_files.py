@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TABLES = {"checkpoints", "writes"}
 _ROWS = """
-SELECT thread_id, checkpoint_id, type, checkpoint FROM checkpoints WHERE checkpoint_ns = '' ORDER BY checkpoint_id
+SELECT thread_id, checkpoint_id, type, checkpoint FROM checkpoints WHERE checkpoint_ns = ''
 """
 _WRITES = """
 SELECT type, value FROM writes
