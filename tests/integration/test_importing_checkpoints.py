@@ -25,7 +25,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from refold.adapters.langchain import MemoryMiddleware, import_checkpoints
-from tests.support.checkpoint_agents import files_in, run, summarising_agent, talk
+from tests.support.checkpoint_agents import Counted, files_in, run, summarising_agent, talk
 from tests.support.composed_agents import ask, chat, create_agent
 
 Had = dict[str, dict[str, Any]]
@@ -258,19 +258,19 @@ def test_without_langgraph_it_says_what_to_install(
 
 
 def test_no_code_of_another_package_runs(tmp_path: Path, refold_in: Refold) -> None:
-    import pathlib
-
     path = tmp_path / "checkpoints.sqlite"
 
     class Odd(TypedDict):
         messages: Annotated[list[AnyMessage], add_messages]
-        place: Any
+        part: Any
 
     with SqliteSaver.from_conn_string(str(path)) as saver:
         graph = graph_of(Odd, says("Yes."), saver)
-        given = {"messages": [HumanMessage("Hi.")], "place": pathlib.Path("x")}
+        given = {"messages": [HumanMessage("Hi.")], "part": Counted("mine")}
         graph.invoke(given, {"configurable": {"thread_id": "t"}})
+    Counted.made.clear()
     assert refold_in("import", path, "--db", tmp_path / "agent.db").code == 0
+    assert Counted.made == []
     assert len(contents(tmp_path / "agent.db", "t")) == 2
 
 
