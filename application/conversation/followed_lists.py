@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from .appending import Owners, append
 REMEMBERED = 64
 """Number of lists that are remembered, to compare the next one with them instead of with the log."""
 _NAME = 12
+_KEY = re.compile(r"\d+:[0-9a-f]{64}")
+"""Key of a message that was stored from a list. It stands for all messages before it as well."""
 PAGE = 200
 """Number of events that are read at a time."""
 
@@ -36,6 +39,17 @@ class Followed(NamedTuple):
     messages: tuple[Given, ...] = ()
     keys: tuple[str, ...] = ()
     """Key of each message: its position and the digest of it and everything before it."""
+    base: int = 0
+    """Number of messages that the conversation has from another one. A list with one more continues from here."""
+
+
+class _Place(NamedTuple):
+    """The conversation in which a list goes on."""
+
+    name: str
+    stored: int
+    """Number of messages of the list that it has."""
+    base: int
 
 
 @dataclass
@@ -76,16 +90,19 @@ class FollowedLists:
             same = _same_beginning(before, given)
             keys = [*(before.keys[:same] if before else ()), *_keys(before, same, given)]
             if before is not None and same == len(before.messages) == self._length(before):
-                name, stored = before.thread_id, same
+                found = _Place(before.thread_id, same, before.base)
             else:
-                name, stored = self._find(thread_id, thread_id, given, keys)
-            self._store(name, given, keys, stored)
+                # The way from the first conversation to this one is the same, if the list has its own beginning.
+                is_own = before is not None and same > before.base
+                near = (before.thread_id, before.base) if before and is_own else (thread_id, 0)
+                found = self._find(thread_id, near, given, keys)
+            self._store(found.name, given, keys, found.stored)
             known = before.messages[:same] if before else ()
             # The newest form of each is kept: comparing two forms of a message takes its meaning each time.
             kept = (a if a == b else copy.deepcopy(b) for a, b in zip(known, given, strict=False))
             new = (copy.deepcopy(message) for message in given[same:])
-            thread.followed = Followed(name, (*kept, *new), tuple(keys))
-        return name
+            thread.followed = Followed(found.name, (*kept, *new), tuple(keys), found.base)
+        return found.name
 
     def add_reply(
         self,
@@ -152,12 +169,13 @@ class FollowedLists:
             return thread
 
     def _find(
-        self, root: str, name: str, given: Sequence[Given], keys: Sequence[str]
-    ) -> tuple[str, int]:
-        """Return the conversation to go on in, and how many of the messages it has; fork one if none fits."""
+        self, root: str, near: tuple[str, int], given: Sequence[Given], keys: Sequence[str]
+    ) -> _Place:
+        """Return the conversation to go on in; fork one if none fits. ``near`` is one on the way, with its base."""
+        name, base = near
         stored, length = self._compare(name, given, keys)
         if stored == length:
-            return name, stored
+            return _Place(name, stored, base)
         markers = [f"end {stored}"]
         if stored < len(given):
             markers.insert(0, keys[stored])
@@ -165,18 +183,16 @@ class FollowedLists:
             child = _child(root, name, marker)
             has, _ = self._compare(child, given, keys)
             if has > stored or (has == stored and self._core.log.load(child).state.length):
-                return self._find(root, child, given, keys)
+                return self._find(root, (child, stored), given, keys)
         if known := self._find_other(root, given, keys):
             return known
         child = _child(root, name, markers[0])
         if stored:
             moment = choose_moment(self._core, name, None, stored - 1)
             fork(self._core, name, moment, child)
-        return child, stored
+        return _Place(child, stored, stored)
 
-    def _find_other(
-        self, root: str, given: Sequence[Given], keys: Sequence[str]
-    ) -> tuple[str, int] | None:
+    def _find_other(self, root: str, given: Sequence[Given], keys: Sequence[str]) -> _Place | None:
         """Return the fork with the most messages that the list continues, or None.
 
         A fork may have come from another place: where a list was cut and then went on with the same words.
@@ -186,10 +202,23 @@ class FollowedLists:
             r for r in rows if r.thread_id.startswith(f"{root}~") and 0 < r.messages <= len(given)
         ]
         for row in sorted(forks, key=lambda row: (-row.messages, row.thread_id)):
+            last = self._key_at(row.thread_id, row.messages - 1)
+            if last == keys[row.messages - 1]:
+                return _Place(row.thread_id, row.messages, row.messages)
+            if _KEY.fullmatch(last):
+                continue
             stored, length = self._compare(row.thread_id, given, keys)
             if stored == length:
-                return row.thread_id, stored
+                return _Place(row.thread_id, stored, stored)
         return None
+
+    def _key_at(self, name: str, position: int) -> str:
+        """Return the key of a message, or an empty string if it has none."""
+        for row in self._core.views.messages(name, position, position + 1):
+            for logged in self._core.log.read(name, row.version, row.version):
+                if isinstance(logged.event, MessageAppended):
+                    return logged.event.key or ""
+        return ""
 
     def _compare(self, name: str, given: Sequence[Given], keys: Sequence[str]) -> tuple[int, int]:
         """Return how many messages of the list a conversation begins with, and how many it has."""

@@ -16,6 +16,8 @@ import refold
 anthropic = pytest.importorskip("anthropic", minversion="2.12")
 
 from refold.adapters.anthropic import MemoryMiddleware  # noqa: E402
+from refold.application.api.following import FollowingMemory  # noqa: E402
+from refold.application.conversation.followed_lists import FollowedLists  # noqa: E402
 from refold.infrastructure.files.lock import WriteLock  # noqa: E402
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.strict_server import TOOLS, StrictServer  # noqa: E402
@@ -430,3 +432,30 @@ def test_the_asynchronous_client(server: StrictServer, tmp_path: Path, stream: b
 
 def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
     assert_page_runs("anthropic.md", tmp_path)
+
+
+def test_a_list_that_is_edited_at_each_turn_is_not_compared_with_all_its_forks(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = list[str]()
+    compare: Any = FollowedLists.__dict__["_compare"]
+
+    def count(self: FollowedLists, name: str, *given: Any) -> Any:
+        compared.append(name)
+        return compare(self, name, *given)
+
+    monkeypatch.setattr(FollowedLists, "_compare", count)
+    lists, name = FollowingMemory(memory), "t"
+    messages, counts = list[dict[str, Any]](), list[int]()
+    for turn in range(20):
+        asked = {"role": "user", "content": f"question {turn}"}
+        messages = [*messages[:-2], *({**one, "content": f"other {turn}"} for one in messages[-2:])]
+        messages += [asked, {"role": "assistant", "content": f"answer {turn}"}]
+        compared.clear()
+        name = lists.follow("t", messages)
+        counts.append(len(compared))
+        assert [m.text for m in memory.conversation(name).messages()] == [
+            m["content"] for m in messages
+        ]
+    assert max(counts[10:]) <= max(counts[2:5])
+    assert FollowingMemory(memory).follow("t", messages) == name

@@ -60,7 +60,11 @@ def test_each_envelope_carries_the_digest_and_the_link_of_the_one_before(tmp_pat
     for stream, version, name, blob in rows(path):
         head, _, payload = blob.partition(b"\n")
         magic, shape, at, salt, digest, link = head.decode("ascii").split(" ")
-        assert (magic, shape, name) == ("refold1", str(codec.SHAPES["message_appended"]), "message_appended")
+        assert (magic, shape, name) == (
+            "refold1",
+            str(codec.SHAPES["message_appended"]),
+            "message_appended",
+        )
         covered = "\0".join([salt, stream, str(version), name, shape, at, ""]).encode() + payload
         assert digest == sha256(covered).hexdigest()
         assert link == previous
