@@ -113,12 +113,15 @@ def _in_order(
 @contextmanager
 def workers(size: int) -> Generator[Workers]:
     """Start processes for files of together ``size`` bytes, and end them at once in the end."""
-    logging.getLogger("refold").setLevel(logging.ERROR)
+    logger = logging.getLogger("refold")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     pool = _start_pool() if size > SMALL else None
     before = set(multiprocessing.active_children())
     try:
         yield Workers(pool)
     finally:
+        logger.setLevel(level)
         if pool is not None:
             started = set(multiprocessing.active_children()) - before
             for child in started:
