@@ -37,6 +37,10 @@ class FollowingMemory:
         """Return the conversation that has the last list, as ``FollowedLists.followed`` does."""
         return self._lists.followed(thread_id, length)
 
+    def current(self, thread_id: str) -> ConversationMemory:
+        """Return the conversation in which the last list went on, for a blocking caller."""
+        return self.conversation(self._lists.current(thread_id))
+
     def context(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         return self.conversation(name).context(**given)

@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -30,6 +30,8 @@ PAGE = 200
 
 Given = dict[str, Any]
 """A message in the form of the Messages API."""
+OriginalOf = Callable[[int], Mapping[str, Any] | None]
+"""Function that returns the foreign form of the message at an index of a list, or None without one."""
 
 
 class Followed(NamedTuple):
@@ -72,12 +74,18 @@ class FollowedLists:
         self._lock = threading.Lock()
 
     def follow(
-        self, thread_id: str, messages: Sequence[object], *, start: int = 0, name: str | None = None
+        self,
+        thread_id: str,
+        messages: Sequence[object],
+        *,
+        start: int = 0,
+        name: str | None = None,
+        original: OriginalOf | None = None,
     ) -> str:
         """Store the messages that are new, and return the id of the conversation that has exactly these.
 
         ``start``: number of messages at the beginning that the list has no more, because the conversation ``name``
-        has them.
+        has them. ``original``: returns the foreign form of a message of the list, for each that is stored.
 
         Raises:
             InvalidMessage: a message cannot be stored.
@@ -96,7 +104,8 @@ class FollowedLists:
                 is_own = before is not None and same > before.base
                 near = (before.thread_id, before.base) if before and is_own else (thread_id, 0)
                 found = self._find(thread_id, near, given, keys)
-            self._store(found.name, given, keys, found.stored)
+            fresh = [*given[: found.stored], *_with_originals(given, found.stored, start, original)]
+            self._store(found.name, fresh, keys, found.stored)
             known = before.messages[:same] if before else ()
             # The newest form of each is kept: comparing two forms of a message takes its meaning each time.
             kept = (a if a == b else copy.deepcopy(b) for a, b in zip(known, given, strict=False))
@@ -149,6 +158,11 @@ class FollowedLists:
             before = thread.followed
             is_whole = before is not None and len(before.messages) == length == self._length(before)
             return before.thread_id if before is not None and is_whole else None
+
+    def current(self, thread_id: str) -> str:
+        """Return the conversation in which the last list went on, or the thread itself without a list."""
+        before = self._thread(thread_id).followed
+        return before.thread_id if before is not None else thread_id
 
     def _beginning(self, before: Followed | None, start: int, name: str) -> Sequence[Given]:
         """Return the messages before position ``start``."""
@@ -248,6 +262,14 @@ class FollowedLists:
             except (InvalidMessage, UnknownToolCall):
                 without = [_without_thinking(message) for message in part]
                 append(self._core, name, without, key=own, recorded=True, owners=owners)
+
+
+def _with_originals(
+    given: Sequence[Given], stored: int, start: int, original: OriginalOf | None
+) -> Iterator[Given]:
+    for at in range(stored, len(given)):
+        form = original(at - start) if original and at >= start else None
+        yield given[at] if form is None else {**given[at], "original": form}
 
 
 def _parts(given: Sequence[Given], start: int) -> Iterator[tuple[int, int]]:

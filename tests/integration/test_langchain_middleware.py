@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,16 @@ langchain_anthropic = pytest.importorskip("langchain_anthropic")
 
 from langchain.agents.middleware import SummarizationMiddleware, TodoListMiddleware  # noqa: E402
 from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
-from langchain_core.messages import AIMessage  # noqa: E402
+from langchain_core.messages import AIMessage, messages_to_dict  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
 
-from refold.adapters.langchain import MemoryMiddleware, import_checkpoints  # noqa: E402
+from refold.adapters.langchain import (  # noqa: E402
+    MemoryMiddleware,
+    import_checkpoints,
+    stored_messages,
+)
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
@@ -147,6 +151,42 @@ def test_an_agent_can_ask_its_memory(server: StrictServer, memory: refold.Memory
     assert "6390" in recall.invoke({"query": "port of the staging server"})
 
 
+def asks_its_memory(body: Any, number: int) -> list[Any]:
+    """Call the tool for a question about the port, then repeat what it found."""
+    last = body["messages"][-1]["content"]
+    blocks = [{"type": "text", "text": last}] if isinstance(last, str) else last
+    found = [b for b in blocks if b["type"] == "tool_result"]
+    if found:
+        return [{"type": "text", "text": str(found[0]["content"])[:400]}]
+    if any("which port" in str(b.get("text")) for b in blocks):
+        given = {"query": "port of the server"}
+        return [{"type": "tool_use", "id": f"c{number}", "name": "recall_memory", "input": given}]
+    return [{"type": "text", "text": "Noted. " * 150}]
+
+
+def test_each_thread_recalls_its_own_conversation(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StrictServer(asks_its_memory) as server:
+        agent = agent_of(chat(server, MODELS[1]), MemoryMiddleware(memory, recall=True))
+        messages: list[Any] = []
+        config: Any = {}
+        for thread, port in (("one", "6390"), ("other", "7401")):
+            config = {"configurable": {"thread_id": thread}}
+            said = [f"The port of the server is {port}.", *["Go on, please. " * 40] * 30]
+            for words in (*said, "which port is it?"):
+                asked = [{"role": "user", "content": words}]
+                messages = agent.invoke({"messages": asked}, config)["messages"]
+            assert messages[-2].name == "recall_memory"
+            assert port in messages[-2].text
+        assert "6390" not in messages[-2].text
+        monkeypatch.setattr(memory._core.log, "load", 1 / 2)  # pyright: ignore[reportPrivateUsage]
+        asked = [{"role": "user", "content": "which port is it?"}]
+        messages = agent.invoke({"messages": asked}, config)["messages"]
+        assert "cannot be used" in messages[-2].text
+        assert not server.refused
+
+
 def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) -> None:
     numbers = itertools.count()
 
@@ -170,28 +210,48 @@ def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) ->
     assert memory.conversation("t").summaries()
 
 
+@pytest.mark.parametrize("keep", [None, 8])
+@pytest.mark.parametrize("fails", [("transact",), ("transact", "load")])
 def test_a_log_that_fails_does_not_stop_the_agent(
     server: StrictServer,
     memory: refold.Memory,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    fails: tuple[str, ...],
+    keep: int | None,
+) -> None:
+    agent = agent_of(chat(server, MODELS[1]), MemoryMiddleware(memory, keep_in_state=keep))
+    log = memory._core.log  # pyright: ignore[reportPrivateUsage]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise refold.LogFull("no space left")
+
+    for number in range(24):
+        with monkeypatch.context() as patched:
+            for name in fails if number % 3 == 2 else ():
+                patched.setattr(log, name, refuse)
+            ask(agent, f"Question {number}: please build it. " * 6)
+    ask(agent, "the last one")
+    assert server.refused == []
+    assert len(memory.conversation("t").messages()) == 6 * 25
+    assert any("cannot be used" in r.message for r in caplog.records)
+
+
+def test_messages_come_back_as_langchain_had_them(
+    server: StrictServer, memory: refold.Memory
 ) -> None:
     agent = agent_of(chat(server, MODELS[1]), MemoryMiddleware(memory))
-    log = memory._core.log  # pyright: ignore[reportPrivateUsage]
-    transact: Callable[..., Any] = log.transact
-    for number in range(24):
-        if number % 3 == 2:
-
-            def refuse(*_: object, **__: object) -> None:
-                raise refold.LogFull("no space left")
-
-            monkeypatch.setattr(log, "transact", refuse)
-        messages = ask(agent, f"Question {number}: please build it. " * 6)
-        monkeypatch.setattr(log, "transact", transact)
-    messages = ask(agent, "the last one")
-    assert server.refused == []
-    assert len(memory.conversation("t").messages()) == len(messages)
-    assert any("cannot be used" in r.message for r in caplog.records)
+    messages: list[Any] = []
+    for number in range(12):
+        messages = ask(agent, f"Question {number}: please build part {number}. " * 6)
+    conversation = memory.conversation("t")
+    assert messages_to_dict(stored_messages(conversation)) == messages_to_dict(messages)
+    conversation.erase(1)
+    conversation.append({"role": "user", "content": "said elsewhere"})
+    back = stored_messages(conversation)
+    assert messages_to_dict(back[2:-1]) == messages_to_dict(messages[2:])
+    assert "Content unavailable" in str(back[1].content)
+    assert back[-1].content == [{"type": "text", "text": "said elsewhere"}]
 
 
 @pytest.mark.parametrize("model", MODELS[1:])

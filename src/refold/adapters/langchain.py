@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NotRequired, TypedDict, cast
 
 try:
@@ -19,7 +20,9 @@ try:
         Json,
         from_message,
         given_messages,
+        original_of,
         plain_content,
+        stored_messages,
         without_thinking,
     )
     from .langgraph_checkpoints import Imported, import_checkpoints
@@ -28,7 +31,9 @@ except ImportError as error:  # pragma: no cover
         "refold.adapters.langchain needs langchain 1.2 or newer: pip install 'refold[langchain]'"
     ) from error
 
+from refold.application.agent_tools.tool_scope import Tool
 from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
@@ -38,7 +43,14 @@ from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.value import is_object
 
-__all__ = ["Imported", "MemoryMiddleware", "MemoryState", "Removed", "import_checkpoints"]
+__all__ = [
+    "Imported",
+    "MemoryMiddleware",
+    "MemoryState",
+    "Removed",
+    "import_checkpoints",
+    "stored_messages",
+]
 logger = plain_logger("refold.adapters.langchain")
 
 
@@ -80,7 +92,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         ``thread``: id of the conversation, if it is not the thread id of the agent's configuration. ``owner``: owner of
         the conversations. ``keep_in_state``: number of messages to keep in the agent's state at the end of a turn, in
-        whole turns; None keeps all. ``recall``: give the agent the tool ``recall_memory``; it needs ``thread``.
+        whole turns; None keeps all. ``recall``: give the agent the tool ``recall_memory``.
         ``lock_wait``: seconds to wait for a log that another process holds.
         """
         super().__init__()
@@ -89,7 +101,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._keep = keep_in_state
         self._lock_wait = lock_wait
         self._failing = set[str]()
-        self.tools = [_recall_tool(self._memory, thread)] if recall and thread else []
+        self.tools = [_recall_tool(self._memory, self._thread_id)] if recall else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -129,8 +141,12 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             with waiting_at_most(self._lock_wait):
                 self._follow(thread_id, messages, state)
+                return self._shorten(thread_id, messages, state)
         except Exception as error:  # The end comes again in the agent's messages.
             self._warn(thread_id, error)
+            return None
+
+    def _shorten(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> Json | None:
         if self._keep is None or len(messages) <= self._keep:
             return None
         begins = (n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
@@ -157,7 +173,12 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _follow(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> str:
         """Store new messages of the state. A reply is one when other middleware has approved or changed it."""
-        return self._memory.follow(thread_id, given_messages(messages), **_missing(state))
+        return self._memory.follow(
+            thread_id,
+            given_messages(messages),
+            original=partial(_original_at, messages),
+            **_missing(state),
+        )
 
     def _compacted(
         self,
@@ -191,20 +212,24 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             )
 
 
-def _recall_tool(memory: FollowingMemory, thread_id: str) -> Any:
+def _recall_tool(memory: FollowingMemory, thread_id: Callable[[], str]) -> Any:
     """Return the tool with which an agent searches its conversation."""
     from langchain_core.tools import StructuredTool
 
-    tools = memory.conversation(thread_id).tools()
-    (tool,) = [one for one in tools if one.name == "recall_memory"]
+    def tool_of(conversation: ConversationMemory) -> Tool:
+        return next(one for one in conversation.tools() if one.name == "recall_memory")
 
     def recall(query: str) -> str:
-        return tool.call({"query": query}).text
+        try:
+            return tool_of(memory.current(thread_id())).call({"query": query}).text
+        except Exception as error:  # The agent must go on without its memory.
+            return f"The memory cannot be used at the moment: {raised(error)}"
 
+    described = tool_of(memory.conversation("agent"))
     return StructuredTool.from_function(
         func=recall,
-        name=tool.name,
-        description=str(tool.definition["description"]),
+        name=described.name,
+        description=str(described.definition["description"]),
         args_schema={
             "type": "object",
             "properties": {"query": {"type": "string"}},
@@ -234,6 +259,10 @@ def _shown(request: ModelRequest[Any]) -> Json:
         "tools": _definitions(request.tools),
         "model": _model_name(request.model),
     }
+
+
+def _original_at(messages: Sequence[AnyMessage], index: int) -> Json | None:
+    return original_of(messages[index])
 
 
 def _missing(state: Any) -> Json:

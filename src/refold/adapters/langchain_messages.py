@@ -1,5 +1,6 @@
 """Messages of LangChain in the form of the Messages API, and back."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -10,8 +11,11 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     ToolMessage,
+    message_to_dict,
+    messages_from_dict,
 )
 
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
@@ -42,6 +46,38 @@ def to_message(message: BaseMessage) -> Json:
             return {"role": "system", "content": plain_content(message.content)}
         case _:
             return {"role": "user", "content": plain_content(message.content)}
+
+
+FORMAT = "langchain"
+
+
+def original_of(message: BaseMessage) -> Json | None:
+    """Return the form in which LangChain has a message, or None if JSON cannot represent it.
+
+    Such a message has an artifact of a tool, for instance.
+    """
+    try:
+        data = json.loads(json.dumps(message_to_dict(message), allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return {"format": FORMAT, "data": data}
+
+
+def stored_messages(conversation: ConversationMemory) -> list[BaseMessage]:
+    """Return the messages of a conversation as LangChain gave them, with ids, metadata and usage.
+
+    A message that was stored in other ways, or whose content was erased, is made from what is stored.
+    """
+    found: list[BaseMessage] = []
+    for stored in conversation.messages():
+        original = stored.original
+        if original is not None and original.format == FORMAT:
+            found += messages_from_dict([original.data])
+        else:
+            message = stored.message
+            content = message.content if isinstance(message.content, str) else list(message.content)
+            found += from_message({"role": message.role, "content": content}, True)
+    return found
 
 
 def plain_content(content: Any) -> Any:

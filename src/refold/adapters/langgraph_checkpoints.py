@@ -14,10 +14,11 @@ from refold.application.api.memory import Memory
 from refold.application.conversation.followed_lists import same_beginning
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.messages import Author, Message
+from refold.domain.originals import Original
 from refold.domain.value import is_list, is_object
 from refold.infrastructure.transcripts.transcript_source import thread_id as as_thread_id
 
-from .langchain_messages import to_message
+from .langchain_messages import original_of, to_message
 
 CHANNEL = "messages"
 """Part of a state that has its messages."""
@@ -153,12 +154,14 @@ def _recorded(key: str, message: BaseMessage, at: datetime) -> RecordedMessage:
     given = to_message(message)
     is_summary = message.additional_kwargs.get("lc_source") == "summarization"
     author: Author | None = "program" if is_summary else None
+    original = original_of(message)
     return RecordedMessage(
         message=Message(role=given["role"], content=given["content"], author=author),
         key=f"langchain:{key}",
         message_id=message.id,
         at=at,
         model=message.response_metadata.get("model_name") or None,
+        original=None if original is None else Original(**original),
     )
 
 
