@@ -24,7 +24,7 @@ REMEMBERED = 64
 """Number of lists that are remembered, to compare the next one with them instead of with the log."""
 _NAME = 12
 _KEY = re.compile(r"\d+:[0-9a-f]{64}")
-"""Key of a message that was stored from a list. It stands for all messages before it as well."""
+"""Key of a message that was stored from a list. Its digest is of all messages before it as well."""
 PAGE = 200
 """Number of events that are read at a time."""
 
