@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import refold
 from refold.application.api.blocking import Runner
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.domain.events import (
@@ -39,11 +40,13 @@ from tests.support.golden_log import (
     as_sql,
     contexts,
     from_sql,
+    write_foreign,
     write_log,
     write_scenes,
     write_sealed_log,
     write_work,
 )
+from tests.support.golden_scenes import ANSWERED
 from tests.support.log_files import rows
 
 HOLDS: dict[str, set[type[object]]] = {
@@ -79,11 +82,16 @@ HOLDS["log-6"] = HOLDS["log-3"] | {
     RequestFrameChanged,
     UserContentShortened,
 }
-HOLDS["log-7"] = HOLDS["log-6"] | {LinesRecalled}
+HOLDS["log-7"] = HOLDS["log-8"] = HOLDS["log-6"] | {LinesRecalled}
 
 
 Writer = Callable[[Path], None]
-WRITERS: dict[str, Writer] = {"log-4": write_sealed_log, "log-6": write_scenes, "log-7": write_work}
+WRITERS: dict[str, Writer] = {
+    "log-4": write_sealed_log,
+    "log-6": write_scenes,
+    "log-7": write_work,
+    "log-8": write_foreign,
+}
 """What writes a log today as the kept one was written, except ``write_log``."""
 
 
@@ -188,6 +196,24 @@ def test_without_snapshots_the_contexts_are_the_same(
     bare = from_sql("\n".join(sql), kept.with_name(f"{name}-bare.db"))
     assert len(as_sql(bare)) < len(as_sql(kept))
     same_bytes(contexts(bare, LOGS[name], key), expected)
+
+
+def test_the_foreign_forms_of_the_kept_log_come_back(tmp_path: Path) -> None:
+    path = from_sql(golden_text("log-8.sql"), tmp_path / "foreign.db")
+    with refold.open(path, window=WINDOW, telemetry=False) as memory:
+        stored = memory.conversation(ANSWERED).messages()
+        forms = [m.original.data for m in stored if m.original is not None]
+        assert len(forms) == 13
+        assert forms[0][0]["id"] == "rs_0"
+        assert forms[0][1]["content"][0]["text"] == "I read part 0 now."
+        assert forms[0][2]["arguments"] == '{"path":"notes/part-0.txt"}'
+        assert stored[-2].erased
+        sent = memory.conversation(ANSWERED).context(at=1).for_openai(api="responses")
+        assert sent["input"][0]["content"].startswith("Read notes/part-0.txt.")
+        files = refold.MemoryFiles(memory, owner="ann")
+        line = "the first line of a file that is long enough\n"
+        assert files.files() == {"/memories/kept/a.txt": line}
+        assert len(files.history()) == 4
 
 
 def test_the_sealed_log_holds_events_in_every_encoding(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from refold.infrastructure.maintenance.restore import salvage_file
 from .builders import assistant, calls, system, talk, text, thinking, tool_result, tool_use, user
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
-from .golden_scenes import SCENES, WORKED, add_scenes, add_work
+from .golden_scenes import ANSWERED, FILES, SCENES, WORKED, add_foreign, add_scenes, add_work
 
 THREADS = (
     "compacted",
@@ -46,6 +46,7 @@ LOGS = {
     "log-5": THREADS,
     "log-6": (*THREADS, *SCENES),
     "log-7": (*THREADS, *SCENES, WORKED),
+    "log-8": (*THREADS, *SCENES, WORKED, ANSWERED, FILES),
 }
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 KEYS = {"log-4": bytes(range(32))}
@@ -85,6 +86,12 @@ def write_work(path: Path) -> None:
     """The same, and a conversation about work that is recalled."""
     write_scenes(path)
     add_work(path, WINDOW)
+
+
+def write_foreign(path: Path) -> None:
+    """The same, with answers of another API and the memory files of a model."""
+    write_work(path)
+    add_foreign(path, WINDOW)
 
 
 def _begin(path: Path) -> None:

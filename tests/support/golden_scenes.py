@@ -17,6 +17,7 @@ AGAIN = "used again"
 LONG = "long turn behind others"
 SCENES = (FRAMED, LONG, *SHARED, LARGE)
 WORKED = "worked on"
+ANSWERED, FILES = "answered elsewhere", "memories:ann"
 BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"
 LOOK: dict[str, Any] = {
     "name": "look",
@@ -43,6 +44,56 @@ def add_work(path: Path, window: int) -> None:
         path, window=window, clock=_clock(), new_id=_ids("work"), scrub_megabytes=0
     ) as memory:
         _work(memory.conversation(WORKED))
+
+
+def add_foreign(path: Path, window: int) -> None:
+    """Play answers of another API, and the files of a model, into the log at ``path``."""
+    with refold.open(
+        path, window=window, clock=_clock(), new_id=_ids("foreign"), scrub_megabytes=0
+    ) as memory:
+        _answered(memory.conversation(ANSWERED))
+        files = refold.MemoryFiles(memory, owner="ann")
+        files.create("/memories/notes/a.txt", "the first line of a file that is long enough\n")
+        files.rename("/memories/notes", "/memories/kept")
+        files.insert("/memories/kept/a.txt", 0, "a line above")
+        files.undo()
+        files.create("/memories/gone.txt", "it is erased, and its words are gone for good")
+        files.erase("/memories/gone.txt", "by request")
+
+
+def _answered(conversation: refold.ConversationMemory) -> None:
+    """Turns of the Responses API; some are covered, and one answer is erased."""
+    for number in range(14):
+        arguments = f'{{"path":"notes/part-{number}.txt"}}'
+        items: list[dict[str, Any]] = [
+            {"role": "user", "content": f"Read notes/part-{number}.txt. " + "It matters. " * 20},
+            {
+                "type": "reasoning",
+                "id": f"rs_{number}",
+                "summary": [],
+                "encrypted_content": "c2VhbA",
+            },
+            {
+                "type": "message",
+                "id": f"msg_{number}",
+                "role": "assistant",
+                "status": "completed",
+                "content": [
+                    {"type": "output_text", "text": f"I read part {number} now.", "annotations": []}
+                ],
+            },
+            {
+                "type": "function_call",
+                "id": f"fc_{number}",
+                "call_id": f"call_{number}",
+                "name": "read_file",
+                "arguments": arguments,
+            },
+            {"type": "function_call_output", "call_id": f"call_{number}", "output": "words " * 60},
+        ]
+        conversation.append(refold.from_openai(items))
+        conversation.context()
+    conversation.erase(40)
 
 
 def _work(conversation: refold.ConversationMemory) -> None:
