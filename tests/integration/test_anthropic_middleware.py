@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ anthropic = pytest.importorskip("anthropic", minversion="2.12")
 from refold.adapters.anthropic import MemoryMiddleware  # noqa: E402
 from refold.application.api.following import FollowingMemory  # noqa: E402
 from refold.application.conversation.followed_lists import FollowedLists  # noqa: E402
-from refold.infrastructure.files.lock import WriteLock  # noqa: E402
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
+from tests.support.log_faults import FAULTS  # noqa: E402
+from tests.support.prefixes import prefix_breaks, recorded_changes  # noqa: E402
 from tests.support.strict_server import TOOLS, StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
@@ -112,6 +112,7 @@ def test_sixty_turns_are_never_refused_and_all_of_it_is_stored(
     assert len(conversation.summaries()) >= 3
     assert max(len(json.dumps(body)) for body in server.bodies) < 3.2 * WINDOW
     assert len(memory.conversations()) == 1, "nothing was forked"
+    assert prefix_breaks(server.bodies) <= recorded_changes(conversation) < 30
 
 
 def test_the_tool_runner_of_the_client(server: StrictServer, memory: refold.Memory) -> None:
@@ -312,44 +313,8 @@ def test_a_stream_that_is_left_is_stored_as_far_as_it_was_read(
     assert stored["fields"]["message"]["content"][-1]["text"] == "I run p"
 
 
-def _lock(path: Path, patch: pytest.MonkeyPatch, memory: refold.Memory) -> Callable[[], object]:
-    del patch, memory
-    lock = WriteLock(Path(f"{path}.lock"), 1.0)
-    held = ExitStack()
-    held.callback(lock.close)
-    held.enter_context(lock.held())
-    return held.close
-
-
-def _fill(path: Path, patch: pytest.MonkeyPatch, memory: refold.Memory) -> Callable[[], object]:
-    log = memory._core.log  # pyright: ignore[reportPrivateUsage]
-
-    def refuse(*_: object, **__: object) -> None:
-        raise refold.LogFull(path, OSError("no space left"))
-
-    patch.setattr(log, "transact", refuse)
-    return patch.undo
-
-
-def _delete(path: Path, patch: pytest.MonkeyPatch, memory: refold.Memory) -> Callable[[], object]:
-    del patch, memory
-    files = [f for f in path.parent.iterdir() if f.name.startswith(path.name)]
-    aside = path.parent / "aside"
-    aside.mkdir(exist_ok=True)
-    for file in files:
-        file.rename(aside / file.name)
-
-    def put_back() -> None:
-        for file in path.parent.glob(f"{path.name}*"):
-            file.unlink()
-        for file in files:
-            (aside / file.name).rename(file)
-
-    return put_back
-
-
 @pytest.mark.slow(but="claude-opus-5-5-deleted")
-@pytest.mark.parametrize("fault", [_lock, _fill, _delete], ids=["locked", "full", "deleted"])
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_log_that_fails_costs_no_request_and_no_message(
     server: StrictServer,
@@ -357,7 +322,7 @@ def test_a_log_that_fails_costs_no_request_and_no_message(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     model: str,
-    fault: Callable[[Path, pytest.MonkeyPatch, refold.Memory], Callable[[], object]],
+    fault: str,
 ) -> None:
     path = tmp_path / "agent.db"
     with refold.open(path, window=WINDOW, telemetry=False, scrub_megabytes=0) as memory:
@@ -369,7 +334,7 @@ def test_a_log_that_fails_costs_no_request_and_no_message(
 
         def before() -> None:
             if next(count) % 3 == 0:
-                undo.append(fault(path, monkeypatch, memory))
+                undo.append(FAULTS[fault](path, monkeypatch, memory))
 
         def after() -> None:
             while undo:

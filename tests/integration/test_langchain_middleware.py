@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ pytest.importorskip("langchain", minversion="1.2")
 pytest.importorskip("langgraph.checkpoint.sqlite")
 langchain_anthropic = pytest.importorskip("langchain_anthropic")
 
-from langchain.agents.middleware import SummarizationMiddleware, TodoListMiddleware  # noqa: E402
+from langchain.agents.middleware import (  # noqa: E402
+    AgentMiddleware,
+    SummarizationMiddleware,
+    TodoListMiddleware,
+)
 from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, messages_to_dict  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
@@ -28,6 +33,8 @@ from refold.adapters.langchain import (  # noqa: E402
     stored_messages,
 )
 from tests.support.adapter_pages import assert_page_runs  # noqa: E402
+from tests.support.log_faults import FAULTS  # noqa: E402
+from tests.support.prefixes import prefix_breaks, recorded_changes  # noqa: E402
 from tests.support.strict_server import StrictServer  # noqa: E402
 
 MODELS = ("claude-opus-4-8", "claude-opus-5-5")
@@ -56,6 +63,48 @@ def server() -> Iterator[StrictServer]:
 def memory(tmp_path: Path) -> Iterator[refold.Memory]:
     with refold.open(tmp_path / "agent.db", window=WINDOW, telemetry=False) as opened:
         yield opened
+
+
+class FailingLog(AgentMiddleware[Any, Any, Any]):
+    """Makes the log fail around every n-th call of the model, and at every n-th end of a turn."""
+
+    every = 0
+
+    def __init__(
+        self, path: Path, memory: refold.Memory, fault: str, patch: pytest.MonkeyPatch
+    ) -> None:
+        super().__init__()
+        self._begin = partial(FAULTS[fault], path, patch, memory)
+        self._count = itertools.count()
+        self._ends: list[Callable[[], object]] = []
+
+    def _maybe(self) -> None:
+        if self.every and next(self._count) % self.every == 0:
+            self._ends.append(self._begin())
+
+    def _end(self) -> None:
+        while self._ends:
+            self._ends.pop()()
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        self._maybe()
+        try:
+            return handler(request)
+        finally:
+            self._end()
+
+    def after_model(self, state: Any, runtime: Any) -> None:
+        del runtime
+        if not state["messages"][-1].tool_calls:
+            self._maybe()
+
+    def before_agent(self, state: Any, runtime: Any) -> None:
+        del state, runtime
+        self._end()
+
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        del state, runtime
+        self._end()
 
 
 def chat(server: StrictServer, model: str) -> Any:
@@ -100,6 +149,7 @@ def test_sixty_turns_are_never_refused_and_all_of_it_is_stored(
     assert len(conversation.summaries()) >= 3
     assert len(memory.conversations()) == 1
     assert max(len(json.dumps(body)) for body in server.bodies) < 3.6 * WINDOW
+    assert prefix_breaks(server.bodies) <= recorded_changes(conversation) < 30
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
@@ -210,30 +260,37 @@ def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) ->
     assert memory.conversation("t").summaries()
 
 
+@pytest.mark.slow(but=["deleted-8", "locked-None"])
 @pytest.mark.parametrize("keep", [None, 8])
-@pytest.mark.parametrize("fails", [("transact",), ("transact", "load")])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_log_that_fails_does_not_stop_the_agent(
     server: StrictServer,
-    memory: refold.Memory,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    fails: tuple[str, ...],
+    fault: str,
     keep: int | None,
 ) -> None:
-    agent = agent_of(chat(server, MODELS[1]), MemoryMiddleware(memory, keep_in_state=keep))
-    log = memory._core.log  # pyright: ignore[reportPrivateUsage]
-
-    def refuse(*_: object, **__: object) -> None:
-        raise refold.LogFull("no space left")
-
-    for number in range(24):
-        with monkeypatch.context() as patched:
-            for name in fails if number % 3 == 2 else ():
-                patched.setattr(log, name, refuse)
+    """It fails at every third call of the model, or while a turn ends."""
+    path, said = tmp_path / "agent.db", 0
+    with refold.open(path, window=WINDOW, telemetry=False, scrub_megabytes=0) as memory:
+        middleware = MemoryMiddleware(memory, keep_in_state=keep, lock_wait=0.05)
+        agent = agent_of(
+            chat(server, MODELS[1]), FailingLog(path, memory, fault, monkeypatch), middleware
+        )
+        while not memory.conversation("t").summaries():
+            said += 6
+            ask(agent, "Please build another part. " * 6)
+        FailingLog.every = 3
+        for number in range(20):
+            said += 6
             ask(agent, f"Question {number}: please build it. " * 6)
-    ask(agent, "the last one")
-    assert server.refused == []
-    assert len(memory.conversation("t").messages()) == 6 * 25
+        FailingLog.every = 0
+        ask(agent, "the last one")
+        assert server.refused == []
+        assert len(memory.conversation("t").messages()) == said + 6
+        assert len(memory.conversations()) == 1
+        assert memory.verify().ok
     assert any("cannot be used" in r.message for r in caplog.records)
 
 

@@ -19,6 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
 from refold.adapters.langchain import MemoryMiddleware  # noqa: E402
 from tests.support.openai_server import OpenAIServer  # noqa: E402
+from tests.support.prefixes import prefix_breaks, recorded_changes  # noqa: E402
 
 create_agent: Any = import_module("langchain.agents").create_agent
 WINDOW = 12_000
@@ -60,7 +61,7 @@ def agent_of(server: OpenAIServer, memory: refold.Memory, saver: Any, *, respons
 def test_sixty_turns_of_an_agent_are_never_refused(
     server: OpenAIServer, tmp_path: Path, responses: bool
 ) -> None:
-    saver, messages = InMemorySaver(), list[Any]()
+    saver, messages, changes = InMemorySaver(), list[Any](), 0
     for life in range(2):
         with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
             agent = agent_of(server, memory, saver, responses=responses)
@@ -72,6 +73,10 @@ def test_sixty_turns_of_an_agent_are_never_refused(
             assert len(conversation.messages()) == len(messages)
             assert len(memory.conversations()) == 1
             assert conversation.summaries()
+            changes = recorded_changes(conversation)
+    field = "input" if responses else "messages"
+    # A system message that explains the summary is the first message of Chat Completions.
+    assert prefix_breaks(server.bodies, field) <= changes < 60
     assert server.refused == []
     assert len(messages) >= 360
     assert max(len(json.dumps(body)) for body in server.bodies) < 4 * WINDOW
