@@ -107,6 +107,7 @@ TOOLS = refold.tools_from_openai(
 )
 
 
+@pytest.mark.slow(but="responses")
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_sixty_turns_of_a_loop_of_ones_own_are_never_refused(
     server: OpenAIServer, tmp_path: Path, api: Any
