@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
 from refold.application.agent_tools.tool_scope import Tool
@@ -19,6 +19,7 @@ from refold.application.history.export import ExportFormat
 from refold.application.history.moments import At
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
+from refold.domain.errors import InvalidSetting
 
 from .argument_checks import checked
 from .blocking import CallersLoop, run_to_end
@@ -375,3 +376,20 @@ class AsyncMemory(Forwarding[Memory]):
         trace: TracebackType | None,
     ) -> None:
         await self.close(patience(kind))
+
+
+def blocking_memory(memory: Memory | AsyncMemory) -> Memory:
+    """Return the blocking form of a memory.
+
+    Raises:
+        InvalidSetting: it is no memory.
+    """
+    if isinstance(memory, Memory):
+        return memory
+    if not isinstance(cast("object", memory), AsyncMemory):
+        raise InvalidSetting(
+            f"memory={memory!r:.60}: must be what refold.open or refold.aopen returns",
+            setting="memory",
+            value=memory,
+        )
+    return Memory(memory._core)  # pyright: ignore[reportPrivateUsage]

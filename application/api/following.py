@@ -6,7 +6,7 @@ from typing import Any
 
 from refold.application.conversation.followed_lists import FollowedLists
 
-from .async_memory import AsyncMemory
+from .async_memory import AsyncMemory, blocking_memory
 from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context
@@ -16,11 +16,11 @@ class FollowingMemory:
     """The lists of an application and the requests made from them, for callers with and without asyncio."""
 
     def __init__(self, memory: Memory | AsyncMemory, owner: str | None = None) -> None:
-        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        self._blocking = blocking_memory(memory)
         self._memory = memory
         self._owner = owner
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         self._lists = FollowedLists(core, owner)
-        self._blocking = memory if isinstance(memory, Memory) else Memory(core)
         """It starts a thread only where a blocking caller has a summary written."""
 
     def follow(self, thread_id: str, messages: Sequence[object], **missing: Any) -> str:

@@ -11,7 +11,7 @@ from refold.domain.errors import VersionConflict
 from refold.domain.memory_files import Change, Command, FileRefused, Files, StoredChange
 from refold.domain.value import Value, is_object
 
-from .async_memory import AsyncMemory
+from .async_memory import AsyncMemory, blocking_memory
 from .memory import Memory
 from .results import StoredMessage
 
@@ -68,8 +68,8 @@ class MemoryFiles:
         owner.
         """
         self.thread_id = thread or (THREAD if owner is None else f"{THREAD}:{owner}")
-        self._core = memory._core  # pyright: ignore[reportPrivateUsage]
-        blocking = memory if isinstance(memory, Memory) else Memory(self._core)
+        blocking = blocking_memory(memory)
+        self._core = blocking._core  # pyright: ignore[reportPrivateUsage]
         self._conversation = blocking.conversation(self.thread_id, owner=owner)
 
     def execute(self, command: Mapping[str, Any]) -> str:

@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 from refold.application.history.fork import fork
 from refold.application.history.moments import choose_moment
 from refold.application.runtime.core import Core
+from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
 from refold.domain.messages import THINKING, Message
 from refold.domain.value import is_list, is_object
 
 from .appending import Owners, append
+from .parsing import read_thread_id
+
+logger = plain_logger(__name__)
 
 REMEMBERED = 64
 """Number of lists that are remembered, to compare the next one with them instead of with the log."""
@@ -88,10 +92,11 @@ class FollowedLists:
         has them. ``original``: returns the foreign form of a message of the list, for each that is stored.
 
         Raises:
+            InvalidThreadId: the thread id is blank or not a text.
             InvalidMessage: a message cannot be stored.
             LogError: the log cannot be read or written.
         """
-        thread = self._thread(thread_id)
+        thread = self._thread(read_thread_id(thread_id))
         with thread.lock:
             before = thread.followed
             given = [*self._beginning(before, start, name or thread_id), *map(_plain, messages)]
@@ -201,6 +206,12 @@ class FollowedLists:
         if known := self._find_other(root, given, keys):
             return known
         child = _child(root, name, markers[0])
+        logger.info(
+            "%s: the list does not continue after message %d, and goes on in %s",
+            conversation(name),
+            stored,
+            conversation(child),
+        )
         if stored:
             moment = choose_moment(self._core, name, None, stored - 1)
             fork(self._core, name, moment, child)

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -252,6 +253,7 @@ def _status(place: _Place) -> dict[str, Any]:
         "installed": len(events) == len(HOOKS) and has_server,
         "hooks": events,
         "mcp_server": has_server,
+        "mcp_sdk": find_spec("mcp") is not None,
         "settings": str(place.settings),
         "servers": str(place.servers),
         "db": str(db),
@@ -264,6 +266,8 @@ def _print_status(found: Mapping[str, Any]) -> None:
     server = "registered" if found["mcp_server"] else "not registered"
     say(f"Hooks: {hooks} ({clean(found['settings'])})")
     say(f"MCP server: {server} ({clean(found['servers'])})")
+    if found["mcp_server"] and not found["mcp_sdk"]:
+        warn("The MCP server cannot start: pip install 'refold[mcp]' (the hooks work without it)")
     state = "it is made with the first session" if not found["log_exists"] else "it exists"
     say(f"Log: {clean(found['db'])} ({state})")
 

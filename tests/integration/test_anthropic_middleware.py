@@ -424,3 +424,49 @@ def test_a_list_that_is_edited_at_each_turn_is_not_compared_with_all_its_forks(
         ]
     assert max(counts[10:]) <= max(counts[2:5])
     assert FollowingMemory(memory).follow("t", messages) == name
+
+
+@pytest.mark.parametrize("thread", ["", "a/b c\n", 42])
+def test_an_invalid_thread_id_stores_nothing(
+    server: StrictServer,
+    memory: refold.Memory,
+    caplog: pytest.LogCaptureFixture,
+    thread: Any,
+) -> None:
+    with pytest.raises(refold.InvalidThreadId):
+        MemoryMiddleware(memory, thread=thread)
+    agent = Agent(server, MemoryMiddleware(memory, thread=lambda _: thread))
+    agent.ask("one")
+    assert memory.conversations() == []
+    assert server.refused == []
+    assert any("InvalidThreadId" in r.getMessage() for r in caplog.records)
+
+
+def test_a_function_for_the_thread_that_fails_leaves_the_request(
+    server: StrictServer, memory: refold.Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = Agent(server, MemoryMiddleware(memory, thread=lambda body: body["metadata"]["user"]))
+    agent.ask("one")
+    assert memory.conversations() == []
+    assert any("function of thread=" in r.getMessage() for r in caplog.records)
+
+
+def test_a_request_whose_history_the_api_keeps_is_left_alone(
+    server: StrictServer, memory: refold.Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = Agent(server, MemoryMiddleware(memory, thread="t"))
+    for _ in range(2):
+        agent.client.beta.messages.create(
+            model=MODELS[1],
+            max_tokens=100,
+            messages=[{"role": "user", "content": "hi"}],
+            extra_body={"thread": {"type": "create"}},
+        )
+    assert memory.conversations() == []
+    assert sum("thread=False" in r.getMessage() for r in caplog.records) == 1
+
+
+def test_what_is_no_memory_is_refused() -> None:
+    wrong: Any = "agent.db"
+    with pytest.raises(refold.InvalidSetting, match=r"refold\.open"):
+        MemoryMiddleware(wrong, thread="t")

@@ -192,13 +192,26 @@ def test_an_agent_can_ask_its_memory(server: StrictServer, memory: refold.Memory
     agent = agent_of(chat(server, MODELS[1]), middleware)
     ask(agent, "The port of the staging server is 6390.")
     assert "recall_memory" in {t["name"] for t in server.bodies[-1]["tools"]}
-    (recall,) = middleware.tools
+    recall = next(one for one in middleware.tools if one.name == "recall_memory")
     found = recall.invoke({"query": "port of the staging server"})
     assert found.startswith("Nothing was found")
     assert "are in your context already" in found
     for number in range(20):
         ask(agent, f"Question {number}: please build part {number}. " * 6)
     assert "6390" in recall.invoke({"query": "port of the staging server"})
+
+
+@pytest.mark.parametrize("keep", [0, -1, "20", 3.5, True])
+def test_a_wrong_setting_is_refused(memory: refold.Memory, keep: Any) -> None:
+    with pytest.raises(refold.InvalidSetting, match="keep_in_state"):
+        MemoryMiddleware(memory, keep_in_state=keep)
+
+
+@pytest.mark.parametrize("given", [{"question": "port"}, {}, {"query": "port", "limit": -1}])
+def test_a_wrong_argument_of_the_model_is_answered(memory: refold.Memory, given: Any) -> None:
+    middleware = MemoryMiddleware(memory, thread="t", recall=True)
+    recall = next(one for one in middleware.tools if one.name == "recall_memory")
+    assert "recall_memory takes" in recall.invoke(given) or "limit" in recall.invoke(given)
 
 
 def asks_its_memory(body: Any, number: int) -> list[Any]:

@@ -15,11 +15,8 @@ try:
         CallNext,
         Middleware,
     )
-    from anthropic.lib.tools import (
-        BetaAbstractMemoryTool,
-        BetaAsyncAbstractMemoryTool,
-        ToolError,
-    )
+
+    from .anthropic_memory_tool import AsyncMemoryTool, MemoryTool
 except ImportError as error:  # pragma: no cover
     raise ImportError(
         "refold.adapters.anthropic needs anthropic 2.12 or newer: pip install 'refold[anthropic]'"
@@ -28,16 +25,16 @@ except ImportError as error:  # pragma: no cover
 from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
-from refold.application.api.memory_files import MemoryFiles
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
+from refold.application.conversation.parsing import read_thread_id
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.memory_files import FileRefused
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
+__all__ = ["ABORTED", "AsyncMemoryTool", "MemoryMiddleware", "MemoryTool", "ThreadOf"]
 logger = plain_logger("refold.adapters.anthropic")
 
 ThreadOf = Callable[[Mapping[str, Any]], str | None]
@@ -109,11 +106,16 @@ class MemoryMiddleware(Middleware):
         ``thread``: id of the conversation, or a function of the request's body that returns it; None leaves the
         request as it is. ``owner``: owner of the conversations. ``lock_wait``: seconds to wait for a log that another
         process holds, before the application's own request is sent.
+
+        Raises:
+            InvalidThreadId: ``thread`` is blank, too long or not printable.
+            InvalidSetting: ``memory`` is no memory.
         """
         self._memory = FollowingMemory(memory, owner)
-        self._thread = thread
+        self._thread = thread if callable(thread) else read_thread_id(thread)
         self._lock_wait = lock_wait
         self._failing = set[str]()
+        self._said_kept = False
 
     def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
         """Send the compacted request, and store the reply."""
@@ -197,10 +199,28 @@ class MemoryMiddleware(Middleware):
         if request.method.lower() != "post" or not path.endswith(PATH) or not is_object(body):
             return None
         messages = body.get("messages")
-        thread_id = self._thread(body) if callable(self._thread) else self._thread
-        if thread_id is None or not is_list(messages) or not messages:
+        if not is_list(messages) or not messages or self._is_kept_by_the_api(body):
             return None
-        return _Asked(request, body, thread_id, messages)
+        try:
+            thread_id = self._thread(body) if callable(self._thread) else self._thread
+            if thread_id is None:
+                return None
+            return _Asked(request, body, read_thread_id(thread_id), messages)
+        except Exception as error:  # The request must go out as it would without a memory.
+            logger.warning("the function of thread= gave no thread id: %s", raised(error))
+            return None
+
+    def _is_kept_by_the_api(self, body: Mapping[str, Any]) -> bool:
+        """Return whether the API keeps the history of a request, so that its messages are only the newest."""
+        if not body.get("thread"):
+            return False
+        if not self._said_kept:
+            self._said_kept = True
+            logger.warning(
+                "requests that keep their history on the servers of the API (thread) are left as they are: "
+                "pass thread=False to the tool runner, so that the memory gets the messages"
+            )
+        return True
 
     def _compacted(self, asked: _Asked, context: Context) -> _Call:
         request, body, messages = asked.request, asked.body, asked.messages
@@ -384,67 +404,3 @@ class _StreamedReply:
         stop = {} if self._is_complete else {"stop_reason": ABORTED}
         kept = [b for b in kept if b.get("type") != "text" or b.get("text")]
         return _kept({**self._message, **stop, "content": kept})
-
-
-class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool of the API. Its ``files`` are kept in the log, with their history."""
-
-    def __init__(
-        self,
-        memory: Memory | AsyncMemory,
-        *,
-        owner: str | None = None,
-        thread: str | None = None,
-        cache_control: Any = None,
-    ) -> None:
-        """Create the tool for a tool runner. ``owner`` and ``thread`` are those of ``MemoryFiles``."""
-        super().__init__(cache_control=cache_control)
-        self.files = MemoryFiles(memory, owner=owner, thread=thread)
-
-    def execute(self, command: Any) -> str:
-        """Carry out a command of the model.
-
-        Raises:
-            ToolError: the command cannot be carried out; its text is for the model.
-        """
-        return _carried_out(self.files, command)
-
-    view = create = str_replace = insert = delete = rename = execute
-
-    def clear_all_memory(self) -> str:
-        """Delete all files."""
-        return self.files.clear()
-
-
-class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """``MemoryTool`` for asyncio."""
-
-    def __init__(
-        self,
-        memory: Memory | AsyncMemory,
-        *,
-        owner: str | None = None,
-        thread: str | None = None,
-        cache_control: Any = None,
-    ) -> None:
-        """Create the tool for a tool runner. ``owner`` and ``thread`` are those of ``MemoryFiles``."""
-        super().__init__(cache_control=cache_control)
-        self.files = MemoryFiles(memory, owner=owner, thread=thread)
-
-    async def execute(self, command: Any) -> str:
-        """Carry out a command of the model, as ``MemoryTool.execute`` does."""
-        return await asyncio.to_thread(_carried_out, self.files, command)
-
-    view = create = str_replace = insert = delete = rename = execute
-
-    async def clear_all_memory(self) -> str:
-        """Delete all files."""
-        return await asyncio.to_thread(self.files.clear)
-
-
-def _carried_out(files: MemoryFiles, command: Any) -> str:
-    given: dict[str, Any] = command.__dict__
-    try:
-        return files.execute(given)
-    except FileRefused as error:
-        raise ToolError(str(error)) from error

@@ -33,14 +33,15 @@ except ImportError as error:  # pragma: no cover
 
 from refold.application.agent_tools.tool_scope import Tool
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
+from refold.application.conversation.parsing import read_thread_id
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.errors import InvalidSetting
 from refold.domain.value import is_object
 
 __all__ = [
@@ -92,16 +93,27 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         ``thread``: id of the conversation, if it is not the thread id of the agent's configuration. ``owner``: owner of
         the conversations. ``keep_in_state``: number of messages to keep in the agent's state at the end of a turn, in
-        whole turns; None keeps all. ``recall``: give the agent the tool ``recall_memory``.
+        whole turns; None keeps all. ``recall``: give the agent the tools that search
+        its conversation.
         ``lock_wait``: seconds to wait for a log that another process holds.
+
+        Raises:
+            InvalidThreadId: ``thread`` is blank, too long or not printable.
+            InvalidSetting: ``keep_in_state`` is no number of messages, or ``memory`` is no memory.
         """
         super().__init__()
+        if keep_in_state is not None and (type(keep_in_state) is not int or keep_in_state < 1):
+            raise InvalidSetting(
+                f"keep_in_state={keep_in_state!r}: must be an integer of 1 or more, or None",
+                setting="keep_in_state",
+                value=keep_in_state,
+            )
         self._memory = FollowingMemory(memory, owner)
-        self._thread = thread
+        self._thread = None if thread is None else read_thread_id(thread)
         self._keep = keep_in_state
         self._lock_wait = lock_wait
         self._failing = set[str]()
-        self.tools = [_recall_tool(self._memory, self._thread_id)] if recall else []
+        self.tools = _recall_tools(self._memory, self._thread_id) if recall else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -212,29 +224,28 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             )
 
 
-def _recall_tool(memory: FollowingMemory, thread_id: Callable[[], str]) -> Any:
-    """Return the tool with which an agent searches its conversation."""
+def _recall_tools(memory: FollowingMemory, thread_id: Callable[[], str]) -> list[Any]:
+    """Return the tools with which an agent searches its conversation."""
+    return [_recall_tool(tool, memory, thread_id) for tool in memory.conversation("agent").tools()]
+
+
+def _recall_tool(tool: Tool, memory: FollowingMemory, thread_id: Callable[[], str]) -> Any:
     from langchain_core.tools import StructuredTool
 
-    def tool_of(conversation: ConversationMemory) -> Tool:
-        return next(one for one in conversation.tools() if one.name == "recall_memory")
-
-    def recall(query: str) -> str:
+    def answer(**given: Any) -> str:
         try:
-            return tool_of(memory.current(thread_id())).call({"query": query}).text
+            tools = memory.current(thread_id()).tools()
+            return next(one for one in tools if one.name == tool.name).call(given).text
         except Exception as error:  # The agent must go on without its memory.
-            return f"The memory cannot be used at the moment: {raised(error)}"
+            return (
+                f"{tool.name}: the memory cannot be used now ({raised(error)}); go on without it."
+            )
 
-    described = tool_of(memory.conversation("agent"))
     return StructuredTool.from_function(
-        func=recall,
-        name=described.name,
-        description=str(described.definition["description"]),
-        args_schema={
-            "type": "object",
-            "properties": {"query": {"type": "string"}},
-            "required": ["query"],
-        },
+        func=answer,
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.input_schema,
     )
 
 
