@@ -13,6 +13,7 @@ from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidSetting
 from refold.domain.events import MessageAppended
+from refold.domain.messages import Message
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import Value
 
@@ -163,7 +164,7 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
         "position": event.position,
         "at": written or logged.at,
         "role": event.message.role,
-        "content": event.message.content,
+        "content": _content(event.message),
         "message_id": event.message_id,
     }
     known = {
@@ -176,8 +177,13 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
     return {**line, **{name: value for name, value in known.items() if value is not None}}
 
 
+def _content(message: Message) -> Any:
+    """Return the content as plain JSON data, whose lists can be extended."""
+    return message.content if isinstance(message.content, str) else list(message.content)
+
+
 def _as_request(events: Iterator[MessageAppended]) -> dict[str, Any]:
-    messages = [{"role": e.message.role, "content": e.message.content} for e in events]
+    messages = [{"role": e.message.role, "content": _content(e.message)} for e in events]
     # The API accepts a system message only before all other messages.
     if messages and messages[0]["role"] == "system":
         return {"system": messages[0]["content"], "messages": messages[1:]}

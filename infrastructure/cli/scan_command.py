@@ -145,7 +145,8 @@ class _Rows:
     def begin(self, files: int, size: int) -> None:
         """Print how much there is to read."""
         if files and not self._quiet:
-            say(f"{files:,} files, {size / 1_000_000:,.1f} MB, the newest first.")
+            files_of = "1 file" if files == 1 else f"{files:,} files"
+            say(f"{files_of}, {size / 1_000_000:,.1f} MB, the newest first.")
 
     def show(self, row: "Row") -> None:
         """Print a row, and the names of the columns before the first one."""
@@ -230,7 +231,9 @@ def _show_totals(report: "ScanReport", *, stopped: bool) -> None:
     sessions = report.tools.total()
     if not sessions and not report.agents:
         found = "No session was read yet" if stopped else "No sessions were found"
-        say(f"{found}. refold scan FOLDER… looks in other places.")
+        say(
+            f"{found}. refold scan FOLDER… looks in other places; docs/scan.md names those of each tool."
+        )
         return
     tools = ", ".join(f"{_tool(name)} {count:,}" for name, count in report.tools.most_common())
     compactions = [one for _, one in report.compactions()]
