@@ -12,7 +12,7 @@ from refold.domain.errors import RefoldError
 
 from .commands import CommandGroup
 from .options import Verbose
-from .output import clean, print_json, show_any_text, warn
+from .output import Stopped, clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -110,7 +110,7 @@ class _Lines(logging.Handler):
 
 def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
     """Explain why a command ended without an explanation of its own."""
-    if end.code == INTERRUPTED and isinstance(end.__context__, typer.Exit):
+    if isinstance(end.__context__, Stopped):
         return  # The command itself said what it did until then.
     if end.code == INTERRUPTED:
         note = stopped()

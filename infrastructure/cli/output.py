@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+import typer
 from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -132,6 +133,10 @@ def _as_json(found: re.Match[str]) -> str:
 def say(text: str = "") -> None:
     """Print a sentence with markup. Transcript texts in it must be cleaned."""
     _print(console, text)
+
+
+class Stopped(typer.Exit):
+    """The end of a command that Ctrl-C stopped, and that has said itself what it did until then."""
 
 
 def warn(text: str) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from refold.application.errors import TranscriptError
 
 from .options import Force, Json
-from .output import Cell, clean, console, print_json, say, show_table
+from .output import Cell, Stopped, clean, console, print_json, say, show_table
 
 if TYPE_CHECKING:
     from refold.infrastructure.transcripts.session_files import FoundFiles
@@ -83,7 +83,7 @@ def scan(
         rows.end(report, stopped=stopped)
         _show(report, page=html)
     if stopped:
-        raise typer.Exit(INTERRUPTED)
+        raise Stopped(INTERRUPTED)
     if not report.tools and not report.agents:
         raise typer.Exit(NOTHING_FOUND)
 
