@@ -214,6 +214,53 @@ def test_a_wrong_argument_of_the_model_is_answered(memory: refold.Memory, given:
     assert "recall_memory takes" in recall.invoke(given) or "limit" in recall.invoke(given)
 
 
+class Recording(GenericFakeChatModel):
+    """A model of another vendor that keeps what it gets."""
+
+    got: list[list[Any]]
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        del tools, kwargs
+        return self
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self.got.append(list(messages))
+        return super()._generate(messages, *args, **kwargs)
+
+
+def test_messages_go_out_as_they_are_until_something_is_compacted(memory: refold.Memory) -> None:
+    replies = (AIMessage(content=f"Noted {n}. " + "so " * 300, name="helper") for n in range(60))
+    model = Recording(messages=replies, got=[])
+    agent = agent_of(model, MemoryMiddleware(memory))
+    for number in range(50):
+        messages = ask(agent, f"Question {number} " * 20)
+        is_compacted = bool(memory.conversation("t").summaries())
+        own = [one.id for one in messages[:-1]]
+        sent = [one.id for one in model.got[-1] if one.type != "system"]
+        assert (sent == own) != is_compacted
+        # Replies that are shown whole stay as they were.
+        assert {one.name for one in model.got[-1] if one.type == "ai"} <= {"helper"}
+    assert memory.conversation("t").summaries()
+
+
+def test_a_call_with_broken_arguments_keeps_its_answer(memory: refold.Memory) -> None:
+    broken: Any = {"id": "c1", "name": "run", "args": '{"command": ', "error": "cut off"}
+    said = [AIMessage(content="", invalid_tool_calls=[broken]), AIMessage(content="Done.")]
+    model = Recording(messages=iter(said), got=[])
+    agent = agent_of(model, MemoryMiddleware(memory))
+    ask(agent, "go on")
+    ask(agent, "and now?")
+    sent = [one.type for one in model.got[-1] if one.type != "system"]
+    assert sent == ["human", "ai", "tool", "human"]
+    stored = memory.conversation("t").messages()
+    assert stored[1].message.content[0] == {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "run",
+        "input": {"_arguments": '{"command": '},
+    }
+
+
 def asks_its_memory(body: Any, number: int) -> list[Any]:
     """Call the tool for a question about the port, then repeat what it found."""
     last = body["messages"][-1]["content"]

@@ -78,6 +78,12 @@ def test_sixty_turns_of_an_agent_are_never_refused(
     # A system message that explains the summary is the first message of Chat Completions.
     assert prefix_breaks(server.bodies, field) <= changes < 60
     assert server.refused == []
+    assert "unknown" not in json.dumps(server.bodies[-1])
+    if responses:
+        last = [
+            item["id"] for item in server.bodies[-1]["input"] if item.get("type") == "reasoning"
+        ]
+        assert last, "replies that are shown whole are sent with their reasoning"
     assert len(messages) >= 360
     assert max(len(json.dumps(body)) for body in server.bodies) < 4 * WINDOW
 

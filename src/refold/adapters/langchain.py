@@ -1,7 +1,7 @@
 """A memory for agents of LangChain, as middleware of ``create_agent``."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -18,10 +18,11 @@ try:
 
     from .langchain_messages import (
         Json,
-        from_message,
+        from_context,
         given_messages,
         original_of,
         plain_content,
+        says_the_same,
         stored_messages,
         without_thinking,
     )
@@ -120,14 +121,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Call the model with the compacted messages."""
         thread_id = self._thread_id()
-        own, added = _split(request)
+        own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
                 name = self._follow(thread_id, own, request.state)
                 context = self._memory.context(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return handler(self._failed(request, thread_id, error))
-        return handler(self._compacted(request, thread_id, context, added))
+        return handler(self._compacted(request, thread_id, context))
 
     async def awrap_model_call(
         self,
@@ -136,14 +137,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Call the model with the compacted messages."""
         thread_id = self._thread_id()
-        own, added = _split(request)
+        own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
                 name = await asyncio.to_thread(self._follow, thread_id, own, request.state)
                 context = await self._memory.acontext(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return await handler(self._failed(request, thread_id, error))
-        return await handler(self._compacted(request, thread_id, context, added))
+        return await handler(self._compacted(request, thread_id, context))
 
     def after_agent(self, state: Any, runtime: Any) -> Json | None:
         """Store the end of a turn, and take messages out of the state that the log has."""
@@ -193,16 +194,12 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
     def _compacted(
-        self,
-        request: ModelRequest[Any],
-        thread_id: str,
-        context: Context,
-        added: Sequence[AnyMessage],
+        self, request: ModelRequest[Any], thread_id: str, context: Context
     ) -> ModelRequest[Any]:
         if thread_id in self._failing:
             self._failing.discard(thread_id)
             logger.info("%s: the memory works again; nothing is missing", named(thread_id))
-        return _override(request, context, added)
+        return _override(request, context)
 
     def _failed(
         self, request: ModelRequest[Any], thread_id: str, error: Exception
@@ -308,12 +305,16 @@ def _definition(tool: Any) -> Json:
     }
 
 
-def _override(
-    request: ModelRequest[Any], context: Context, added: Sequence[AnyMessage]
-) -> ModelRequest[Any]:
+def _override(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
+    """Return the request with the compacted messages; as it is while they say what the agent's own say."""
+    own, added = _split(request)
+    if context.system == (_system_of(request) or "") and says_the_same(context.messages, own):
+        # Middleware before this one may have edited the messages of the request alone.
+        is_own = all(a is b for a, b in zip(own, request.messages, strict=False))
+        return request if is_own else request.override(messages=[*own, *added])
     is_anthropic = "anthropic" in str(getattr(request.model, "_llm_type", ""))
-    messages = [one for message in context.messages for one in from_message(message, is_anthropic)]
+    messages = from_context(context, is_anthropic)
     system = SystemMessage(content=cast(Any, context.system)) if context.system else None
     return request.override(
-        messages=[*cast(list[AnyMessage], messages), *added], system_message=system
+        messages=[*cast(Iterator[AnyMessage], messages), *added], system_message=system
     )

@@ -16,12 +16,20 @@ from langchain_core.messages import (
 )
 
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
 Json = dict[str, Any]
 _OF_A_STREAM = frozenset({"index", "partial_json"})
 """Fields that LangChain adds to the blocks of a streamed reply."""
+
+
+_OF_OTHERS = frozenset(
+    {"reasoning", "function_call", "refusal", "output_text", "web_search_call", "file_search_call"}
+    | {"computer_call", "code_interpreter_call", "mcp_call", "image_generation_call"}
+)
+"""Types of blocks that are items of OpenAI's Responses API."""
 
 
 def given_messages(messages: Sequence[BaseMessage]) -> list[Json]:
@@ -49,6 +57,8 @@ def to_message(message: BaseMessage) -> Json:
 
 
 FORMAT = "langchain"
+ARGUMENTS = "_arguments"
+"""Field for arguments of a call that are no JSON object, as ``refold.from_openai`` has them."""
 
 
 def original_of(message: BaseMessage) -> Json | None:
@@ -113,8 +123,13 @@ def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
     content: list[Any] = [given] if isinstance(given, str) else given
     inputs: dict[Any, Any] = {call["id"]: call["args"] for call in message.tool_calls}
     known = set[Any]()
+    is_foreign = any(is_object(one) and one.get("type") in _OF_OTHERS for one in content)
     for block in map(_block, content):
-        if block.get("type") == "tool_use":
+        if is_foreign:
+            # Its calls are in ``tool_calls``, and its reasoning is kept in the original.
+            if block.get("text"):
+                yield {"type": "text", "text": block["text"]}
+        elif block.get("type") == "tool_use":
             known.add(block.get("id"))
             # While a reply is streamed, its block has only parts of the input.
             yield {**block, "input": inputs.get(block.get("id"), block.get("input") or {})}
@@ -128,6 +143,21 @@ def _assistant_blocks(message: AIMessage) -> Iterator[Json]:
                 "name": call["name"],
                 "input": call["args"],
             }
+    for broken in message.invalid_tool_calls:
+        if broken["id"] not in known and broken["id"] is not None:
+            given = {ARGUMENTS: broken["args"]}
+            name = broken["name"] or "unknown"
+            yield {"type": "tool_use", "id": broken["id"], "name": name, "input": given}
+
+
+def from_context(context: Context, is_anthropic: bool) -> Iterator[BaseMessage]:
+    """Yield the messages of a request. Replies that are shown whole are those that LangChain gave."""
+    for index, message in enumerate(context.messages):
+        original = context.originals.get(index)
+        if original is not None and original.format == FORMAT:
+            yield from messages_from_dict([original.data])
+        else:
+            yield from from_message(message, is_anthropic)
 
 
 def from_message(message: Mapping[str, Any], is_anthropic: bool) -> Iterator[BaseMessage]:
@@ -164,6 +194,25 @@ def _ai_message(blocks: Sequence[Json], is_anthropic: bool) -> AIMessage:
         return AIMessage(content=cast(Any, list(blocks)), tool_calls=calls)
     text = "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text")
     return AIMessage(content=text, tool_calls=calls)
+
+
+def says_the_same(messages: Sequence[Mapping[str, Any]], given: Sequence[BaseMessage]) -> bool:
+    """Return whether a request says what these messages say: nothing was shortened, added or left out."""
+    return _turns(messages) == _turns(given_messages(given))
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Json]]]:
+    """Return the blocks of each turn, results first, as a request has them."""
+    turns: list[tuple[str, list[Json]]] = []
+    for message in messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if not turns or turns[-1][0] != message["role"]:
+            turns.append((message["role"], []))
+        turns[-1][1].extend(blocks)
+    for _, blocks in turns:
+        blocks.sort(key=lambda block: block.get("type") != "tool_result")
+    return turns
 
 
 def without_thinking(message: AnyMessage) -> AnyMessage:
