@@ -99,17 +99,19 @@ async def watch(call: Coroutine[Any, Any, object]) -> Watched:
             look()
 
     beating = asyncio.create_task(beat())
-    await asyncio.sleep(0)
-    look()
     value: object = None
     error: Exception | None = None
     try:
+        await asyncio.sleep(0)
+        look()
         with Contained():
             value = await call
     except Exception as raised:
         error = raised
+    finally:
+        call.close()  # It was never awaited, if the time was up before.
+        beating.cancel()
     look()
-    beating.cancel()
     return Watched(value, error, longest)
 
 
