@@ -177,6 +177,23 @@ def test_the_state_is_kept_short_and_nothing_is_missing(
     assert stored == said
 
 
+def test_without_a_checkpointer_the_state_stays_whole(
+    server: StrictServer, memory: refold.Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = create_agent(
+        chat(server, MODELS[1]),
+        tools=[run],
+        middleware=[MemoryMiddleware(memory, keep_in_state=4)],
+    )
+    messages: list[Any] = []
+    for number in range(5):
+        messages.append({"role": "user", "content": f"Question {number}"})
+        messages = agent.invoke({"messages": messages}, CONFIG)["messages"]
+    assert len(messages) == len(memory.conversation("t").messages()) == 30
+    assert len(memory.conversations()) == 1
+    assert sum("needs a checkpointer" in r.getMessage() for r in caplog.records) == 1
+
+
 def test_other_middleware_composes_with_it(server: StrictServer, memory: refold.Memory) -> None:
     agent = agent_of(chat(server, MODELS[1]), TodoListMiddleware(), MemoryMiddleware(memory))
     messages: list[Any] = []

@@ -54,6 +54,8 @@ __all__ = [
     "stored_messages",
 ]
 logger = plain_logger("refold.adapters.langchain")
+_CHECKPOINTER = "__pregel_checkpointer"
+"""Key of the checkpointer in the configuration of a running graph; None if there is none."""
 
 
 class Removed(TypedDict):
@@ -114,6 +116,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._keep = keep_in_state
         self._lock_wait = lock_wait
         self._failing = set[str]()
+        self._said_passed_on = False
         self.tools = _recall_tools(self._memory, self._thread_id) if recall else []
 
     def wrap_model_call(
@@ -160,7 +163,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
 
     def _shorten(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> Json | None:
-        if self._keep is None or len(messages) <= self._keep:
+        if self._keep is None or len(messages) <= self._keep or self._is_passed_on():
             return None
         begins = (n for n, one in enumerate(messages) if isinstance(one, HumanMessage))
         cut = next((n for n in begins if len(messages) - n <= self._keep), None)
@@ -178,6 +181,16 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     async def aafter_agent(self, state: Any, runtime: Any) -> Json | None:
         """Store the end of a turn, and take messages out of the state that the log has."""
         return await asyncio.to_thread(self.after_agent, state, runtime)
+
+    def _is_passed_on(self) -> bool:
+        """Return whether the application passes the messages from turn to turn, as no checkpointer keeps the state."""
+        known = get_config().get("configurable", {})
+        if known.get(_CHECKPOINTER, self) is not None:
+            return False
+        if not self._said_passed_on:
+            self._said_passed_on = True
+            logger.warning("keep_in_state needs a checkpointer; without one the state stays whole")
+        return True
 
     def _thread_id(self) -> str:
         if self._thread is not None:
