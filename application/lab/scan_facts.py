@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple
 
+from refold.domain.facts.cues import redact
 from refold.domain.messages import Message
 from refold.domain.value import is_object
 
@@ -108,6 +109,19 @@ def used_paths(fields: Mapping[str, Any]) -> Iterator[str]:
 def is_file(path: str) -> bool:
     """Return whether a path ends in the name of a file."""
     return _FILE.search(path.rpartition("/")[2]) is not None
+
+
+def telling_part(need: Need, most: int) -> str:
+    """Return a long text from shortly before the words that make it a rule, else the whole text.
+
+    Credentials are masked first: a part of one would not be recognised.
+    """
+    text = redact(need.text)
+    found = _RULE.search(text) if need.kind == "rules" and len(text) > most else None
+    if found is None or found.end() <= most // 2:
+        return text
+    begin = text.rfind(" ", 0, max(0, found.start() - most // 4)) + 1
+    return f"… {text[begin:]}" if begin else text
 
 
 class LaterUses:

@@ -16,7 +16,7 @@ from refold.domain.text_cuts import beginning
 from refold.domain.value import Value, replace
 
 from .recorded_summaries import ledgers_of
-from .scan_facts import KeptText, LaterUses, LossKind, Need, needs_of
+from .scan_facts import KeptText, LaterUses, LossKind, Need, needs_of, telling_part
 from .tool_actions import PaidTwice, actions_of, before_first_edit, paid_twice
 
 SHOWN_TEXT, SHOWN_LABEL = 160, 60
@@ -166,7 +166,7 @@ def _losses(recorded: RecordedConversation, messages: Sequence[Message]) -> Iter
 def _lost_fact(need: Need, position: int, needed_at: int | None, text: KeptText) -> LostFact:
     return LostFact(
         kind=need.kind,
-        text=excerpt(need.text, SHOWN_TEXT),
+        text=excerpt(telling_part(need, SHOWN_TEXT), SHOWN_TEXT),
         position=position,
         needed_at=needed_at,
         words_kept=round(text.share(need), 2),

@@ -10,7 +10,7 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
 )
 from refold.application.lab.recorded_summaries import ledgers_of
-from refold.application.lab.scan_facts import KeptText, Need, needs_of
+from refold.application.lab.scan_facts import KeptText, Need, needs_of, telling_part
 from refold.application.lab.session_scan import (
     ScannedCompaction,
     ScannedSession,
@@ -277,6 +277,24 @@ def test_shown_texts_have_no_credentials_and_no_control_characters() -> None:
 )
 def test_rules_and_requests_are_told_from_other_sentences(sentence: str, kind: str | None) -> None:
     assert [need.kind for need in needs_of(person(sentence))] == ([kind] if kind else [])
+
+
+def test_a_long_rule_is_shown_with_the_words_that_make_it_one() -> None:
+    before = "and so we go on with the other part of the plan " * 5
+    need = Need(
+        "rules", f"My password: hunter22 {before}and you must never touch the vault, {before}"
+    )
+    shown = telling_part(need, 160)
+    assert "must never touch the vault" in shown[:100]
+    assert shown.startswith("… ")
+    secret = Need(
+        "rules", f"{before} the password is hunter22sesame, and you must never tell it {before}"
+    )
+    assert "hunter22sesame" not in telling_part(secret, 160)
+    short = Need("rules", "Never touch the vault.")
+    assert telling_part(short, 160) == short.text
+    other = Need("requests", before * 2)
+    assert telling_part(other, 160) == other.text
 
 
 def test_files_are_those_that_calls_name_and_not_folders_or_content() -> None:
