@@ -288,7 +288,7 @@ def test_a_long_rule_is_shown_with_the_words_that_make_it_one() -> None:
     assert "must never touch the vault" in shown[:100]
     assert shown.startswith("… ")
     secret = Need(
-        "rules", f"{before} the password is hunter22sesame, and you must never tell it {before}"
+        "rules", f"{before} the password: hunter22sesame and you must never tell it {before}"
     )
     assert "hunter22sesame" not in telling_part(secret, 160)
     short = Need("rules", "Never touch the vault.")
