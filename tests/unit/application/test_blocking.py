@@ -37,16 +37,19 @@ def test_what_runs_in_the_loop_and_waits_for_it_is_refused_instead_of_waiting_fo
 
 
 def test_who_interrupts_is_answered_when_what_was_written_has_ended() -> None:
-    runner, began, ended = Runner(), threading.Event(), list[str]()
+    runner, ended = Runner(), list[str]()
+    began, interrupted = threading.Event(), threading.Event()
 
     def write() -> None:
         began.set()
+        interrupted.wait(10)
         time.sleep(0.2)
         ended.append("written")
 
     def interrupt() -> None:
         began.wait(10)
         signal.raise_signal(signal.SIGINT)
+        interrupted.set()
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
