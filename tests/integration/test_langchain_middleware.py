@@ -47,9 +47,14 @@ WINDOW = 12_000
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
+RUNS = list[str]()
+"""Commands that ran."""
+
+
 @tool
 def run(command: str) -> str:
     """Run a command."""
+    RUNS.append(command)
     return f"{command} went well. " * 40
 
 
@@ -349,23 +354,25 @@ def test_a_log_that_fails_does_not_stop_the_agent(
     keep: int | None,
 ) -> None:
     """It fails at every third call of the model, or while a turn ends."""
-    path, said = tmp_path / "agent.db", 0
+    path, turns = tmp_path / "agent.db", 0
+    RUNS.clear()
     with refold.open(path, window=WINDOW, telemetry=False, scrub_megabytes=0) as memory:
         middleware = MemoryMiddleware(memory, keep_in_state=keep, lock_wait=0.05)
         agent = agent_of(
             chat(server, MODELS[1]), FailingLog(path, memory, fault, monkeypatch), middleware
         )
         while not memory.conversation("t").summaries():
-            said += 6
+            turns += 1
             ask(agent, "Please build another part. " * 6)
         FailingLog.every = 3
         for number in range(20):
-            said += 6
+            turns += 1
             ask(agent, f"Question {number}: please build it. " * 6)
         FailingLog.every = 0
         ask(agent, "the last one")
         assert server.refused == []
-        assert len(memory.conversation("t").messages()) == said + 6
+        # A question, each call with its result, and an answer.
+        assert len(memory.conversation("t").messages()) == 2 * (turns + 1) + 2 * len(RUNS)
         assert len(memory.conversations()) == 1
         assert memory.verify().ok
     assert any("cannot be used" in r.message for r in caplog.records)
