@@ -173,6 +173,9 @@ def append_recorded(
 ) -> Appended:
     """Append messages of a transcript unchanged; each is stored once.
 
+    If one of the newest stored messages has grown since, because its session goes on, the rest of it is stored as a
+    message of its own.
+
     Raises:
         InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
     """
@@ -185,8 +188,49 @@ def append_recorded(
         )
         for m in read_recorded(messages)
     ]
+    incoming = _with_rest_of_newest(core, thread_id, incoming)
     # A later version may parse a recording differently: stored messages stay unchanged.
     return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
+
+
+_PART = re.compile(r"(.*)#\+(\d+)", re.DOTALL)
+"""Key of a later part of a message: the key of the message, and the number of blocks before the part."""
+_GROWING = 16
+"""Newest stored messages that may have grown: calls at the same time are written one by one, between results."""
+
+
+def _with_rest_of_newest(
+    core: Core, thread_id: str, incoming: list[IncomingMessage]
+) -> list[IncomingMessage]:
+    """Return the messages with what the newest stored ones lack, if they have grown since they were stored."""
+    newest = [one.version for one in core.log.load(thread_id).state.live[-_GROWING:]]
+    places = {item.key: at for at, item in enumerate(incoming)}
+    rest: list[IncomingMessage] = []
+    last = 0
+    for logged in core.log.read_at(thread_id, newest):
+        event = logged.event
+        if logged.erased or not isinstance(event, MessageAppended) or event.key is None:
+            continue
+        part = _PART.fullmatch(event.key)
+        key, begin = (part[1], int(part[2])) if part else (event.key, 0)
+        if key not in places:
+            continue
+        last = max(last, places[key])
+        grown = _rest_of(incoming[places[key]], event.message, begin)
+        if grown is not None:
+            end = begin + len(event.message.blocks())
+            rest.append(_measure(core, grown, f"{key}#+{end}", incoming[places[key]].written_at))
+    return [*incoming[: last + 1], *rest, *incoming[last + 1 :]] if rest else incoming
+
+
+def _rest_of(item: IncomingMessage, stored: Message, begin: int) -> ParsedMessage | None:
+    """Return the blocks that follow those of a stored part, which begins with block ``begin``, or None."""
+    blocks, known = item.message.blocks(), stored.blocks()
+    end = begin + len(known)
+    if len(blocks) <= end or blocks[begin:end] != known:
+        return None
+    message = replace(item.message, content=blocks[end:])
+    return ParsedMessage(message, None, item.model, item.stop_reason)
 
 
 def recorded_key(message: RecordedMessage) -> str:

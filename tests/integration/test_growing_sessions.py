@@ -1,0 +1,99 @@
+"""A session that is imported while it grows: everything that it has in the end is stored, once."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.conversation.transcripts import RecordedMessage
+from refold.domain.messages import Message
+from tests.support.builders import assistant, text, tool_result, tool_use, user
+from tests.support.real_data import files, needs_data
+
+TURN = [
+    user("Build it."),
+    assistant(text("I build three parts."), *(tool_use(f"c{n}", part=n) for n in range(3))),
+    user(*(tool_result(f"c{n}", f"built {n}") for n in range(3))),
+    assistant("Done."),
+]
+
+
+def recorded(messages: Sequence[Message]) -> list[RecordedMessage]:
+    return [RecordedMessage(message=m, key=f"m{n}") for n, m in enumerate(messages)]
+
+
+def cut(message: Message, blocks: int) -> Message:
+    return Message(role=message.role, content=message.blocks()[:blocks])
+
+
+def blocks_of(conversation: refold.ConversationMemory) -> list[str]:
+    return [
+        json.dumps(block, sort_keys=True)
+        for stored in conversation.messages()
+        for block in stored.message.blocks()
+    ]
+
+
+def all_blocks(messages: Sequence[Message]) -> list[str]:
+    return [json.dumps(block, sort_keys=True) for m in messages for block in m.blocks()]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+def test_the_rest_of_an_answer_is_stored_when_it_is_there(
+    memory: refold.Memory, blocks: int
+) -> None:
+    conversation = memory.conversation("t")
+    for seen in range(1, blocks + 1):
+        conversation.append_recorded(recorded([TURN[0], cut(TURN[1], seen)]))
+    for _ in range(2):
+        conversation.append_recorded(recorded(TURN))
+        assert blocks_of(conversation) == all_blocks(TURN)
+    assert memory.verify().ok
+
+
+def test_calls_that_are_written_between_results(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append_recorded(recorded([TURN[0], cut(TURN[1], 2), cut(TURN[2], 1)]))
+    conversation.append_recorded(recorded(TURN[:3]))
+    conversation.append_recorded(recorded(TURN))
+    assert sorted(blocks_of(conversation)) == sorted(all_blocks(TURN))
+    conversation.append_recorded(recorded(TURN))
+    assert len(blocks_of(conversation)) == len(all_blocks(TURN))
+
+
+def test_a_message_that_changed_otherwise_stays_as_it_was_stored(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append_recorded(recorded([user("one"), assistant("two")]))
+    conversation.append_recorded(
+        recorded([user("one"), assistant(text("three"), tool_use("c", a=1))])
+    )
+    assert [m.text for m in conversation.messages()] == ["one", "two"]
+
+
+def test_the_rest_of_an_erased_message_does_not_come_back(memory: refold.Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append_recorded(recorded([TURN[0], cut(TURN[1], 2)]))
+    conversation.erase(1)
+    conversation.append_recorded(recorded(TURN))
+    assert "I build" not in json.dumps(blocks_of(conversation))
+    assert len(conversation.messages()) == 4
+
+
+@needs_data
+def test_a_real_session_that_is_cut_anywhere(tmp_path: Path) -> None:
+    path = files("claude-code-entire/*.jsonl.gz")[1]
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)[:400]
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(b"".join(lines))
+    whole = [one.message for one in refold.read_transcript(file).conversations[0].messages]
+    for at in range(60, len(lines), 29):
+        with refold.open(":memory:", telemetry=False) as memory:
+            for seen in (lines[:at], lines):
+                file.write_bytes(b"".join(seen))
+                (one,) = refold.read_transcript(file).conversations
+                memory.conversation("t").append_recorded(list(one.messages))
+            found = blocks_of(memory.conversation("t"))
+        assert sorted(found) == sorted(all_blocks(whole)), f"cut after {at} lines"
