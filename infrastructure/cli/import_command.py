@@ -11,8 +11,14 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.followed_lists import same_beginning
 from refold.application.conversation.parsing import plain_message
-from refold.application.conversation.transcripts import RecordedConversation, Transcript
+from refold.application.conversation.transcripts import (
+    RecordedConversation,
+    RecordedMessage,
+    Transcript,
+)
 from refold.application.errors import TranscriptError
+from refold.domain.messages import Message
+from refold.domain.value import replace
 
 from .list_commands import unique_beginnings
 from .options import DEFAULT_DB, Db, Format, Json, is_verbose
@@ -121,15 +127,16 @@ def refuse_another(
     Raises:
         TranscriptError: the stored conversation with this thread id has other content.
     """
-    # Compare only user messages: an answer may have been incomplete at the last import.
+    # Compare only user messages: an answer may have been read in another form at the last import.
     known = [m for m in recorded.messages if m.message.role == "user" and conversation.knows(m)]
     if not known:
         return
     # Erased or lost messages cannot be compared.
     stored = {m.position: m.message for m in conversation.messages() if not m.erased}
-    places = conversation.append_recorded(known).positions
+    # They are known by their keys, so this stores nothing; without their ends, not even what a message has grown by.
+    places = conversation.append_recorded([_begin_of(m) for m in known]).positions
     said = (plain_message(m.message) for m in known)
-    if all(stored.get(at, message) == message for at, message in zip(places, said, strict=True)):
+    if all(_is_begin(stored.get(at), message) for at, message in zip(places, said, strict=True)):
         return
     raise TranscriptError(
         f"{transcript.source}: thread {conversation.thread_id!r} already has another conversation; "
@@ -139,6 +146,20 @@ def refuse_another(
             else "rename the file, because its conversations are named after it"
         )
     )
+
+
+def _begin_of(recorded: RecordedMessage) -> RecordedMessage:
+    message = recorded.message
+    return replace(recorded, message=replace(message, content=message.blocks()[:1]))
+
+
+def _is_begin(stored: Message | None, message: Message) -> bool:
+    """Return whether a message is the stored one, or has more blocks: its session may have gone on since."""
+    if stored is None:
+        return True
+    blocks = stored.blocks()
+    is_same_head = replace(stored, content="") == replace(message, content="")
+    return is_same_head and message.blocks()[: len(blocks)] == blocks
 
 
 def _store(

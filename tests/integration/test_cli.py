@@ -243,7 +243,9 @@ def test_an_answer_that_was_half_written_at_the_last_import_is_no_other_conversa
     assert refold("import", "s.jsonl").code == 0
     (tmp_path / "s.jsonl").write_text(jsonl(asked, half, *rest))
     assert refold("import", "s.jsonl").code == 0
-    assert refold("list", "--json").answer["conversations"][0]["messages"] == 3
+    assert refold("list", "--json").answer["conversations"][0]["messages"] == 4
+    assert refold("import", "s.jsonl").code == 0
+    assert refold("list", "--json").answer["conversations"][0]["messages"] == 4
 
 
 @pytest.mark.parametrize("command", ["import", "play"])
@@ -684,3 +686,40 @@ def test_ctrl_c_while_the_program_starts_is_one_sentence(tmp_path: Path, json_to
     assert len(done.stderr.splitlines()) == 1
     told = json.loads(done.stdout)["error"] if done.stdout else None
     assert told == ("Interrupted" if json_too else None)
+
+
+def codex(*items: dict[str, Any]) -> str:
+    """A rollout of Codex with these items."""
+    begun = {"type": "session_meta", "timestamp": "2026-01-02T03:04:05Z", "payload": {"id": "s"}}
+    records = [
+        {"type": "response_item", "timestamp": "2026-01-02T03:04:05Z", "payload": item}
+        for item in items
+    ]
+    return "".join(json.dumps(record) + "\n" for record in (begun, *records))
+
+
+def test_results_that_were_half_written_at_the_last_import_are_no_other_conversation(
+    refold: Refold, tmp_path: Path
+) -> None:
+    """Results of calls at the same time are one message there."""
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
+    calls = [
+        {"type": "function_call", "call_id": f"c{n}", "name": "run", "arguments": "{}"}
+        for n in range(2)
+    ]
+    results = [
+        {"type": "function_call_output", "call_id": f"c{n}", "output": f"done {n}"}
+        for n in range(2)
+    ]
+    for items in ((asked, calls[0]), (asked, *calls, results[0]), (asked, *calls, *results)):
+        (tmp_path / "s.jsonl").write_text(codex(*items))
+        done = refold("import", "s.jsonl")
+        assert done.code == 0, done.err
+    shown = json.dumps(refold("show", "s", "--json").answer)
+    assert all(f"done {n}" in shown for n in range(2))
+    (tmp_path / "s.jsonl").write_text(
+        codex({**asked, "content": [{"type": "input_text", "text": "other"}]}, *calls)
+    )
+    refused = refold("import", "s.jsonl")
+    assert refused.code == 2
+    assert "already has another conversation" in refused.err

@@ -55,7 +55,7 @@ __all__ = [
 ]
 logger = plain_logger("refold.adapters.langchain")
 _CHECKPOINTER = "__pregel_checkpointer"
-"""Key of the checkpointer in the configuration of a running graph; None if there is none."""
+"""Key of the checkpointer in the configuration of a running graph; None if there is no checkpointer."""
 
 
 class Removed(TypedDict):
