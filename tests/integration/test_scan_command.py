@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from refold.infrastructure.cli import scan_workers
@@ -279,7 +280,10 @@ def test_ctrl_c_prints_what_is_known_so_far(tmp_path: Path, form: str) -> None:
             while b"Start with" not in seen:
                 seen += started.stdout.readline()
         else:
-            time.sleep(1.5)
+            # Nothing is printed before the end; the processes that read the files are there when it has begun.
+            while len(psutil.Process(started.pid).children(recursive=True)) < 2:
+                time.sleep(0.02)
+            time.sleep(0.5)
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
     done = Ran(started.returncode, (seen + out).decode(), err.decode())
