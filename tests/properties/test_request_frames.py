@@ -202,12 +202,22 @@ SPOKEN_MEANWHILE = [
     Turn(1, 0),
 ]
 """The user speaks before another process stores the answer, which then seems to be to both messages."""
+ANSWERED_TO_AN_OLDER_REQUEST = [
+    Ask(1, FRAMES[0]),
+    Ask(0, FRAMES[0]),
+    Answer(calls=False, elsewhere=False),
+    Turn(0, 2),
+]
+"""Two processes ask the same, and one stores its answer. The other goes on speaking, and only then gets the answer to
+its old request. It is stored as one to the new request, and its thinking is shown once more. Not mended yet.
+"""
 
 
 @one_in(1)
 @given(STEPS)
 @example(ANSWERED_ELSEWHERE)
 @example(SPOKEN_MEANWHILE)
+@example(ANSWERED_TO_AN_OLDER_REQUEST).xfail(raises=AssertionError)
 def test_thinking_is_valid_and_a_version_gives_what_was_sent(steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory(dir=SHM) as folder:
         talk = Talk(Path(folder) / "talk.db")
