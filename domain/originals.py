@@ -28,8 +28,8 @@ RESPONSES = "openai-responses"
 class Original(Value, frozen=True):
     """The foreign form of a message, such as the items of OpenAI's Responses API.
 
-    It comes back exactly, from ``conversation.messages()``, and is erased with its message. It is not searched,
-    and only ``context.for_openai(api="responses")`` sends it.
+    It comes back exactly, from ``conversation.messages()``, and is erased with its message. It is not searched.
+    Only requests to the API or framework that gave it have it again.
     """
 
     format: str
@@ -64,9 +64,6 @@ class _Shrinking:
         self._written: dict[str, tuple[list[str | int], int]] = {}
         """Values of the content as JSON in each style, with their place and style."""
         for found in _values(content, []):
-            if isinstance(found.value, str):
-                self._known.setdefault(json.dumps(found.value), found)
-                continue
             self._known.setdefault(json.dumps(found.value), found)
             if is_object(found.value):
                 for number, style in enumerate(_STYLES):

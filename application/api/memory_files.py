@@ -67,7 +67,8 @@ class MemoryFiles:
         ``thread``: id of the conversation that keeps the changes; by default ``memories``, or ``memories:`` and the
         owner.
         """
-        self.thread_id = thread or (THREAD if owner is None else f"{THREAD}:{owner}")
+        of_the_owner = THREAD if owner is None else f"{THREAD}:{owner}"
+        self.thread_id = thread or of_the_owner
         blocking = blocking_memory(memory)
         self._core = blocking._core  # pyright: ignore[reportPrivateUsage]
         self._conversation = blocking.conversation(self.thread_id, owner=owner)
@@ -155,8 +156,10 @@ class MemoryFiles:
         Raises:
             InvalidSetting: there is no such version, or the time has no time zone.
         """
-        last = None if at is None else version_at(self._core, self.thread_id, at)
-        stored = [m for m in self._conversation.messages() if last is None or m.version <= last]
+        stored = self._conversation.messages()
+        if at is not None:
+            last = version_at(self._core, self.thread_id, at)
+            stored = [message for message in stored if message.version <= last]
         found = rules.fold_files(filter(None, map(_stored_change, stored)))
         return {path: file.text for path, file in sorted(found.items())}
 
@@ -164,7 +167,9 @@ class MemoryFiles:
         """Return the changes, oldest first; with ``path`` those of a file under all its names, or of a folder."""
         messages = {m.position: m for m in self._conversation.messages()}
         changes = list(filter(None, map(_stored_change, messages.values())))
-        wanted = None if path is None else rules.positions_of(changes, rules.valid_path(path))
+        if path is not None:
+            wanted = rules.positions_of(changes, rules.valid_path(path))
+            changes = [one for one in changes if one.position in wanted]
         return [
             FileChange(
                 version=messages[one.position].version,
@@ -174,7 +179,6 @@ class MemoryFiles:
                 source=one.change.source,
             )
             for one in changes
-            if wanted is None or one.position in wanted
         ]
 
     def undo(self) -> tuple[str, ...]:
@@ -184,8 +188,11 @@ class MemoryFiles:
         """
 
         def take_back(changes: Sequence[StoredChange]) -> _Decision:
-            undone, made = rules.undo(changes) or ("", ())
-            return _Decision(made, undone)
+            found = rules.undo(changes)
+            if found is None:
+                return _Decision(())
+            group, restoring = found
+            return _Decision(restoring, undone=group)
 
         return tuple(change.path for change in self._store("undo", take_back))
 

@@ -203,6 +203,27 @@ def test_erasing_a_file_leaves_none_of_its_texts_under_any_name(tmp_path: Path) 
         assert b"gorgonzola" not in file.read_bytes(), file.name
 
 
+def test_a_change_that_was_made_from_an_erased_text_is_erased_as_well(tmp_path: Path) -> None:
+    """Another process erases the file after this one has read it, and before it stores its change."""
+    with refold.open(tmp_path / "agent.db", telemetry=False) as memory:
+
+        class Overtaken(MemoryFiles):
+            waits = True
+
+            def _read(self) -> Any:
+                read = super()._read()
+                if self.waits:
+                    self.waits = False
+                    MemoryFiles(memory).erase(A)
+                return read
+
+        MemoryFiles(memory).create(A, "the secret cheese is taleggio\n")
+        Overtaken(memory).insert(A, 0, "a line above")
+        assert MemoryFiles(memory).files() == {}
+    for file in tmp_path.iterdir():
+        assert b"taleggio" not in file.read_bytes(), file.name
+
+
 def test_owners_have_files_of_their_own(memory: refold.Memory) -> None:
     ann, bob = MemoryFiles(memory, owner="ann"), MemoryFiles(memory, owner="bob")
     ann.create(A, "ann's")
