@@ -702,16 +702,25 @@ def test_results_that_were_half_written_at_the_last_import_are_no_other_conversa
     refold: Refold, tmp_path: Path
 ) -> None:
     """Results of calls at the same time are one message there."""
-    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
-    calls = [
+    asked: dict[str, Any] = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "go"}],
+    }
+    calls: list[dict[str, Any]] = [
         {"type": "function_call", "call_id": f"c{n}", "name": "run", "arguments": "{}"}
         for n in range(2)
     ]
-    results = [
+    results: list[dict[str, Any]] = [
         {"type": "function_call_output", "call_id": f"c{n}", "output": f"done {n}"}
         for n in range(2)
     ]
-    for items in ((asked, calls[0]), (asked, *calls, results[0]), (asked, *calls, *results)):
+    seen: list[list[dict[str, Any]]] = [
+        [asked, calls[0]],
+        [asked, *calls, results[0]],
+        [asked, *calls, *results],
+    ]
+    for items in seen:
         (tmp_path / "s.jsonl").write_text(codex(*items))
         done = refold("import", "s.jsonl")
         assert done.code == 0, done.err
