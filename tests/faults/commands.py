@@ -99,6 +99,8 @@ LINES: Mapping[str, Line] = {
     "compress": lambda s: ["compress"],
     "context": lambda s: ["context", "one", "--window", WINDOW],
     "context --at": lambda s: ["context", "one", "--window", WINDOW, "--at", 40],
+    "copy": lambda s: ["copy", s.folder / LOG, new_place(s.out, "copied")],
+    "db": lambda s: ["db", "upgrade"],
     "diff": lambda s: ["diff", "one", 20, 60],
     "erase": lambda s: ["erase", "three", 0, "--yes"],
     "erase --all": lambda s: ["erase", "four", "--all", "--yes"],
@@ -135,12 +137,15 @@ LINES: Mapping[str, Line] = {
     "verify --repair": lambda s: ["verify", "--repair"],
 }
 BRINGS = {"import": IMPORTED, "play": PLAYED}
+NAMES_ITS_LOGS = frozenset({"copy"})
+"""Commands that take logs as arguments."""
 WITHOUT_JSON = frozenset({"export", "mcp"})
 
 
 def _from_line(name: str, row: Line) -> Command:
     def run(scene: Scene) -> Run:
-        words = [*map(str, row(scene)), "--db", str(scene.folder / LOG)]
+        words = [*map(str, row(scene))]
+        words += [] if name in NAMES_ITS_LOGS else ["--db", str(scene.folder / LOG)]
         words += [] if name in WITHOUT_JSON else ["--json"]
         talk = "".join(json.dumps(line) + "\n" for line in MCP_TALK) if name == "mcp" else "n\n"
         ended = run_apart(lambda: run_program(scene, words), stdin=talk.encode())

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .disks.simulated_disk import Deed, DiskFile
 from .striking import ROOT
 
-SECTOR = 512
 NAME = "agent.db"
 FILES = (NAME, f"{NAME}-wal", f"{NAME}.anchor")
 ACKS = "acks"
@@ -24,15 +24,6 @@ _CALL = re.compile(r"(\d+) +(\w+)\((.*?)\) += (-?\d+)")
 _PATH = re.compile(r"^\d+<([^>]*)>")
 
 Disk = Mapping[str, bytes]
-
-
-class Deed(NamedTuple):
-    """One call that changed a file, or made its changes last."""
-
-    kind: str
-    name: str
-    at: int = 0
-    data: bytes = b""
 
 
 class Image(NamedTuple):
@@ -53,7 +44,7 @@ class Life(NamedTuple):
     def image(self, chance: random.Random) -> Image:
         """Return the disk after a loss of power at some moment."""
         until = chance.randrange(len(self.deeds) + 1)
-        files = {name: _File(self.before.get(name, b"")) for name in FILES}
+        files = {name: DiskFile(bytearray(self.before.get(name, b""))) for name in FILES}
         said = set(self.acknowledged)
         for deed in self.deeds[:until]:
             if deed.kind == "said":
@@ -66,62 +57,13 @@ class Life(NamedTuple):
 
     def last(self) -> Image:
         """Return what the files hold where only processes died."""
-        files = {name: _File(self.before.get(name, b"")) for name in FILES}
+        files = {name: DiskFile(bytearray(self.before.get(name, b""))) for name in FILES}
         for deed in self.deeds:
             if deed.kind != "said":
                 files[deed.name].take(deed)
         said = {word for d in self.deeds if d.kind == "said" for word in d.data.decode().split()}
         disk = {name: file.now() for name, file in files.items()}
         return Image(disk, self.acknowledged | said)
-
-
-class _File:
-    def __init__(self, content: bytes) -> None:
-        self._kept = bytearray(content)
-        self._waiting: list[Deed] = []
-
-    def take(self, deed: Deed) -> None:
-        if deed.kind == "sync":
-            self._kept = bytearray(self.now())
-            self._waiting = []
-        else:
-            self._waiting.append(deed)
-
-    def now(self) -> bytes:
-        content = bytearray(self._kept)
-        for deed in self._waiting:
-            _apply(content, deed)
-        return bytes(content)
-
-    def after_loss(self, share: float, chance: random.Random) -> bytes:
-        content = bytearray(self._kept)
-        for deed in self._waiting:
-            if deed.kind == "cut":
-                if chance.random() < share:
-                    _apply(content, deed)
-                continue
-            for part in _sectors(deed):
-                if chance.random() < share:
-                    torn = chance.randrange(len(part.data) + 1) if chance.random() < 0.03 else None
-                    _apply(content, part._replace(data=part.data[:torn]))
-        return bytes(content)
-
-
-def _sectors(deed: Deed) -> Iterator[Deed]:
-    start, end = deed.at, deed.at + len(deed.data)
-    while start < end:
-        stop = min(end, start // SECTOR * SECTOR + SECTOR)
-        yield deed._replace(at=start, data=deed.data[start - deed.at : stop - deed.at])
-        start = stop
-
-
-def _apply(content: bytearray, deed: Deed) -> None:
-    if deed.kind == "cut":
-        del content[deed.at :]
-        content.extend(bytes(deed.at - len(content)))
-    elif deed.data:
-        content.extend(bytes(max(0, deed.at - len(content))))
-        content[deed.at : deed.at + len(deed.data)] = deed.data
 
 
 def images(folder: Path, seed: int, count: int, kind: str, *, lives: int = 3) -> Iterator[Image]:
@@ -200,7 +142,7 @@ def _deed(
         if names[-1] == str(folder / FILES[2]):
             yield from _renamed(Path(names[0]), folder)
         elif names[0] == str(folder / FILES[1]):
-            yield Deed("cut", FILES[1])
+            yield Deed("cut", name=FILES[1])
         return
     found = _PATH.match(said)
     path = Path(_plain(found[1])) if found else Path()
@@ -211,24 +153,24 @@ def _deed(
         case "lseek":
             places[place] = answer
         case "fdatasync" | "fsync":
-            yield Deed("sync", path.name)
+            yield Deed("sync", name=path.name)
         case "ftruncate":
-            yield Deed("cut", path.name, int(said.rsplit(",", 1)[1]))
+            yield Deed("cut", name=path.name, at=int(said.rsplit(",", 1)[1]))
         case _:
             data = _bytes(re.findall(r'"([^"]*)"', said)[0])[:answer]
             if path.name == ACKS:
-                yield Deed("said", ACKS, data=data)
+                yield Deed("said", name=ACKS, data=data)
             elif call == "write":
-                yield Deed("write", path.name, places.get(place, 0), data)
+                yield Deed("write", name=path.name, at=places.get(place, 0), data=data)
                 places[place] = places.get(place, 0) + len(data)
             else:
-                yield Deed("write", path.name, int(said.rsplit(",", 1)[1]), data)
+                yield Deed("write", name=path.name, at=int(said.rsplit(",", 1)[1]), data=data)
 
 
 def _renamed(source: Path, folder: Path) -> Iterator[Deed]:
     """An anchor that was made new: its content is looked up where the history ended."""
     del source
-    yield Deed("cut", FILES[2])
+    yield Deed("cut", name=FILES[2])
 
 
 def _bytes(text: str) -> bytes:

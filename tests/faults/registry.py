@@ -44,6 +44,13 @@ TOOLS = (
         "--rounds 1000000 --seconds {seconds} --seed {seed}",
     ),
     Tool(
+        "interleavings",
+        "threads of one process that append, compact, erase and close, one at a time in every order",
+        "tests.faults.interleavings",
+        "--rounds 68 --seed 11",
+        "--rounds 1000000 --seconds {seconds} --seed {seed}",
+    ),
+    Tool(
         "answers",
         "contexts, lists and recall are what the events alone give",
         "tests.faults.answers",
@@ -56,6 +63,13 @@ TOOLS = (
         "tests.faults.no_memory",
         "--rounds 40 --seed 11",
         "--rounds 1000000 --seconds {seconds} --seed {seed}",
+    ),
+    Tool(
+        "storage",
+        "losses of power, also while recovering from one, and disks that fail or lie, in one process",
+        "tests.faults.storage",
+        "--crashes 700 --seed 11",
+        "--crashes 100000000 --seconds {seconds} --seed {seed}",
     ),
     Tool(
         "write ahead",

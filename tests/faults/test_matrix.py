@@ -24,7 +24,7 @@ def calls(call: str) -> int:
     return calls_of(call)
 
 
-@pytest.mark.slow(but=["ENOSPC at fdatasync", "EIO at fdatasync"])
+@pytest.mark.slow(but="ENOSPC at fdatasync")
 @needs_strace
 @pytest.mark.parametrize("fault", SHORT, ids=lambda fault: fault.name)
 def test_after_a_fault_everything_acknowledged_is_there_exactly_once(fault: Fault) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from .answering import answers_of, differences, rebuild, unlike_what_was_said
 from .children import run_apart
-from .commands import WITHOUT_A_LOG, Scene, commands, program_commands
+from .commands import NAMES_ITS_LOGS, WITHOUT_A_LOG, Scene, commands, program_commands
 from .file_judge import faults_of, look_before
 from .file_table import Table, case_of
 from .no_memory import Case, tried
@@ -45,6 +45,8 @@ def copied(scene: Scene) -> Scene:
 def test_every_command_that_works_on_a_log_has_a_row() -> None:
     rows = {name.partition(" --")[0] for name in commands()}
     for name, options in program_commands():
+        if name in NAMES_ITS_LOGS:
+            assert "--db" not in options
         if name in WITHOUT_A_LOG:
             assert "--db" not in options, f"{name} works on a log: give it a row in commands.py"
         else:
