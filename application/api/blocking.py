@@ -6,7 +6,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
@@ -15,6 +15,7 @@ from refold.application.runtime.foreign_code import CURRENT, Withdrawal
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
 from refold.domain.errors import RefoldError
 
+_NO_RESULT = "the work ended before its result; try again"
 _LOOK = 0.002
 """Seconds between two checks for the end of the work."""
 P = ParamSpec("P")
@@ -22,6 +23,10 @@ T = TypeVar("T")
 
 GRACE = 2.0
 """Seconds that cancelled work has to record its end; work that takes longer is abandoned."""
+
+
+class WorkEnded(RefoldError):
+    """The memory was closed before the work ended; a write that had begun may be stored."""
 
 
 async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,8 +81,8 @@ class Runner:
         Ctrl-C cancels the coroutine and waits for a write that has begun.
 
         Raises:
-            RefoldError: the caller runs in this loop and would wait for itself, or the loop ended before
-                the coroutine.
+            RefoldError: the caller runs in this loop and would wait for itself.
+            WorkEnded: the loop ended before the coroutine, or another thread closed the runner.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -87,11 +92,18 @@ class Runner:
             )
         loop, future = self.loop, None
         try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+            future = self._submitted(coroutine, loop)
             self._waiting.add(future)
             if loop.is_closed():  # The loop may have closed before the coroutine was registered.
                 _end(future)
             return future.result()
+        except WorkEnded:
+            raise
+        except CancelledError:
+            _await_end(coroutine)
+            raise WorkEnded(
+                "the memory was closed before this ended; open it again and check what is stored"
+            ) from None
         except BaseException:
             # Ctrl-C may arrive before the assignment to future; the work then continues to its end.
             if future is None or future.cancel():
@@ -100,6 +112,17 @@ class Runner:
         finally:
             if future is not None:
                 self._waiting.discard(future)
+
+    def _submitted(
+        self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
+    ) -> Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, loop)
+        except RuntimeError as error:
+            if not loop.is_closed():
+                raise
+            coroutine.close()  # Another thread closed the loop since it was looked up.
+            raise WorkEnded(_NO_RESULT) from error
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes; Ctrl-C takes effect after its outcome is known."""
@@ -114,7 +137,12 @@ class Runner:
             if withdrawal is None or not withdrawal.is_withdrawn:
                 function(*args, **kwargs)
 
-        self.loop.call_soon_threadsafe(begin, context=context)
+        loop = self.loop
+        try:
+            loop.call_soon_threadsafe(begin, context=context)
+        except RuntimeError:  # If another thread has closed the loop, nothing begins any more.
+            if not loop.is_closed():
+                raise
 
     def close(self) -> None:
         """Cancel running work and stop the loop if it was started; closing twice is safe."""
@@ -197,7 +225,7 @@ class CallersLoop(Runner):
 def _end(future: Future[Any]) -> None:
     """Notify the waiting caller that no result will come."""
     with suppress(InvalidStateError):
-        future.set_exception(RefoldError("the work ended before its result; try again"))
+        future.set_exception(WorkEnded(_NO_RESULT))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -5,9 +5,10 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from threading import Condition, Lock, RLock
+from typing import Any, NamedTuple
 
-from eventsourcing.persistence import ConnectionPoolClosedError
+from eventsourcing.persistence import ConnectionPoolClosedError, ConnectionUnavailableError
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
 
 from refold.application.errors import LogGone
@@ -190,23 +191,33 @@ class DurableConnection(SQLiteConnection):
             super().close()
 
 
-class _NotConnected(Exception):
-    """A connection failed after its place in the pool was taken."""
+class _PlainCondition(Condition):
+    """A condition that releases its lock without a call in Python, which fails if memory has run out.
 
-    def __init__(self, reason: BaseException) -> None:
-        super().__init__()
-        self.reason = reason
+    ``with`` finds the two methods of the lock itself, which are written in C, in the slots.
+    """
+
+    __slots__ = ("__enter__", "__exit__")
+
+    def __init__(self) -> None:
+        lock: Any = RLock()
+        super().__init__(lock)
+        slots: Any = self
+        slots.__enter__, slots.__exit__ = lock.__enter__, lock.__exit__
 
 
 class SteadyPool(SQLiteConnectionPool):
-    """A connection pool that releases the place of a connection that failed to open.
+    """A connection pool that releases its locks if a connection fails to open or memory runs out.
 
-    In the library's pool the writer lock stays locked, and every later write waits and fails. Idle
+    In the library's pool a lock can stay locked. Then every later call waits and fails. Idle
     connections are closed before a fork, except those to a database in memory, which are its only copy.
     """
 
     def __init__(self, *, db_name: str) -> None:
         super().__init__(db_name=db_name)
+        untyped: Any = self  # The library declares a semaphore.
+        untyped._get_semaphore = Lock()
+        self._put_condition, self._no_readers = _PlainCondition(), _PlainCondition()
         self._process = OpeningProcess(db_name)
         if not self.is_sqlite_memory_mode:
             GATE.close_before(self.let_go)
@@ -236,17 +247,20 @@ class SteadyPool(SQLiteConnectionPool):
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:
         """Take a connection from the pool."""
-        try:
+        # In memory, readers wait for the writer as well. The library sees to that.
+        if self.is_sqlite_memory_mode or is_writer is not True:
             return super().get_connection(timeout, is_writer=is_writer)
-        except _NotConnected as error:
-            if is_writer is True:
-                self._num_writers -= 1
-                self._writer_lock.release()
-            elif is_writer is False:
-                with self._no_readers:
-                    self._num_readers -= 1
-                    self._no_readers.notify()
-            raise error.reason from None
+        timeout = self.pool_timeout if timeout is None else timeout
+        if not self._writer_lock.acquire(timeout=timeout):
+            raise ConnectionUnavailableError("Timed out waiting for return of writer")
+        try:
+            connection = super().get_connection(timeout)
+            connection.is_writer = True
+        except BaseException:
+            self._writer_lock.release()
+            raise
+        self._num_writers += 1
+        return connection
 
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Return a connection to the pool, which may be closed by now.
@@ -260,11 +274,3 @@ class SteadyPool(SQLiteConnectionPool):
             super().put_connection(conn)
         except ConnectionPoolClosedError:
             conn.close()
-
-    def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
-        try:
-            return super()._get_connection(timeout)
-        except _NotConnected:
-            raise
-        except BaseException as error:
-            raise _NotConnected(error) from error
