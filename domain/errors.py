@@ -32,6 +32,7 @@
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
         ├── LogLocked                       the key of an encrypted log is missing or wrong
         ├── BackupDamaged                   a backup or its source is damaged
+        ├── OtherHistory                    the target of a copy has other events
         ├── OpenedBeforeFork                the memory was opened before the process forked
         ├── LogBehindAnchor                 the log was rolled back or truncated
         ├── ThreadExists (ValueError)       a conversation with this id already exists

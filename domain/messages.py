@@ -1,11 +1,11 @@
 """Messages of the Anthropic Messages API, kept exactly as received, their content blocks, and the words in them."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
+from .lazy_pattern import lazy_pattern
 from .value import Value, is_list, is_object
 
 Role = Literal["user", "assistant", "system"]
@@ -201,7 +201,7 @@ LONGEST = 128
 """Maximum length of a name in the Messages API."""
 LONGEST_OPENAI = 64
 """Maximum length of a name in the OpenAI API."""
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+_REFUSED = lazy_pattern(r"[^a-zA-Z0-9_-]")
 
 
 def name_problem(name: str, longest: int = LONGEST) -> str | None:

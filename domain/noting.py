@@ -15,6 +15,7 @@ from refold.domain.ledger.line_choice import Ranking, merge_ledger
 from .conversation import Conversation
 from .facts import cues
 from .facts import lasting_facts as lasting
+from .lazy_pattern import lazy_pattern
 from .messages import Message, said
 from .notes import Note, NotesFlushed
 from .quoted_text import remove_headings
@@ -23,14 +24,14 @@ from .value import replace
 LONGEST = 4_000
 """Maximum number of characters to clean. Notes are far shorter, but a model may write text of any length."""
 
-_CODE = re.compile(r"`[^`]*`")
+_CODE = lazy_pattern(r"`[^`]*`")
 # Does not match path patterns (`src/**`), Python's `**kwargs`, or a power.
-_BOLD = re.compile(
+_BOLD = lazy_pattern(
     r"(?<![\\/*])\*{2,3}(?![*/]|\.\w|kw)(?!(?<=[A-Za-z0-9]\*\*)[A-Za-z0-9])(?!(?<=\s\*\*)\s)"
 )
-_CLOSING = re.compile(r"(?<=[.!?:。！？：])(?:__|[*_])(?=\s|\Z)|(?<=\w)__(?=\s|\Z)")
-_HEADING = re.compile(r"#{1,6}\s+")
-_LINE = re.compile(
+_CLOSING = lazy_pattern(r"(?<=[.!?:。！？：])(?:__|[*_])(?=\s|\Z)|(?<=\w)__(?=\s|\Z)")
+_HEADING = lazy_pattern(r"#{1,6}\s+")
+_LINE = lazy_pattern(
     r"^[ \t>]*(#{1,6}[ \t]+\S.*|\*\*[^*\n]*[^*\n.!?。！？]\*\*)[ \t]*$",
     re.MULTILINE,
 )
@@ -273,23 +274,23 @@ def _is_lasting(line: LedgerLine, latest: int) -> bool:
             return True
 
 
-_REMINDS = re.compile(
+_REMINDS = lazy_pattern(
     r"\b(?:forget|remember to|to[- ]?do|follow[- ]?up|still (?:need|have|missing|open)|later|eventually|let['’]?s)\b"
     r"|别忘|记得|待办|还要|还需要|回头|稍后|之后|以后|完成后",
     re.IGNORECASE,
 )
-_ASKS_ONCE = re.compile(
+_ASKS_ONCE = lazy_pattern(
     r"(?:yes|ok(?:ay)?|so|and|but|also|now|then)?[,.]? ?(?:i(?: just)? (?:want|need)|i(?:['’]d| would) like) you to\b"
     r"(?!.*\b(?:always|never)\b)",
     re.IGNORECASE,
 )
 """A wish for one thing to be done now."""
-_STATES = re.compile(
+_STATES = lazy_pattern(
     r"\b(?:is|are|was|were|has|have|had|costs?|runs?|listens?|uses?|lives?|called|named|weighs?|starts?|ends?|born)\b"
     r"|[是为在有叫共]|[:：=]",
     re.IGNORECASE,
 )
-_DRAWN = re.compile(r"[→├└│|#`]")
+_DRAWN = lazy_pattern(r"[→├└│|#`]")
 
 
 def _states_something(line: LedgerLine) -> bool:

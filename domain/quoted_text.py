@@ -14,6 +14,7 @@ from .events import (
 )
 from .frames import FramePart, RequestFrameChanged
 from .labelling import WITHDRAWN_LABEL
+from .lazy_pattern import lazy_pattern
 from .messages import Message
 from .value import is_list, is_object, replace
 
@@ -49,17 +50,17 @@ def _any_of(names: tuple[str, ...]) -> str:
     return "|".join(map(_spelt, names))
 
 
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     rf"[\[［【〔⟦]({_UNSEEN}\s*{_UNSEEN}(?:{_any_of(BLOCKS)}){_UNSEEN}\s*{_UNSEEN})[\]］】〕⟧]",
     re.IGNORECASE,
 )
-_LINE = re.compile(
+_LINE = lazy_pattern(
     rf"^((?:{_UNSEEN}[ \t>*_])*{_UNSEEN})[#＃](?:{_UNSEEN}[#＃]){{0,5}}"
     rf"({_UNSEEN}[ \t]*(?:{_any_of(LINES)}))(?=[^\w\n]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_TAG = re.compile(rf"[<＜]({_UNSEEN}/?{_UNSEEN}(?:{_any_of(TAGS)}){_UNSEEN})[>＞]", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_TAG = lazy_pattern(rf"[<＜]({_UNSEEN}/?{_UNSEEN}(?:{_any_of(TAGS)}){_UNSEEN})[>＞]", re.IGNORECASE)
+_FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 
 
 def remove_headings(text: str) -> str:

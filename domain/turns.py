@@ -26,25 +26,6 @@ def is_after_answer(state: Conversation) -> bool:
     return last is not None and last.role == "assistant" and not last.paused
 
 
-def has_one_question(state: Conversation) -> bool:
-    """Return whether only one request can have been made since the last answer.
-
-    A request can be made once the last call has its result, and again after each later message of a user.
-    """
-    last, after = _last_round(state)
-    waiting = set(last.calls) if last is not None else set[str]()
-    said = 0
-    for message in after if last is not None else state.live:
-        if message.role != "user":
-            continue
-        if waiting and message.results:
-            waiting.difference_update(message.results)
-            said = 0 if waiting else 1
-        else:
-            said += 1
-    return said <= 1
-
-
 def thinking_start(state: Conversation, live: Iterable[LiveMessage] | None = None) -> int:
     """Return the position from which thinking stays if the next decision changes the prefix.
 

@@ -1,11 +1,12 @@
 """Base class of all domain values, and checks for plain JSON data."""
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
+
+from .lazy_pattern import lazy_pattern
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -18,7 +19,7 @@ def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list | tuple)
 
 
-_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f]")
+_CONTROL = lazy_pattern(r"[\x00-\x07\x0b\x0e-\x1f]")
 """Characters that JSON writes as an escape of six characters."""
 _PUNCTUATION = 4
 """Bytes for two quotes, a colon or a comma, and a space."""

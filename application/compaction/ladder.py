@@ -69,6 +69,7 @@ def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measur
         core.counter.count_text,
         place=core.settings.summary_place,
         recalled=core.recalled.find(core.log, loaded),
+        kept=core.kept_turns,
     )
     extra = max(0, rendered.tokens - loaded.state.tokens)
     size, weight = rendered.tokens + budget.fixed, rendered.bytes + budget.fixed_bytes

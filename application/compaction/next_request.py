@@ -238,6 +238,7 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         signed=layout.signed,
         place=layout.place,
         recalled=core.recalled.find(core.log, loaded),
+        kept=core.kept_turns,
     )
     return Context(
         thread_id=loaded.thread_id,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message
 from refold.domain.value import is_list, is_object
 
@@ -15,32 +16,32 @@ sentences of the person, and those of them that ask for something.
 """
 
 KINDS: tuple[Kind, ...] = ("paths", "commands", "parts", "names", "said", "asked")
-_BREAKS = re.compile(r"[\s\"'`()\[\]{}<>,;|=*]+")
+_BREAKS = lazy_pattern(r"[\s\"'`()\[\]{}<>,;|=*]+")
 _EDGES = ".:!?&$#\\"
-_LINE = re.compile(r":\d+(?:[:-]\d+)?$")
-_PATH = re.compile(r"(?=.*[A-Za-z])[\w.@~+-]*(?:/[\w.@+-]+)+/?|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}")
-_EXTENSION = re.compile(
+_LINE = lazy_pattern(r":\d+(?:[:-]\d+)?$")
+_PATH = lazy_pattern(r"(?=.*[A-Za-z])[\w.@~+-]*(?:/[\w.@+-]+)+/?|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}")
+_EXTENSION = lazy_pattern(
     r"\.(?:py|pyi|ts|tsx|js|jsx|mjs|go|rs|java|kt|rb|php|c|h|cpp|cs|swift|sh|sql|json|jsonl|yaml|yml|toml|"
     r"cfg|md|rst|txt|csv|xml|html|css|lock|log|proto|svg|png)$"
 )
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"(?<![\w./-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)"
     r"(?![\w/-]|\.\w)"
 )
-_STEPS = re.compile(r"\s*(?:&&|\|\||;|\||\n)\s*")
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_ASKS = re.compile(
+_STEPS = lazy_pattern(r"\s*(?:&&|\|\||;|\||\n)\s*")
+_SENTENCE = lazy_pattern(r"(?<=[.!?。！？])\s+|\n+")
+_ASKS = lazy_pattern(
     r"\?$|？$|\b(?:please|can you|could you|let'?s|i want|i need|we need|make sure|you should)\b|请|帮我|需要|"
     r"^(?:add|build|change|check|clean|commit|continue|create|debug|delete|do|document|ensure|explain|find|fix|"
     r"implement|improve|make|merge|move|push|read|refactor|remove|rename|replace|review|rewrite|run|see|set|"
     r"show|start|stop|test|try|update|use|verify|write)\b",
     re.IGNORECASE,
 )
-_PROGRAM = re.compile(
+_PROGRAM = lazy_pattern(
     r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
 )
-_CODE = re.compile(r"[{}<>|=$\\]|^\s*[-+#>*]|://")
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE = lazy_pattern(r"[{}<>|=$\\]|^\s*[-+#>*]|://")
+_FENCED = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
 _TYPED = 1_500
 _SHORTEST, _LONGEST = 12, 300
 _SHORTEST_NAME, _LONGEST_NAME = 5, 60

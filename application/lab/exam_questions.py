@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message
 from refold.domain.value import is_object
 
@@ -16,15 +17,15 @@ RESUME_KINDS = ("asked", "command", "result", "decision", "file")
 What was asked last, the last command, the end of its result, the last decision with its reason, and the
 file that was edited last.
 """
-_DECIDES = re.compile(
+_DECIDES = lazy_pattern(
     r"\b(?:because|instead of|rather than|so that|decided|i'?ll use|let'?s use|we(?:'ll| will) use|the reason)\b|"
     r"因为|决定|改用",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_EDITS = re.compile(r"edit|write|create|patch|replace", re.IGNORECASE)
+_SENTENCE = lazy_pattern(r"(?<=[.!?。！？])\s+|\n+")
+_EDITS = lazy_pattern(r"edit|write|create|patch|replace", re.IGNORECASE)
 _PATHS = ("file_path", "path", "notebook_path", "filename", "target_file")
-_MARK = re.compile(r"(?:[-*#>|+•.\s]+|\d+[.)|\s]\s*)*")
+_MARK = lazy_pattern(r"(?:[-*#>|+•.\s]+|\d+[.)|\s]\s*)*")
 """Marks before an item of a list, which are not part of its words."""
 _SHOWN = 200
 """Characters of a fact that must stand in the request."""
@@ -95,12 +96,12 @@ class Needle(NamedTuple):
 
 MOST_NEEDLES = 20
 """Maximum number of questions for one session."""
-_LABELLED = re.compile(
+_LABELLED = lazy_pattern(
     r"^[\s\-*|#>\"']*([A-Za-z][A-Za-z0-9 _./-]{5,50}?)[\"'`*]*\s*(?::|=|is|are|was)\s+"
     r"[\"'`*]*([^\s\"'`,;|*]{3,60})[\"'`*,;.|]*\s*$"
 )
-_VALUE = re.compile(r"(?=.*\d)[\w.:/%@+-]+|[\w.-]+(?:[/_][\w.-]+)+")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
+_VALUE = lazy_pattern(r"(?=.*\d)[\w.:/%@+-]+|[\w.-]+(?:[/_][\w.-]+)+")
+_WORD = lazy_pattern(r"[A-Za-z][A-Za-z0-9]{2,}")
 
 
 def needles_in(hidden: Sequence[Message], history: Sequence[Message]) -> list[Needle]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple
 
 from refold.domain.facts.cues import redact
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message
 from refold.domain.value import is_object
 
@@ -29,8 +30,8 @@ were called with or that the person named, and whole shell commands.
 LOSS_KINDS: tuple[LossKind, ...] = ("requests", "rules", "files", "commands")
 PATH_FIELDS = ("file_path", "path", "filePath", "notebook_path", "absolute_path", "dir_path")
 """Fields of tool inputs that name a file or a folder."""
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+?)\s*$", re.MULTILINE)
-_RULE = re.compile(
+_PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.+?)\s*$", re.MULTILINE)
+_RULE = lazy_pattern(
     r"\b(?:never|always|must|mustn['’]?t|from now on|make sure|under no circumstances|"
     r"(?:you|we|it|they) (?:should(?: not|n['’]t)|may not|cannot|can['’]t)|"
     r"(?:prefer|avoid)\b(?! (?:to see|seeing))|(?:no|not) (?:new|more) \w+|"
@@ -41,7 +42,7 @@ _RULE = re.compile(
     r"|不要|不许|禁止|不得|必须|务必|一律|只能|记住",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_WORD = lazy_pattern(r"[^\W\d_]{3,}|\d+")
 _COMMON_WORDS = """
 the and for you are that this with from have has was were will would can could should not but its all any our
 your they them then than there here what when which who how why also just let please now does did done into
@@ -49,12 +50,12 @@ onto out over about want need make sure
 """
 """Words that are in too many sentences to tell them apart."""
 _COMMON = frozenset(_COMMON_WORDS.split())
-_STEPS = re.compile(r"\s*(?:&&|\|\||;|\||\n)\s*")
-_REDIRECTION = re.compile(r"\s*(?:\d?>>?\s*&?[\w./-]+|<\s*/dev/null)")
+_STEPS = lazy_pattern(r"\s*(?:&&|\|\||;|\||\n)\s*")
+_REDIRECTION = lazy_pattern(r"\s*(?:\d?>>?\s*&?[\w./-]+|<\s*/dev/null)")
 _MINOR = ("cd ", "tail", "head", "echo", "sleep", "true", "grep")
-_FILE = re.compile(r"\w\.\w+|(?:Make|Docker|Gem|Just)file|LICENSE")
-_QUESTION = re.compile(r"[?？]$")
-_ASKS_TO_ACT = re.compile(
+_FILE = lazy_pattern(r"\w\.\w+|(?:Make|Docker|Gem|Just)file|LICENSE")
+_QUESTION = lazy_pattern(r"[?？]$")
+_ASKS_TO_ACT = lazy_pattern(
     r"\b(?:can|could|would|will) (?:you|we)\b|\blet['’]?s\b|\bplease\b|请|帮我", re.IGNORECASE
 )
 _LEAST_WORDS = 3

@@ -1,13 +1,13 @@
 """The tool calls of a recorded session: edits, and files and commands whose result the session had before."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from refold.application.ports.token_counter import TokenCounter
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message, text_of
 from refold.domain.value import Value, is_object
 
@@ -26,7 +26,7 @@ _SHELLS_FOR_EDITS = frozenset(
     {"shell", "shellcommand", "execcommand", "localshell", "container.exec"}
 )
 """Shells of tools that have no other tool for editing."""
-_SHELL_EDIT = re.compile(
+_SHELL_EDIT = lazy_pattern(
     r"\bapply_patch\b|\*\*\* Begin Patch|\bsed\s+(?:-\w+\s+)*-i|\b(?:cat|tee)\b[^|;&\n]*<<|"
     r"\b(?:cat|printf|echo)\b[^|;&\n]*[^\d&]>>?\s*(?!/dev/null)[\w./~-]"
 )

@@ -13,6 +13,7 @@ from refold.application.ports.vectors import VectorStore
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.lazy_pattern import lazy_pattern
 
 from .features import BY_MEANING
 from .hits import RecallMode
@@ -100,6 +101,8 @@ class CandidateSearch:
     ) -> Sequence[Ranked]:
         index = self._core.recall.index
         near = vectors.nearest(model, query, filters, CANDIDATES)
+        if (differs := vectors.describe()) is not None:
+            self._notices.append(differs)
         tokens = () if self.mode == "vector" else question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
         found = _remove_invisible(found, filters)
@@ -229,32 +232,32 @@ _COMMANDS = (
     r"(?:please\s+|bitte\s+)?(?:tell|show|give|find|list|name|remind|sage?|nenne?|zeige?|gib)\b"
 )
 _CHINESE = "什么|怎么|怎样|如何|哪|谁|几|多少|多大|多久|多长|多远|多高|为何|是否|有没有|是不是|名字是|[吗呢]"
-_ENGLISH_ASKS = re.compile(
+_ENGLISH_ASKS = lazy_pattern(
     rf"[?？]|\b{_ENGLISH}|^\W*(?:{_VERBS}|{_COMMANDS})|{_CHINESE}", re.IGNORECASE
 )
-_GERMAN_ASKS = re.compile(rf"[?？]|\b{_GERMAN}|^\W*{_COMMANDS}", re.IGNORECASE)
-_ABOUT = re.compile(r"^\W*(?:关于|对于|至于)")
+_GERMAN_ASKS = lazy_pattern(rf"[?？]|\b{_GERMAN}|^\W*{_COMMANDS}", re.IGNORECASE)
+_ABOUT = lazy_pattern(r"^\W*(?:关于|对于|至于)")
 """Begins a Chinese phrase that only names the subject of the next clause."""
 _ENDS = r"(?<=[?？!！。;；\n])|(?<=[a-zà-ÿ0-9]{3}\.)\s+(?=[A-ZÀ-Þ])"
-_SENTENCES = re.compile(_ENDS)
+_SENTENCES = lazy_pattern(_ENDS)
 _CHINESE_JOINTS = (
     r"[，,、]?\s*(?:另外|还有|以及|并且|而且|此外|同时|顺便)[，,]?|，|(?<=[\u3400-\u9fff]),"
 )
-_ENGLISH_JOINTS = re.compile(
+_ENGLISH_JOINTS = lazy_pattern(
     rf"{_ENDS}|,?\s+(?:and|or|but)(?:\s+(?:also|then))?\s+(?=(?:{_ENGLISH}|did\b|does\b|do\b|{_COMMANDS}))"
     rf"|,\s*(?={_ENGLISH})|{_CHINESE_JOINTS}",
     re.IGNORECASE,
 )
-_GERMAN_JOINTS = re.compile(
+_GERMAN_JOINTS = lazy_pattern(
     rf"{_ENDS}|,?\s+(?:und|oder|sowie|aber)(?:\s+(?:auch|dann))?\s+(?=(?:{_GERMAN}|{_COMMANDS}))"
     rf"|,\s*(?={_GERMAN})",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(
+_PRONOUN = lazy_pattern(
     r"\b(?:it|she|he|they|her|his|their|its|them|there|es|er|sie|ihr|ihre|sein|seine|dort)\b",
     re.IGNORECASE,
 )
-_CHINESE_PRONOUN = re.compile(r"它|(?<!其)他|她")
+_CHINESE_PRONOUN = lazy_pattern(r"它|(?<!其)他|她")
 """Mean something of the clause before, which a Chinese clause by itself does not name."""
 
 _Place = tuple[str, int]

@@ -271,3 +271,4 @@ class Embedding(QuestionEmbedder):
         if (removed := self._vectors.keep_only(self._embedder.model)) > 0:
             figures: Figures = {"model": self._embedder.model, "removed": removed}
             self._report("embedding.replaced", figures)
+        self._vectors.settle(self._embedder.model)

@@ -1,12 +1,12 @@
 """Measure how well passages answer a question, and weigh what was measured."""
 
-import re
 from collections.abc import Mapping, Sequence
 from math import log, sqrt
 from operator import mul
 from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.recall_index import Found
+from refold.domain.lazy_pattern import lazy_pattern
 
 from .passages import Passage
 from .recall_query import Question
@@ -21,7 +21,7 @@ LABEL = 0.15
 """Share of passages that must begin with a word for it to be the name of a speaker."""
 TOOL = 0.5
 """Share of its value that a match in the long text of a tool counts, because such texts match by chance."""
-TIMES = re.compile(
+TIMES = lazy_pattern(
     " (?:yesterday|today|tonight|tomorrow|last|ago|week|weekend|month|year|next|recent|sinc|sunday|monday|tuesday"
     "|wednesday|thursday|friday|saturday|januari|februari|march|april|june|juli|august|septemb|octob|novemb|decemb"
     "|gestern|heut|morgen|seit|woch|monat|jahr|letzt|nachst"

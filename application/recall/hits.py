@@ -19,6 +19,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.rendering.request_blocks import shorten_block
 from refold.application.runtime.plain_lines import ShortRepr
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block, Message, readable
 from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
@@ -101,8 +102,8 @@ class Recalled(Sequence[RecallHit]):
         return self.hits[index]
 
 
-_WORD = re.compile(r"[^\W_]+")
-_SPACED = re.compile(r"[\x00-\u1100]*")
+_WORD = lazy_pattern(r"[^\W_]+")
+_SPACED = lazy_pattern(r"[\x00-\u1100]*")
 """Matches scripts with spaces between words; in other scripts, tokens are matched literally."""
 _MOST_SPANS = 2_000
 

@@ -1,6 +1,5 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -11,6 +10,7 @@ from refold.application.agent_tools.arguments import asks_memory, is_answer_of_m
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import utc
 from refold.domain.events import MessageAppended
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import CALLS, Block, Message, block_words, readable, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
@@ -38,7 +38,7 @@ PassageKind = Literal["text", "call", "result"]
 
 _BREAKS = ("\n\n", "\n", ". ", "。", " ")
 """Preferred breaks of a long message; the first one in the second half of a passage is used."""
-_QUESTION = re.compile(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
+_QUESTION = lazy_pattern(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
 
 
 class Passage(NamedTuple):

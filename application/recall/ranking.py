@@ -1,6 +1,5 @@
 """Rank passages, and read their words from the log."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
@@ -11,6 +10,7 @@ from refold.application.ports.conversation_log import ConversationLog, LoggedEve
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 
 from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
@@ -75,9 +75,9 @@ SHOWN = 6
 LONGEST = 40
 """Number of characters of a word to show."""
 
-_WORD = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])\S)+")
-_CJK = re.compile(f"[{CJK}]")
-_EDGES = re.compile(r"^\W+|\W+$")
+_WORD = lazy_pattern(rf"[{CJK}]+|(?:(?![{CJK}])\S)+")
+_CJK = lazy_pattern(f"[{CJK}]")
+_EDGES = lazy_pattern(r"^\W+|\W+$")
 
 
 class Reasons:

@@ -9,6 +9,7 @@ from refold.application.conversation.owner_scope import Scope, read_scope
 from refold.application.ports.recall_index import Filters
 from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting
+from refold.domain.lazy_pattern import lazy_pattern
 
 from .hits import RecallMode
 from .passages import MONTHS, PassageKind
@@ -242,13 +243,13 @@ _FORMS = (
     r"(?<!\d)(?:(?P<ey>(?:19|20)\d\d)\s*年\s*)?(?P<em>[01]?\d)\s*月(?:\s*(?P<ed>[0-3]?\d)\s*[日号])?",
     r"(?<!\d)(?P<fy>(?:19|20)\d\d)[-/.](?P<fm>[01]?\d)(?:[-/.](?P<fd>[0-3]?\d))?(?!\d)",
 )
-_NAMED = re.compile("|".join(_FORMS), re.IGNORECASE)
-_SIDE = re.compile(
+_NAMED = lazy_pattern("|".join(_FORMS), re.IGNORECASE)
+_SIDE = lazy_pattern(
     r"\b(?:(?P<before>before|until|prior\s+to|bevor|vor(?:\s+de[mnr])?|bis(?:\s+zum)?)"
     r"|(?P<after>after|since|nach(?:\s+de[mnr])?|seit(?:\s+de[mnr])?))\s+$",
     re.IGNORECASE,
 )
-_CHINESE_SIDE = re.compile("(?P<before>[之以]前)|(?P<after>[之以]后)")
+_CHINESE_SIDE = lazy_pattern("(?P<before>[之以]前)|(?P<after>[之以]后)")
 _NUMBERS = {
     **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
     **dict(zip(("mär", "mai", "okt", "dez"), (3, 5, 10, 12), strict=True)),
@@ -342,7 +343,7 @@ _SAYING = (
     r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"
     r"|recommend|repl|said|say|share|sharing|show|suggest|taught|teach|tell|told|warn|wr[io]te|writ)"
 )
-_ASSISTANT = re.compile(
+_ASSISTANT = lazy_pattern(
     rf"\byou(?:'ve|\s+have|\s+had|\s+ever|\s+once|\s+just|\s+also|\s+already|\s+previously|\s+earlier)*\s+{_SAYING}"
     r"|\byour\s+(?:advice|answers?|explanations?|ideas?|recommendations?|reply|suggestions?|tips?)\b"
     rf"|\bthe\s+(?:assistant|agent|model|ai)(?:\s+(?:ever|once|just|also|already|had|has))*\s+{_SAYING}"
@@ -350,7 +351,7 @@ _ASSISTANT = re.compile(
     r"|(?<![和跟给向对与])[你您][^我，。？！,.?!]{0,6}(?:[给跟对和向][了过]?我|推荐|建议|告诉|提到|提过|分享|介绍|讲|说)|[你您]的(?:建议|推荐|回答)|助手(?:说|讲|推荐|建议|告诉|提到|提过|回答|给)",
     re.IGNORECASE,
 )
-_USER = re.compile(
+_USER = lazy_pattern(
     r"\b(?:i|i'm|i've|i'd|me|my|mine)\b(?!\.\w)"
     rf"|\bthe\s+user(?:\s+(?:ever|once|just|also|already|had|has))*\s+(?:{_SAYING}|want|prefer|like|need|decid)"
     r"|\bthe\s+user's\s+(?:answers?|choice|ideas?|preferences?|questions?|requests?|wish(?:es)?|words)\b"
@@ -358,7 +359,7 @@ _USER = re.compile(
     re.IGNORECASE,
 )
 # Ways to ask that say nothing about the speaker.
-_ASKING = re.compile(
+_ASKING = lazy_pattern(
     r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
     r"|(?:^|[.!?;,:]|\bplease|\band)\s*(?:tell|show|give|remind|help|let|send|find|get|explain(?:\s+to)?)\s+(?:me|us)\b"
     r"|\bhow\s+(?:do|can|could|should|would|might)\s+i\b|\b(?:can|could|should|may|must)\s+i\b"
@@ -367,21 +368,21 @@ _ASKING = re.compile(
     r"|(?:请|麻烦)[你您]?(?:再)?(?:告诉|提醒|帮|给|让)(?:一下)?我|(?:^|[，。？！,.?!\s])(?:告诉|提醒|帮|让)我|我想知道|我想问",
     re.IGNORECASE,
 )
-_WHEN = re.compile(
+_WHEN = lazy_pattern(
     r"\b(?:when|since\s+when|how\s+long|(?:what|which)\s+(?:date|day|month|time|week|year)|wann|seit\s+wann|wie\s+lange)\b"
     r"|什么时候|什么时间|哪天|哪一天|哪年|哪一年|哪个月|几月|几号|何时|多久|多长时间",
     re.IGNORECASE,
 )
-_FIRST = re.compile(
+_FIRST = lazy_pattern(
     r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
     re.IGNORECASE,
 )
-_LAST = re.compile(
+_LAST = lazy_pattern(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
     r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
     re.IGNORECASE,
 )
-_EVENT = re.compile(
+_EVENT = lazy_pattern(
     r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
     r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
@@ -389,7 +390,7 @@ _EVENT = re.compile(
 _BEFORE = frozenset(
     {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}
 )
-_NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
+_NAME = lazy_pattern(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
 def ask(text: str) -> Question:

@@ -17,6 +17,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, Speaker
 from refold.domain.facts.cues import redact
 from refold.domain.facts.speech import is_program_text, user_words
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
@@ -199,8 +200,8 @@ class _Search:
 
 _CREDENTIAL = 400
 """Characters around a passage that are read to recognise a credential."""
-_BREAK = re.compile(r"\n")
-_BREAK_IN_CALL = re.compile(r"\n|(?<!\\)\\n")
+_BREAK = lazy_pattern(r"\n")
+_BREAK_IN_CALL = lazy_pattern(r"\n|(?<!\\)\\n")
 """The end of a line in a tool call, which is JSON with line breaks as ``\\n``."""
 
 
@@ -217,7 +218,7 @@ def _lines(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-_NUMBERED = re.compile(r"^\W*\d+\W*")
+_NUMBERED = lazy_pattern(r"^\W*\d+\W*")
 
 
 def _words_alone(text: str) -> str:

@@ -139,6 +139,14 @@ class ThreadVectors:
         """Delete the vectors of all other models and return their number."""
         return self._vectors.keep_only(model)
 
+    def settle(self, model: str) -> None:
+        """Prepare for fast searches."""
+        self._vectors.settle(model)
+
+    def describe(self) -> str | None:
+        """Describe, once, how searches differ from the usual ones, or return None."""
+        return self._vectors.describe()
+
     def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
         """Delete the vectors whose digests ``keep`` does not return; return whether none is left."""
         return self._vectors.prune(keep)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from unicodedata import normalize
 
 from refold.application.ports.stemmer import Stemmer
+from refold.domain.lazy_pattern import lazy_pattern
 
 VERSION = 2
 """Version of the tokens; increase it when they change, so that indexes are rebuilt."""
@@ -28,17 +29,17 @@ CJK = (
 """Chinese, Japanese and Korean characters, as ranges for a character class of a regular expression."""
 _JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 _LETTERS = rf"[^\W_{CJK}]+"
-_CHUNK = re.compile(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
-_ASCII_CHUNK = re.compile(rf"[A-Za-z0-9]+(?:{_JOINER}[A-Za-z0-9]+)*")
-_IS_CJK = re.compile(rf"[{CJK}]")
-_DIACRITICS = re.compile("[\u0300-\u036f]+")
-_CONTRACTION = re.compile(r"['’](?:s|t|d|m|ll|re|ve)$", re.IGNORECASE)
-_PATH = re.compile(r"::|[/\\]")
-_JOINT = re.compile(r"[^A-Za-z0-9\u0080-\U0010ffff]+|’")
-_ASCII_PIECE = re.compile(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_PIECE = re.compile(r"\d+|[^\W\d]+")
-_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_CHUNK = lazy_pattern(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
+_ASCII_CHUNK = lazy_pattern(rf"[A-Za-z0-9]+(?:{_JOINER}[A-Za-z0-9]+)*")
+_IS_CJK = lazy_pattern(rf"[{CJK}]")
+_DIACRITICS = lazy_pattern("[\u0300-\u036f]+")
+_CONTRACTION = lazy_pattern(r"['’](?:s|t|d|m|ll|re|ve)$", re.IGNORECASE)
+_PATH = lazy_pattern(r"::|[/\\]")
+_JOINT = lazy_pattern(r"[^A-Za-z0-9\u0080-\U0010ffff]+|’")
+_ASCII_PIECE = lazy_pattern(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PIECE = lazy_pattern(r"\d+|[^\W\d]+")
+_ORDINAL = lazy_pattern(r"([0-9]+)(?:st|nd|rd|th)", re.IGNORECASE)
+_PLAIN = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def tokens_of(text: str) -> list[str]:
@@ -171,7 +172,7 @@ unsere unter vom von vor war waren warum was weil welche welchem welchen welcher
 wessen weshalb wie wieso wird wir wo woher wohin womit wurde wurden zu zum zur
 erinnerst erwähnt erzählt gesagt
 """
-_GERMAN_SIGNS = re.compile(
+_GERMAN_SIGNS = lazy_pattern(
     r"\b(?:der|das|und|ist|sind|wie|wann|wer|wo|wohin|welche[mnrs]?|warum|ich|nicht|mein|meine|dem|den|ein|eine"
     r"|einen|hat|haben|von|für|mit|wurde)\b",
     re.IGNORECASE,
@@ -185,7 +186,7 @@ _CHINESE_PARTICLES = frozenset(
     "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
 )
 """Characters that weigh nothing as a pair."""
-_CHINESE_FILLER = re.compile(
+_CHINESE_FILLER = lazy_pattern(
     "是?什么样|什么时候|为什么|是什么|有什么|什么|怎么样|怎么|怎样|如何|哪些|哪个|哪里|哪儿|哪位|哪家|为何|多少|几个|几次"
     "|还记得|记不记得|记得|曾经|之前|以前|之后|以后|上次|请问|想问|告诉|提到|提过|说过|聊过|聊到|关于|对于|另外|还有|以及|并且|而且"
     "|此外|同时|顺便|我们|你们|他们|她们|它们|咱们|大家|自己|这个|那个|这些|那些|这次|那次|这天|那天|这里|那里|有没有|是不是"

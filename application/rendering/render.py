@@ -1,7 +1,7 @@
 """Render a request: the summary and quoted memories first, then the turns."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from refold.application.conversation.loaded import Window
 from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger.index import STANDING, IndexEntry
 from refold.domain.ledger.index import Kind as IndexKind
 from refold.domain.ledger.index import Source as IndexSource
@@ -22,6 +23,7 @@ from refold.domain.originals import Original
 from refold.domain.value import byte_size
 
 from . import request_blocks as texts
+from .kept_turns import KeptTurns, Shown
 from .request_blocks import (
     LEDGER_GUIDANCE,
     LEDGER_HEADING,
@@ -31,14 +33,15 @@ from .request_blocks import (
     TOPICS_GUIDANCE,
     TOPICS_HEADING,
     copied,
+    separate,
     signed_summary,
     text_block,
 )
-from .turn_builder import FRAME_TOKENS, TurnBuilder
+from .turn_builder import FRAME_TOKENS
 
 # Every character that may end a line; after one, a text could imitate our headings.
-LINE_BREAK = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-_TICKS = re.compile("`+")
+LINE_BREAK = lazy_pattern(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_TICKS = lazy_pattern("`+")
 
 
 def fence(text: str) -> str:
@@ -292,9 +295,6 @@ def topics_tokens(
     return count(f"\n\n{topics_line(topics, ask=ask)}") + count(f" {TOPICS_GUIDANCE}") + frame
 
 
-_TURN_BYTES = 40
-"""Bytes of a turn in addition to its content: role, names and brackets."""
-
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API accepts it."""
 RecalledLines = Mapping[int, Sequence[RecalledText]]
@@ -329,30 +329,32 @@ def render(
     signed: bool = False,
     place: SummaryPlace = "user",
     recalled: RecalledLines = NO_LINES,
+    kept: KeptTurns | None = None,
 ) -> Rendered:
     """Render ``window`` as a request; ``count`` measures the texts that rendering adds.
 
-    ``recalled`` are the recalled lines of the window with their words, by position.
+    ``recalled`` are the recalled lines of the window with their words, by position. ``kept`` has the turns of
+    earlier requests.
 
     ``signed`` is true if the model accepts its provider's own compaction block. Otherwise the text
     of such a block is shown like any summary, at ``place``.
     """
     preamble, entries = _split_preamble(window)
-    memory, lines = _memory(window, count, signed=signed), _recalled_texts(recalled)
-    own = [*(copied(said(e.message)) for e in preamble), *memory.guidance]
-    builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count, lines)
-    if place == "user" or memory.signed:
-        builder.open(memory.blocks)
-    else:
-        own.extend(memory.texts)
-    if (quoted := window.memories) is not None:
-        own.append(memories_text(thread_id, quoted.memories))
-    builder.add(entries)
+    make = partial(_memory, window, count, signed=signed)
+    made_of = window.summary, window.pins, count, signed
+    memory = kept.memory(thread_id, made_of, make) if kept is not None else make()
+    lines = _recalled_texts(recalled)
+    first = [copied(said(e.message)) for e in preamble]
+    quoted = window.memories
+    last = [memories_text(thread_id, quoted.memories)] if quoted is not None else []
+    opening = memory.blocks if place == "user" or memory.signed else []
+    own = [*first, *memory.guidance, *(() if opening else memory.texts), *last]
+    own_bytes = sum(map(byte_size, [*first, *last])) + memory.bytes
+    own_bytes += 0 if opening else memory.shown_bytes
+    shown = Shown(window, entries, opening, lines, count)
+    builder = kept.build(thread_id, shown) if kept is not None else shown.build(thread_id)
     messages = builder.finish()
-    said_here = sum(
-        e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
-    )
-    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
+    tokens = sum(e.tokens for e in preamble) + memory.tokens + builder.said_tokens
     tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
     tokens += sum(window.recalled[at].tokens for at in lines)
@@ -362,13 +364,9 @@ def render(
         tokens + builder.extra_tokens,
         memory.texts,
         builder.opening,
-        _bytes(entries, [*own, *memory.texts]) + builder.extra_bytes,
+        builder.said_bytes + own_bytes + builder.extra_bytes,
         builder.originals,
     )
-
-
-def _bytes(entries: Sequence[Entry], texts: Sequence[str]) -> int:
-    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, texts))
 
 
 class _Memory(NamedTuple):
@@ -382,13 +380,21 @@ class _Memory(NamedTuple):
     topics: str
     """The topics line at the end of the summary's text."""
     tokens: int
+    shown_bytes: int
+    """Bytes of the texts."""
+    bytes: int
+    """Bytes of the texts and of the guidance."""
 
     @property
     def blocks(self) -> list[Block]:
         shown = [text_block(text) for text in self.texts]
         if self.signed is None:
             return shown
-        return [self.signed, *([text_block(self.topics)] if self.topics else []), *shown[1:]]
+        return [
+            separate(self.signed),
+            *([text_block(self.topics)] if self.topics else []),
+            *shown[1:],
+        ]
 
 
 def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Memory:
@@ -413,7 +419,9 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
         tokens += sum(pin.tokens for pin in window.pins) + (
             0 if lines or index else ledger_overhead(count)
         )
-    return _Memory(tuple(shown), tuple(guidance), block, topics, tokens)
+    shown_bytes = sum(map(byte_size, shown))
+    own_bytes = shown_bytes + sum(map(byte_size, guidance))
+    return _Memory(tuple(shown), tuple(guidance), block, topics, tokens, shown_bytes, own_bytes)
 
 
 def summary_overhead(count: Callable[[str], int]) -> int:

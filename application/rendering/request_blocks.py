@@ -1,11 +1,11 @@
 """Fixed texts and blocks that rendering adds to messages. A change here changes rendered bytes."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from refold.application.conversation.entries import Preview
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import THINKING, Block, block_words, text_of
 from refold.domain.text_cuts import ends
 from refold.domain.value import is_list, is_object
@@ -138,10 +138,10 @@ def cleared_marker(what: str, address: str) -> str:
 
 T = TypeVar("T")
 
-_BAD_ID = re.compile(r"[^a-zA-Z0-9_-]")
-_NO_NAME = re.compile(r"[^\w.-]")
-_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_BAD_ID = lazy_pattern(r"[^a-zA-Z0-9_-]")
+_NO_NAME = lazy_pattern(r"[^\w.-]")
+_SERVER_ID = lazy_pattern(r"srvtoolu_[a-zA-Z0-9_]+")
+_SURROGATES = lazy_pattern("[\ud800-\udfff]")
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 # These are signed by the provider, so they are rendered unchanged or left out.
 _SIGNED = THINKING | {"compaction"}
@@ -168,6 +168,20 @@ def _copy_data(value: Any) -> Any:
 
 copied = cast(_Copier, _copy_data)
 """Copy JSON data deeply and replace lone surrogates, so that callers may change the result."""
+
+
+def _separate_data(value: Any) -> Any:
+    # Copied data has no other containers.
+    kind: type[Any] = value.__class__
+    if kind is dict:
+        return {k: v if type(v) is str else _separate_data(v) for k, v in value.items()}
+    if kind is list:
+        return [v if type(v) is str else _separate_data(v) for v in value]
+    return value
+
+
+separate = cast(_Copier, _separate_data)
+"""Copy JSON data that was copied before, so that callers may change the result."""
 
 
 def text_block(text: str) -> Block:
@@ -328,9 +342,12 @@ class ServerCalls:
         self._paused = paused
         self._answered: frozenset[str] | None = None
         self._shown: set[str] = set()
+        self.is_used = False
+        """True if a call or result was asked for: whether it is shown depends on later messages."""
 
     def shown(self, block: Block) -> Block | None:
         """Return a call or result unchanged, or None if it cannot be shown."""
+        self.is_used = True
         if block.get("type") not in _SERVER_CALLS:
             return (
                 _copy_if_unchanged(block) if str(block.get("tool_use_id")) in self._shown else None

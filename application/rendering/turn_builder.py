@@ -9,7 +9,7 @@ from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
 from refold.domain.messages import THINKING, Block, ToolNames, is_refused, is_unknown
 from refold.domain.originals import Original
-from refold.domain.value import byte_size
+from refold.domain.value import byte_size, replace
 
 from . import request_blocks as blocks
 from . import request_blocks as texts
@@ -39,6 +39,8 @@ class LeftOut:
 
 
 Turn = dict[str, Any]
+_TURN_BYTES = 40
+"""Bytes of a turn in addition to its content: role, names and brackets."""
 _BLOCK_BYTES = 100
 """Bytes of a block in addition to its text, at most."""
 FRAME_TOKENS = 40
@@ -88,6 +90,33 @@ class TurnBuilder:
         self._paused = False
         self._silent = False
         """True if the model's last response has nothing that can be shown."""
+        self.said_tokens = 0
+        """Tokens of the messages, without thinking that is not shown."""
+        self.said_bytes = 0
+        """Bytes of the messages with their turns, at most."""
+
+    @property
+    def may_go_on(self) -> bool:
+        """True if later messages cannot change how those that were added are shown."""
+        return self._left_out is None and not self._server_calls.is_used
+
+    def go_on(self, window: Window, recalled: Mapping[int, str]) -> None:
+        """Prepare for more messages, of a window that agrees with the one before in everything else."""
+        self._window, self._recalled = window, recalled
+        self._server_calls = _server_calls(window)
+
+    def fork(self) -> "TurnBuilder":
+        """Return a copy that can be finished and shares nothing that changes."""
+        fork = TurnBuilder.__new__(TurnBuilder)
+        fork.__dict__.update(self.__dict__)
+        fork.turns = blocks.separate(self.turns)
+        fork._results = blocks.separate(self._results)
+        fork._user_blocks = blocks.separate(self._user_blocks)
+        fork._calls = [*self._calls]
+        fork.originals = {
+            at: replace(one, data=blocks.separate(one.data)) for at, one in self.originals.items()
+        }
+        return fork
 
     def open(self, memory: Sequence[Block]) -> None:
         """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
@@ -96,7 +125,12 @@ class TurnBuilder:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add messages in order."""
+        thinking_from = self._window.thinking_from
         for entry in entries:
+            self.said_tokens += entry.tokens
+            if entry.position < thinking_from:
+                self.said_tokens -= entry.thinking
+            self.said_bytes += entry.bytes + _TURN_BYTES
             if self._silent and entry.message.role != "assistant":
                 self._end_silence()
             match entry.message.role:
@@ -141,9 +175,13 @@ class TurnBuilder:
                 if isinstance(content, str) and alone:
                     self._single_text = shown["text"]
         if (lines := self._recalled.get(entry.position)) is not None:
-            self._add_block(text_block(lines))
-            self._single_text = None
-            self.extra_bytes += byte_size(lines) + _BLOCK_BYTES
+            self.add_lines(lines)
+
+    def add_lines(self, lines: str) -> None:
+        """Add recalled lines after the message that was added last, one of the user."""
+        self._add_block(text_block(lines))
+        self._single_text = None
+        self.extra_bytes += byte_size(lines) + _BLOCK_BYTES
 
     def _add_block(self, block: Block) -> None:
         self._end_left_out()

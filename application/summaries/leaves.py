@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 
 from refold.application.conversation.addresses import address_of
@@ -21,6 +20,7 @@ from refold.domain.compaction.compacting import is_breaker_open
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
 from refold.domain.facts.reading import MessagesRead
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
@@ -43,7 +43,7 @@ _DROPPED = (
     "[Messages {first} to {last} are no longer shown: there is no summary of them. They are kept: each can "
     "be read back by its address, {start} to {end}.]"
 )
-_DROPPED_BEFORE = re.compile(
+_DROPPED_BEFORE = lazy_pattern(
     r"\[Messages (\d{1,9}) to \d{1,9} are (?:no longer shown: |kept at )[^\n]*\]\Z"
 )
 _SHORT = "[Messages {first} to {last} are kept at {start} and after.]"

@@ -15,6 +15,7 @@ from refold.application.recall.tokens import tokens_of
 from refold.domain.facts.cues import redact, redacted_beginning
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.speech import user_words, without_code
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message, said
 
 _ENGLISH = """
@@ -150,16 +151,16 @@ def is_everyday(word: str) -> bool:
 
 _SCANNED = 4_000
 """Number of characters of a message to scan; the rest is usually pasted."""
-_FILE = re.compile(
+_FILE = lazy_pattern(
     r"(?<![\w.-])[A-Za-z_][\w-]{0,60}(?:\.[\w-]{1,30}){0,2}\.(?:bash|c|cc|cfg|conf|cpp|cs|css|csv|go|h|hpp|html|"
     r"ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|pdf|php|proto|py|pyi|rb|rs|rst|scss|sh|sql|svelte|swift|"
     r"toml|ts|tsx|txt|vue|xml|yaml|yml)(?![\w-]|\.\w)"
 )
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9'’+#-]*")
-_GAP = re.compile(r"[^\S\n]{1,2}")
-_BEGINS = re.compile(r"(?:\A|[\n.!?:;\"“*>-])\s*\Z")
-_HAN = re.compile(r"[\u3400-\u9fff]+")
-_TITLE = re.compile(r"《([^》\n]{1,20})》")
+_WORD = lazy_pattern(r"[A-Za-z][A-Za-z0-9'’+#-]*")
+_GAP = lazy_pattern(r"[^\S\n]{1,2}")
+_BEGINS = lazy_pattern(r"(?:\A|[\n.!?:;\"“*>-])\s*\Z")
+_HAN = lazy_pattern(r"[\u3400-\u9fff]+")
+_TITLE = lazy_pattern(r"《([^》\n]{1,20})》")
 _SHORTEST = 3
 _PLAIN = 0.4
 """Weight of a single word that is no name."""
@@ -205,41 +206,41 @@ def _words(message: Message) -> str:
     return without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
 
 
-class _Word(NamedTuple):
-    text: str
+class _Run(NamedTuple):
+    """Words that are separated by spaces only."""
+
+    words: list[str]
     begins: bool
-    """True if a sentence may begin with this word."""
-
-    @property
-    def is_name(self) -> bool:
-        return self.text[0].isupper() and not is_everyday(self.text)
+    """True if a sentence may begin with the first word."""
 
 
-def _runs(text: str) -> Iterator[list[_Word]]:
-    """Yield runs of words that are separated by spaces only."""
-    run: list[_Word] = []
-    last = 0
+def _runs(text: str) -> Iterator[_Run]:
+    words: list[str] = []
+    begins, last = False, 0
     for found in _WORD.finditer(text):
-        between = text[last : found.start()]
-        if run and not _GAP.fullmatch(between):
-            yield run
-            run = []
-        begins = not run and bool(_BEGINS.search(text[max(0, found.start() - 8) : found.start()]))
-        run.append(_Word(found[0], begins))
+        start = found.start()
+        if words and text[last:start] != " " and not _GAP.fullmatch(text, last, start):
+            yield _Run(words, begins)
+            words = []
+        if not words:
+            begins = bool(_BEGINS.search(text[max(0, start - 8) : start]))
+        words.append(found[0])
         last = found.end()
-    if run:
-        yield run
+    if words:
+        yield _Run(words, begins)
 
 
-def _phrases(run: list[_Word]) -> Iterator[Candidate]:
-    names: list[_Word] = []
-    for word in (*run, _Word(".", False)):
-        if word.text != "." and word.is_name:
+def _phrases(run: _Run) -> Iterator[Candidate]:
+    names: list[str] = []
+    begins = run.begins
+    for word in run.words:
+        if word[0].isupper() and not is_everyday(word):
             names.append(word)
             continue
-        yield from _name(names)
-        names = []
-    plain = [w.text if _is_informative(w.text) else "" for w in run]
+        yield from _name(names, begins)
+        names, begins = [], False
+    yield from _name(names, begins)
+    plain = [word if _is_informative(word) else "" for word in run.words]
     yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
@@ -247,12 +248,12 @@ def _phrases(run: list[_Word]) -> Iterator[Candidate]:
             yield Candidate(f"{first} {second}", 1.6)
 
 
-def _name(words: list[_Word]) -> Iterator[Candidate]:
+def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
     if not words or len(words) > _MOST_CAPITALISED:
         return
     # A single word at the beginning of a sentence is always capitalised.
-    if len(words) > 1 or not words[0].begins:
-        yield Candidate(" ".join(word.text for word in words), 1.5 if len(words) == 1 else 2.2)
+    if len(words) > 1 or not begins:
+        yield Candidate(" ".join(words), 1.5 if len(words) == 1 else 2.2)
 
 
 def _is_informative(word: str) -> bool:
@@ -281,15 +282,15 @@ LONGEST_CHINESE = 12
 
 _LONGEST_GIVEN = 200
 # Characters that could end the list or the line or look like markup, and quotation marks.
-_APART = re.compile(
+_APART = lazy_pattern(
     r"""[\s,;:"“”„'‘’`´<>()\[\]{}|*#~=，、；：。！？!?…「」『』【】《》（）·•\\]+"""
 )
-_CHINESE = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
+_CHINESE = lazy_pattern(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 _EDGE = "-–—_./+&@^%$"
-_JOINT = re.compile(r"[^A-Za-z0-9]+")
-_HEX = re.compile(r"(?:0x)?(?=[a-f]*[0-9])[0-9a-f]{7,}", re.IGNORECASE)
-_MIXED = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{12,}|[0-9]{5,}")
-_PIECE = re.compile(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_JOINT = lazy_pattern(r"[^A-Za-z0-9]+")
+_HEX = lazy_pattern(r"(?:0x)?(?=[a-f]*[0-9])[0-9a-f]{7,}", re.IGNORECASE)
+_MIXED = lazy_pattern(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{12,}|[0-9]{5,}")
+_PIECE = lazy_pattern(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RANDOM = 12
 """Number of letters from which a word with many case changes is random."""
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from refold.domain.conversation import ActiveSummary, Conversation, SummaryLength, Topic
 from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger.index import IndexEntry
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block
@@ -23,14 +24,14 @@ MOST_ROUNDS = 6
 
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 """Unicode letters that are invisible."""
-_WORD = re.compile(r"\w+", re.UNICODE)
+_WORD = lazy_pattern(r"\w+", re.UNICODE)
 _MARKS = 50
 """Length of a run of one character that does not count as a word."""
-_RUN = re.compile(rf"(.)\1{{{_MARKS - 1},}}", re.DOTALL)
+_RUN = lazy_pattern(rf"(.)\1{{{_MARKS - 1},}}", re.DOTALL)
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-_CJK_OR_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
-_TAG = re.compile(r"</?[a-z][\w:.-]*(?:\s[^<>\n]*)?/?>", re.IGNORECASE)
-_HEADING = re.compile(
+_CJK_OR_WORD = lazy_pattern(rf"[{_CJK}]|[^\W{_CJK}]+")
+_TAG = lazy_pattern(r"</?[a-z][\w:.-]*(?:\s[^<>\n]*)?/?>", re.IGNORECASE)
+_HEADING = lazy_pattern(
     r"""^[ \t>]*(?:
       \#{1,6}(?:[ \t].*)?                           # "## Key Decisions"
     | (?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:
@@ -164,7 +165,7 @@ def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int)
 
 # Only a short text that begins like an error counts as one: a summary may well mention errors.
 _MOST_OF_AN_ERROR = 400
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"""\W*(?:
       (?:(?:an?|api|http|network|connection|server|internal|fatal|unexpected|runtime|unknown)\s){0,2}
         \w*(?:error|exception)\s*(?::|\(|\[|-\s|\d{3}\b|occurred\b)
@@ -178,7 +179,7 @@ _ERROR = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ERROR_DATA = re.compile(
+_ERROR_DATA = lazy_pattern(
     r"""\s*(?:\{\s*"(?:error|type)"\s*:\s*(?:\{|"[^"]*error)|<!doctype\ html|<html\b)""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -3,23 +3,24 @@
 import re
 from collections.abc import Iterator
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning, ends
 
 from .headings import choose_headings, lines_under
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
-_BREAKS = re.compile(r"[ \t]*(?:[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][ \t]*)+")
-_CONTROL = re.compile(
+_ANSI = lazy_pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+_BREAKS = lazy_pattern(r"[ \t]*(?:[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][ \t]*)+")
+_CONTROL = lazy_pattern(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_BLANKS = re.compile(r"[ \t\xa0]{2,}|\t")
+_SURROGATE = lazy_pattern(r"[\ud800-\udfff]")
+_BLANKS = lazy_pattern(r"[ \t\xa0]{2,}|\t")
 
-_CUT = re.compile(r" ⟨… (\d{1,9}) characters cut …⟩ ")
+_CUT = lazy_pattern(r" ⟨… (\d{1,9}) characters cut …⟩ ")
 
 # Each pattern begins with a literal and has no nested repetition, because tool output may be
 # hostile.
-_SECRETS = re.compile(
+_SECRETS = lazy_pattern(
     r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bxox[abposr]-[\w-]{10,}|\bAIza[\w-]{30,}|\bhf_[A-Za-z0-9]{20,}"
@@ -31,11 +32,11 @@ _NAMED = (
     r"((?:pass(?:word|wd|phrase)|secret(?:[_-]?key)?|token|api[_-]?key|access[_-]?key|"
     r"private[_-]?key|密码|口令)[\"']?\s{0,2}"
 )
-_ASSIGNED = re.compile(
+_ASSIGNED = lazy_pattern(
     _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\])([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
 )
 # After a colon only text that looks like a credential is matched: "token: string" is code.
-_LABELLED = re.compile(
+_LABELLED = lazy_pattern(
     _NAMED
     + r"[:：]\s{0,2}[\"']?)(?!\[redacted\])((?=[^\s\"'&;,)}\]⏎]{0,60}\d)[^\s\"'&;,)}\]⏎]{6,})",
     re.IGNORECASE,
@@ -45,8 +46,8 @@ _PREFIXES = (
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
 _HINTS = ("pass", "secret", "token", "key", "密码", "口令")
-_BEARER = re.compile(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
-_IN_URL = re.compile(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
+_BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
+_IN_URL = lazy_pattern(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
 
 def clean(text: str) -> str:
@@ -59,7 +60,7 @@ def clean(text: str) -> str:
     return _BLANKS.sub(" ", _CONTROL.sub("", text)).strip(" ⏎")
 
 
-_SIGN = re.compile(
+_SIGN = lazy_pattern(
     "|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic")))
     + f"|(?i:{'|'.join(map(re.escape, _HINTS))})"
 )
@@ -199,7 +200,7 @@ _ORDER = (
     r"(?:^|[.!?,;:(“\"*>–—-]\s{0,3}|\b(?:please|and|but|so|also|just|then|must|should|shall|to|do) )"
     r"(?:don['’]?t|do not|never|avoid|skip)\b(?! (?:see|know|think|have|get|understand|receive|mind)\b)"
 )
-PROHIBITION = re.compile(
+PROHIBITION = lazy_pattern(
     _ORDER + r"|\b(?:i|we|you) (?:\w+ly |really |just |still )?(?:don['’]?t|do not|never) "
     r"(?:want|like|need|use|allow|touch|push|commit)\b"
     r"|(?:^|[.!?] )no (?:new |more )?[\w-]+ (?:in|on|for|at|without)\b"
@@ -213,7 +214,7 @@ PROHIBITION = re.compile(
     r"|不要|不许|禁止|严禁|不得|千万|[切请]勿|切忌|绝不|不准|不应|不可以|避免|(?<![特分区性级个告类辨差派])别(?![人的墅处名致样称离扭])|不能(?!够)|只能|不允许",
     re.IGNORECASE | re.MULTILINE,
 )
-PREFERENCE = re.compile(
+PREFERENCE = lazy_pattern(
     r"\b(?:prefer\w*|always|must|make sure|ensure|remember|from now on|important|required?|"
     r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|needs? to be|"
     r"should be(?! (?:\w+ )?(?:better|fine|ok(?:ay)?|good|back|working|fixed|done|ready|able|there|easy|possible)\b)|"
@@ -231,7 +232,7 @@ _FIX = (
     r"very)\b(?!:))"
 )
 _AGREED = r"yes,? (?:do|please|go(?: with)?|let['’]?s \w+) (?!(?:this|that|it|so|them|all|ahead|on)\b)\S+ \S+"
-DECISION = re.compile(
+DECISION = lazy_pattern(
     r"\b(?:decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
     r"let['’]?s (?:use|go with|keep|not|do|move)(?= \S+)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
     r"go(?:ing)? with|chose|chosen|agreed|opted|picked(?! (?:\w+ )?up\b)|settled on|switch(?:ed|ing)? to|"
@@ -242,7 +243,7 @@ DECISION = re.compile(
     r"|决定|确定[用采选]|采用|选[定了用择]|就用|就这么|定[为了]|定下来|敲定|同意|方案[是为]|结论|根本原因|原因是|约定|不再|改[用为]|放弃",
     re.IGNORECASE,
 )
-ASSISTANT_DECISION = re.compile(
+ASSISTANT_DECISION = lazy_pattern(
     r"\b(?:(?:i|we)(?:['’]ve| have)? decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go with|keep)|going with|"
     r"settled on|agreed|root cause (?:is|was)|conclusion (?:is|was)|must not|must never|"
     rf"{_FIX}|"
@@ -251,12 +252,12 @@ ASSISTANT_DECISION = re.compile(
     r"|决定|采用|选定|定为|方案是|结论|根本原因|原因是|约定|改用|改为",
     re.IGNORECASE,
 )
-REASON = re.compile(
+REASON = lazy_pattern(
     r"\b(?:because|instead of|rather than|so that|the reason|that['’]s why|since (?:the|this|we|it))\b"
     r"|因为|由于|所以|而不是",
     re.IGNORECASE,
 )
-FACT = re.compile(
+FACT = lazy_pattern(
     r"\bmy (?:[\w-]+ ){0,2}(?:name|wife|husband|partner|son|daughter|kids?|child\w*|dogs?|cats?|mom|mother|dad|"
     r"father|parents|friends?|sister|brother|boss|job|birthday|email|phone|address|account|user\w*|id|github|"
     r"team|company|house|home|hobb\w+|favou?rite|goal|dream|plan)\b"
@@ -272,12 +273,12 @@ FACT = re.compile(
     r"刚|有|买|学|去|正在|一直|经常|平时)|明天|周末|下周|下个月|生日|过敏",
     re.IGNORECASE,
 )
-IDENTITY = re.compile(
+IDENTITY = lazy_pattern(
     r"\bmy (?:[\w'-]+ ){1,4}(?:is|are|was)\b|\bcall me\b|\bi(?:['’]m| am) (?:allergic|called|based|from)\b"
     r"|我叫|我的[^，。,]{1,10}是|我是|我住|过敏",
     re.IGNORECASE,
 )
-CHAT_BINDING = re.compile(
+CHAT_BINDING = lazy_pattern(
     r"\b(?:i(?:['’]d)? prefer|my preference|please (?:don['’]?t|never|always|stop|remember)|from now on|call me|"
     r"(?:do not|don['’]?t) (?:call|tell|mention|share|ask|send|use|forget that)|remember (?:that|this|my)|"
     r"(?:i|we)(?:['’]ve| have)? (?:decided|chosen|chose|agreed)|must not|not allowed|allergic)\b"
@@ -285,23 +286,23 @@ CHAT_BINDING = re.compile(
     re.IGNORECASE,
 )
 """Binding words in a chat, where "must", "always" and "important" are common in small talk."""
-ASKING = re.compile(
+ASKING = lazy_pattern(
     r"[?？]|\b(?:can|could|would) you\b|\bplease\b|\b(?:help|tell|show|give|write|make|recommend|explain) (?:me|us)\b"
     r"|请|帮我|告诉我|推荐|能不能|可以.{0,12}吗|怎么|如何",
     re.IGNORECASE,
 )
-ADVICE = re.compile(
+ADVICE = lazy_pattern(
     r"\b(?:i(?:['’]d)? (?:recommend|suggest)|recommend\w*|you (?:could|might|should) try|how about)\b"
     r"|推荐|建议|可以试试|不妨|《[^》]{1,40}》",
     re.IGNORECASE,
 )
-LASTING = re.compile(
+LASTING = lazy_pattern(
     r"\b(?:prefer\w*|always|make sure|ensure|remember|from now on|have to|has to|i(?:['’]d)? rather|"
     r"favou?rite)\b|喜欢|偏好|一律|必须|务必|一定要|记住|宁愿|统一|优先|讨厌",
     re.IGNORECASE,
 )
 """Words of ``PREFERENCE`` that stay valid beyond the moment."""
-DEFERRED = re.compile(
+DEFERRED = lazy_pattern(
     r"\b(?:later|afterwards?|after (?:that|this)|(?:when|once|as soon as) (?:you|we|this|that|it|the)\b|"
     r"before (?:you|we|the|this|that)\b|(?:don['’]?t|do not) forget|remember to|at the end|eventually|"
     r"next time|at some point|still (?:open|need\w*|to|missing|have)|to[- ]?do|follow[- ]?up|"
@@ -310,7 +311,7 @@ DEFERRED = re.compile(
     re.IGNORECASE,
 )
 """Words that defer a request to a later time. Such a request stays open for long."""
-ORDER = re.compile(
+ORDER = lazy_pattern(
     r"(?:please |now |then |also |and |so )*(?:add|build|bump|change|check|clean|close|commit|convert|copy|create|"
     r"debug|delete|deploy|do|document|draft|drop|explain|extract|find|fix|format|generate|get|give|go|implement|"
     r"improve|install|investigate|keep|let|list|look|make|measure|merge|migrate|move|open|plot|prepare|print|put|"
@@ -320,28 +321,28 @@ ORDER = re.compile(
     re.IGNORECASE,
 )
 """Beginning of a sentence that gives an order."""
-NEXT = re.compile(
+NEXT = lazy_pattern(
     r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|"
     r"still (?:need|have|"
     r"to)|todos?|not yet|left to do|once (?:that|this|you)|waiting for|follow[- ]?up)\b"
     r"|接下来|下一步|待办|还需要|尚未|未完成|剩下|稍后|之后(?:我|会)",
     re.IGNORECASE,
 )
-ACKNOWLEDGEMENT = re.compile(
+ACKNOWLEDGEMENT = lazy_pattern(
     r"(?:(?:yes|yep|yeah|ok(?:ay)?|sure|thanks?|thank you|great|cool|nice|good|wow|continue|go on|go ahead|"
     r"proceed|please|do it|hi|hello|hey|yo|bye|perfect|right|"
     r"好的?|可以|继续|谢谢|嗯|是的?|行|对|没问题|你好)(?![a-z])[\s.!,。！，~]*){1,6}",
     re.IGNORECASE,
 )
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
-_LINE = re.compile(r"[^\s][^\n]*")
-_BULLET = re.compile(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
-_CODE = re.compile(
+_FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = lazy_pattern(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
+_LINE = lazy_pattern(r"[^\s][^\n]*")
+_BULLET = lazy_pattern(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
+_CODE = lazy_pattern(
     r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
-_WORDLIKE = re.compile(r"[\w\s]")
+_WORDLIKE = lazy_pattern(r"[\w\s]")
 
 
 def prose(text: str) -> str:

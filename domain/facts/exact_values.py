@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from .fact import Kind
 
 _RUNS = (
@@ -15,32 +17,34 @@ _RUNS = (
     r"bash|sh|zsh|pwsh|export|source|alembic|flask|uvicorn|gunicorn|celery|jest|vitest|eslint|prettier|tsc|"
     r"swift|xcodebuild|flutter|dart|refold|claude)\b)"
 )
-_SPAN = re.compile(r"(?<!`)`([^`\n]{3,240})`(?!`)")
-_PROMPT = re.compile(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
-_FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
-_HINT = re.compile(
+_SPAN = lazy_pattern(r"(?<!`)`([^`\n]{3,240})`(?!`)")
+_PROMPT = lazy_pattern(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
+_FENCED = lazy_pattern(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
+_HINT = lazy_pattern(
     r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
 )
-_END_OF_HINT = re.compile(
+_END_OF_HINT = lazy_pattern(
     r" (?:to|for|and|or|in order|instead|again|if|when|before|after)\b.*|[.:]+$"
 )
-_COMMAND = re.compile(_RUNS + r"(?= [^ ]|$)")
-_TRIVIAL = re.compile(
+_COMMAND = lazy_pattern(_RUNS + r"(?= [^ ]|$)")
+_TRIVIAL = lazy_pattern(
     r"(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|tree|stat|file|sed -n|sleep|true|clear|history|"
     r"git (?:status|diff|log|show|branch|blame))\b",
     re.IGNORECASE,
 )
-_EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash|restore|rebase)\b")
+_EVERYDAY = lazy_pattern(
+    r"git (?:add|commit|push|pull|fetch|checkout|switch|stash|restore|rebase)\b"
+)
 # Parts that only trim output. Without them, equal commands give equal lines.
-_TRIMMED = re.compile(
+_TRIMMED = lazy_pattern(
     r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
 )
-_PREPARES = re.compile(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*")
-_BRANCHING = re.compile(r";|\|\||(?<![&>])&(?![&>])")
-_HIDING = re.compile(r"\||;|(?<![&>])&(?![&>])")
-_COMPOUND = re.compile(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
-_AND = re.compile(r"\s+&&\s+|\s*;\s+")
-_CHANGING = re.compile(
+_PREPARES = lazy_pattern(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*")
+_BRANCHING = lazy_pattern(r";|\|\||(?<![&>])&(?![&>])")
+_HIDING = lazy_pattern(r"\||;|(?<![&>])&(?![&>])")
+_COMPOUND = lazy_pattern(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
+_AND = lazy_pattern(r"\s+&&\s+|\s*;\s+")
+_CHANGING = lazy_pattern(
     r"\b(?:commit|push|deploy|publish|install|migrate|merge|rm|mv|create|delete|release|build|test)\b"
 )
 
@@ -127,7 +131,7 @@ def is_everyday(command: str) -> bool:
 
 
 # ASCII, so that an adjacent Chinese character does not count as part of a number's word.
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     r"(?:https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200})"
     r"|(?:(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[A-Za-z]{2,10}\b)"
     r"|(?:\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b|\bport\b[^\d\n.,;]{1,12}\d{2,5}\b|端口\s*[:：]?\s*\d{2,5})"
@@ -147,18 +151,18 @@ _VALUE = re.compile(
     r"次|条|行|个|人|件|台|倍|兆|字节|米|克|页|章|分))",
     re.ASCII,
 )
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"(?<![\w./~:@+-])(?:(?:~|\.{1,2})?/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"
     r"|(?<![\w./~:@+-])[\w][\w.-]*\.(?:pyi?|tsx?|jsx?|mjs|go|rs|java|kts?|rb|php|cc?|hh?|cpp|hpp|cs|swift|scala|"
     r"sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|mdx?|rst|txt|csv|tsv|xml|html?|s?css|lock|log|proto|tf|ipynb|"
     r"vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])",
     re.ASCII,
 )
-_TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
+_TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
 # Numbers that tools print in front of lines are skipped.
-_SIGN = re.compile(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
-_BLANK = re.compile(r"\s")
+_SIGN = lazy_pattern(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
+_BLANK = lazy_pattern(r"\s")
 _WORD = 70
 _MARGIN = 24
 _CLEAR = 24
@@ -214,10 +218,10 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
     )
 
 
-_NOTHING = re.compile(
+_NOTHING = lazy_pattern(
     r"(?:UTF|SHA|MD|ISO)-\d{1,5}|/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?"
 )
-_FEW = re.compile(
+_FEW = lazy_pattern(
     r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
 )
 
@@ -265,9 +269,9 @@ def _path(text: str, span: tuple[int, int]) -> ExactValue:
     return ExactValue("path", text[slice(*span)], span[0], is_clear=True)
 
 
-_VERSION = re.compile(r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*")
-_HOST = re.compile(r"://|@|localhost|^\d+(?:\.\d+){3}:")
-_ID = re.compile(
+_VERSION = lazy_pattern(r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*")
+_HOST = lazy_pattern(r"://|@|localhost|^\d+(?:\.\d+){3}:")
+_ID = lazy_pattern(
     r"#\d+|[A-Z]+-\d+|[A-Z]+\d[A-Z0-9]*|[A-Z][A-Z0-9]+_[A-Z0-9_]+|[a-z]+(?:_[a-z]+)*_\d+|[0-9a-f]{7,40}|[0-9a-f-]{36}"
 )
 
@@ -281,12 +285,12 @@ def kind_of_value(value: str) -> Kind:
     return "id" if _ID.fullmatch(value) else "number"
 
 
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"(?<![\w./@-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
     r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){1,5})(?![\w@-]|[./]\w)",
     re.ASCII,
 )
-_HYPHENS = re.compile(r"[^-]*-[^-]*")
+_HYPHENS = lazy_pattern(r"[^-]*-[^-]*")
 _SHORTEST_NAME = 5
 
 
@@ -297,7 +301,7 @@ def composed_names(text: str) -> Iterator[tuple[str, int]]:
             yield found[0], found.start()
 
 
-_PIPES = re.compile(r"\s*(?:\|\||\|)\s*")
+_PIPES = lazy_pattern(r"\s*(?:\|\||\|)\s*")
 
 
 def steps_and_pipes(command: str) -> Iterator[str]:

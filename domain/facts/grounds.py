@@ -4,26 +4,28 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from .speech import Span
 
 LONGEST = 240
 """Maximum number of characters of a reason."""
 _MOST_REJECTED = 3
-_BECAUSE = re.compile(
+_BECAUSE = lazy_pattern(
     r"\b(?:because|since (?:the|this|that|we|it|there|they|our|all|only|both|no)\b|so that\b|due to\b|given that\b"
     r"|as (?:it|we|they|this|that) (?:is|are|has|have|does|do|can|would|was|were)\b|in order to\b"
     r"|to (?:avoid|prevent|ensure|make sure|stay|be (?:safe|sure|consistent))\b|otherwise\b)"
     r"|因为|由于|以便|以(?:避免|防止|确保|便于|减少|保持)|避免|防止|免得|否则",
     re.IGNORECASE,
 )
-_EXPLAINS = re.compile(
+_EXPLAINS = lazy_pattern(
     r"because\b|(?:this|that|it)(?:['’]s| is) because\b"
     r"|(?:the |my |main |key )*(?:reason|rationale|why)\b(?! (?:not|don))"
     r"|(?:this|that|doing so|which) (?:way|avoids?|keeps?|ensures?|lets?|allows?|prevents?|removes?)\b"
     r"|otherwise\b|since (?:the|this|we|it|there)\b|(?:因为|由于|理由|原因|这样|否则)",
     re.IGNORECASE,
 )
-_CONCLUDES = re.compile(
+_CONCLUDES = lazy_pattern(
     r"(?:so(?! (?:far|that|many|much)\b)|therefore|thus|hence|that['’]s why|for (?:that|this) reason"
     r"|given (?:that|this)|as a result|consequently|accordingly)\b|所以|因此|于是|鉴于此|综上",
     re.IGNORECASE,
@@ -33,7 +35,7 @@ _ENDS = (
     r"(?=[,;:!?)|，。；：！？）\n]|\.(?!\w)|\Z| [–—-] | (?:because|since|so that|due to|as (?:it|we|they)|to avoid"
     r"|which|but|and|when|if|while|for now)\b|因为|由于|以便)"
 )
-_REJECTS = re.compile(
+_REJECTS = lazy_pattern(
     r"\b(?:instead of|rather than|as opposed to|in place of|ruled out|rejected|decided against|discarded|abandoned"
     rf"|not going to use|won['’]t use|will not use) {_NAME.format('a')}{_ENDS}"
     rf"|(?:,|\() ?not {_NAME.format('b')}{_ENDS}"
@@ -42,9 +44,9 @@ _REJECTS = re.compile(
     rf"|(?:而不是|而非|放弃了?|否决了?|不再?(?:采|使)?用){_NAME.format('d')}{_ENDS}",
     re.IGNORECASE,
 )
-_ENDS_LATER = re.compile(r"[;；](?=\s|\Z)| [–—] |,? (?:instead of|rather than)\b|而不是")
-_ENDS_FIRST = re.compile(rf"[,，]|{_ENDS_LATER.pattern}")
-_WORD = re.compile(r"\w")
+_ENDS_LATER = lazy_pattern(r"[;；](?=\s|\Z)| [–—] |,? (?:instead of|rather than)\b|而不是")
+_ENDS_FIRST = lazy_pattern(rf"[,，]|{_ENDS_LATER.pattern}")
+_WORD = lazy_pattern(r"\w")
 _EDGES = " \t,.;:|，。；："
 
 

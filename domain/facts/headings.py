@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 Sense = Literal["forbids", "rules", "asks"]
 
 CUT_MARK = "… "
@@ -31,7 +33,7 @@ _ZH_NOT = (
     r"不要|不许|不准|不得|不可以|不应|不允许|禁止|严禁|[切请]勿|切忌|千万别|绝不|避免|禁忌|红线|しないで|"
     r"してはいけない|決して|금지|절대"
 )
-_NEGATED = re.compile(
+_NEGATED = lazy_pattern(
     rf"{_POLITE}(?:to )?{_NOT}"
     r"|.{0,80}\b(?:(?:must|should|may|shall) (?:not|never)|(?:must|should)n['’]?t|"
     r"not to (?:do|touch|use|change|be)|not (?:allowed|permitted)|forbidden|prohibited|prohibitions?|"
@@ -44,13 +46,13 @@ _NEGATED = re.compile(
     r"|(?:请|也|都|你)?(?:别|勿|不能|不可)(?![人的墅处名致样])",
     re.IGNORECASE,
 )
-_RULES = re.compile(
+_RULES = lazy_pattern(
     rf"{_POLITE}(?:always|must|make sure|ensure|remember|keep to|stick to)\b"
     r"|.{0,80}\b(?:rules|constraints|conventions|requirements|guidelines|preferences)\b.{0,20}"
     r"|.{0,30}(?:规则|约束|规范|约定|偏好|必须|务必|一律|记住)",
     re.IGNORECASE,
 )
-_PERMITTED = re.compile(
+_PERMITTED = lazy_pattern(
     rf"{_POLITE}(?:do|instead|fix|add|allowed|you (?:may|can|should)|(?:can|could|would) you|"
     r"i(?:['’]d)? (?:want|need|like))\b"
     r"|.{0,10}(?:请|可以|允许|应该|帮我)",
@@ -62,16 +64,16 @@ _SENSES: dict[Sense, re.Pattern[str]] = {
     "asks": _PERMITTED,
 }
 # The exact meaning of such a heading is unknown, but the lines under it are not simple requests.
-_DENIES = re.compile(
+_DENIES = lazy_pattern(
     r"\b(?:not|never|none|no|without|unless|stop|nothing|nicht|kein\w*|ohne|jamais|sans|nunca|sin|mai|senza|"
     r"не|без|leave (?:\w+ ){0,2}alone)\b|n['’]t\b|[不别勿禁]",
     re.IGNORECASE,
 )
 _FORBIDDING_SIGNS, _ALLOWING_SIGNS = frozenset("❌🚫⛔✗✘🛑"), frozenset("✅✔✓")
 SIGNS = _FORBIDDING_SIGNS | _ALLOWING_SIGNS
-_TAG = re.compile(r"</?[A-Za-z][\w-]*>")
+_TAG = lazy_pattern(r"</?[A-Za-z][\w-]*>")
 # Without a colon, a heading must state by itself that the next lines are forbidden.
-_BARE = re.compile(
+_BARE = lazy_pattern(
     rf"{_POLITE}{_NOT}(?: (?:ever|do|any|of|this|these|the|following|things?|actions?|changes?|below))*[.!]*"
     r"|(?=.*\b(?:things?|these|those|following|actions?|what|which|list|below)\b)"
     r".*\b(?:(?:(?:must|should|may|shall)(?: not|n['’]t| never)|cannot|can['’]t|do not|don['’]t|never)"
@@ -80,7 +82,7 @@ _BARE = re.compile(
     r"|.{0,12}(?:不要|不许|不准|不得|不可以|不允许|禁止|严禁|[切请]勿|千万别|绝不|避免|别|勿)(?:做|以下|这些|事项|操作|的事)*",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[?？]\Z")
+_QUESTION = lazy_pattern(r"[?？]\Z")
 
 
 def sense(lead: str) -> Sense | None:
@@ -130,16 +132,16 @@ Place = tuple[int, int]
 """Start and stop of a passage in a text."""
 
 _QUOTE = r"(?:>[ \t]?)*"
-_ITEM = re.compile(
+_ITEM = lazy_pattern(
     rf"{_QUOTE}(?:([-*•+])(?=[ \t])|\d{{1,3}}(?:[.)](?=[ \t])|、))[ \t]*(?:\[[ xX]\][ \t]+)?"
 )
-_TITLE = re.compile(rf"{_QUOTE}(#{{1,6}})[ \t]+")
+_TITLE = lazy_pattern(rf"{_QUOTE}(#{{1,6}})[ \t]+")
 _MARKS = "*_` \t"
-_BOLD = re.compile(r"(\*\*|__)[^\s*_](?:[^\n]*[^\s*_])?[:：]?\1[:：]?")
-_SENTENCES = re.compile(r".*[.!?。！？；](?=\s)\s*|.*[。！？；]", re.DOTALL)
-_SENTENCE = re.compile(r".*?[.!?。！？；](?=\s)\s*|.*?[。！？；]", re.DOTALL)
-_UNDERLINE = re.compile(r"-{3,}|={3,}")
-_TAGGED = re.compile(r"<(/?)([A-Za-z][\w-]*)>")
+_BOLD = lazy_pattern(r"(\*\*|__)[^\s*_](?:[^\n]*[^\s*_])?[:：]?\1[:：]?")
+_SENTENCES = lazy_pattern(r".*[.!?。！？；](?=\s)\s*|.*[。！？；]", re.DOTALL)
+_SENTENCE = lazy_pattern(r".*?[.!?。！？；](?=\s)\s*|.*?[。！？；]", re.DOTALL)
+_UNDERLINE = lazy_pattern(r"-{3,}|={3,}")
+_TAGGED = lazy_pattern(r"<(/?)([A-Za-z][\w-]*)>")
 _LONGEST = 200
 _NEAR = 2
 """Maximum number of line breaks between a line and the list that it announces."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Literal
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from . import cues
 from .exact_values import paths_in
 from .headings import choose_headings, sense_of
@@ -13,7 +15,7 @@ from .speech import sentences
 LONGEST = 200
 """Maximum number of characters of a lasting statement, which is usually one short sentence."""
 
-_ORDER = re.compile(
+_ORDER = lazy_pattern(
     r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
     r"(?! (?:worry|mind|be|think|know|you|get|see|let|a|an|the|have|had|feel|forget|sure|say|believe|want|need)\b)"
     r".{4,}[^?？]\Z"
@@ -21,7 +23,7 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 # Excludes "I like it" and "I like the second one", which are about the moment.
-_LIKING = re.compile(
+_LIKING = lazy_pattern(
     r"(?:^|[,;:] ?|\b(?:and|but|because|so|since|well|actually|personally|also|yes|no) )"
     r"(?:i (?:(?:really|also|do|just|generally|usually|always|still|absolutely) )*(?:(?:don['’]?t|do not) )?"
     r"(?:(?:really|much|even) )*(?:like|love|hate|dislike|prefer)"
@@ -33,13 +35,13 @@ _LIKING = re.compile(
     r"(?![你您它他她这那上])[^\s，,。.！!；;]{2,}",
     re.IGNORECASE,
 )
-_ABOUT_SELF = re.compile(
+_ABOUT_SELF = lazy_pattern(
     r"(?:and |but |also |by the way,? )?my (?:[\w-]+ )?(?:name|budget|birthday|time zone|timezone) (?:is|are) \S"
     r"|我叫[^\s，。？?]{2,}|我的(?:预算|名字|生日|时区)(?:是|为|有)\S",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢]\Z")
-_POLITE = re.compile(
+_QUESTION = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢]\Z")
+_POLITE = lazy_pattern(
     r"(?:^|[,;:.] ?|\b(?:so|and|but|also|then|now|ok|okay) )(?:can|could|would|will) (?:you|we)\b|\bplease\b"
     r"|请(?!问)|帮我|(?:能不能|能否|可以|可不可以)帮|麻烦你",
     re.IGNORECASE,
@@ -85,7 +87,7 @@ LONGEST_STATEMENT = 200
 MOST_CLAUSES = 6
 """Maximum number of clauses of a sentence that are checked. Later clauses are rarely statements."""
 
-_CLAUSE = re.compile(r"(?:[,;:.!–—-] +|[，；：。！]\s?)")
+_CLAUSE = lazy_pattern(r"(?:[,;:.!–—-] +|[，；：。！]\s?)")
 # The atomic group prevents backtracking, so that matching stays fast for every text.
 _LEAD = (
     r"(?>(?:(?:ok(?:ay)?|fine|alright|all right|good|great|right|well|yes|yeah|so|then|and|but|also|now|actually|"
@@ -101,7 +103,7 @@ _PASSING = (
     r"getting\b|having\b|looking\b|seeing\b|asking\b|wondering\b|talking\b|trying\b|thinking\b|working\b|running\b|"
     r"doing\b|testing\b|happy\b|sure\b|sorry\b|afraid\b|still\b|just\b|really\b|able\b|about\b|glad\b|done\b)"
 )
-_HABIT = re.compile(
+_HABIT = lazy_pattern(
     rf"{_LEAD}(?:i(?:['’]d| would) (?:much |far )?(?:rather|prefer)\b|i (?:can['’]?t|cannot) (?:stand|bear)\b"
     rf"|i(?:['’]m| am) (?:{_NOT}(?:a (?:big |huge )?fan of|into|keen on)|allergic|vegan|vegetarian|used to)\b"
     rf"|i {_USUAL} (?!get\b|see\b|have to\b|thought\b|forget\b|wonder\b|found\b|saw\b|got\b)\w"
@@ -117,7 +119,7 @@ _HABIT = re.compile(
     r"|the \w[\w ]{0,30} (?:is|are) (?:better|nicer|easier|best) (?:than|for me)\b)",
     re.IGNORECASE,
 )
-_DECISION = re.compile(
+_DECISION = lazy_pattern(
     rf"{_LEAD}(?:(?:we|i)(?:['’]ll| will| shall) {_NOT}{_PASSING}\w|(?:we|i) won['’]?t {_PASSING}\w"
     rf"|(?:we|i)(?:['’]re|['’]m| are| am) {_NOT}(?:going to {_PASSING}\w|{_PASSING}\w+ing\b)"
     r"|(?:we|i)(?:['’]ve| have)? (?:decided|chosen|chose|picked|agreed|settled|opted|dropped)\b"
@@ -130,7 +132,7 @@ _DECISION = re.compile(
 )
 _HAN_LEAD = r"(?>(?:好的|好吧|好|行|嗯|对了|另外|那么|那|所以|其实|以后|今后|还有|记住|注意|暂时|目前|最后|结果)*)"
 _WE = r"(?:(?:我|我们|咱们|咱)(?:组|团队|公司|家|项目|部门)?(?:里)?)"
-_HAN_HABIT = re.compile(
+_HAN_HABIT = lazy_pattern(
     rf"{_HAN_LEAD}(?:(?:[^，。：:；我咱]{{1,60}})?{_WE}(?:也|都|真的|其实|平时|一直|比较|更|最|很|特别|非常|不太|不怎么|不)*"
     r"(?:(?:喜欢|偏好|讨厌)(?![你您它他她这那上])|宁愿|宁可|习惯|倾向|受不了|不爱|反感|一般|通常|总是|总|向来|一向|从来|从不|只(?:在|用|看|吃|喝|买|做)|"
     r"不(?:太|怎么)?(?:能吃|吃|喝|用|要))"
@@ -138,7 +140,7 @@ _HAN_HABIT = re.compile(
     r"|(?:以后|今后)[^，。]{0,20}(?:都|请|用|要|别|不)|[^，。]{1,20}(?:一律|统一|都要|都得|必须|请用|请叫)|请(?:用|叫|按|始终|一直)\S"
     r"|每次\S{2,}(?:之?前|都|先)\S|[^，。]{1,40}的(?:文件|代码|日志|文档|注释|提交)(?:请|都|只|一律)*用\S)"
 )
-_HAN_DECISION = re.compile(
+_HAN_DECISION = lazy_pattern(
     rf"{_HAN_LEAD}(?:{_WE}(?:还是|就|最终|最后|也|已经)*(?:决定|选|定|同意|接受|改|放弃|换|不再|不(?:支持|存|做|用|要|考虑|拆|买|去))"
     r"|[^，。]{0,16}(?:就(?:用|选|定|叫|这么|按|在)|定(?:在|为|成|于|下来|了)|改(?:在|到|为|成|用|坐|去)|保留|选(?:了|定|用|择)|"
     r"决定|最终|确定|采用|敲定|暂时(?:继续|不|用|先)|先不|不再|不(?:存|做|用|要|支持|考虑)了?\b|名(?:字|称)?(?:就)?叫|"
@@ -146,7 +148,7 @@ _HAN_DECISION = re.compile(
     r"|(?:结论|决定|最终方案|说好了?|定了|同意了)[：:，,]\S"
     r"|每(?:周|天|月|年|[一二三四五六七八九十两\d]+(?:个)?(?:小时|天|周|月|分钟))[^，。]{0,8}(?:发布|备份|开会|更新|一次|部署|检查|提交))"
 )
-_ASKS = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
+_ASKS = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
 
 
 def classify_statement(said: str) -> Literal["rule", "decision"] | None:

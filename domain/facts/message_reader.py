@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import CALLS, Message, strings, strings_in
 from refold.domain.value import is_object
 
@@ -49,18 +50,18 @@ _TYPED = 1_500
 _TITLE = 80
 _ABOUT = 40
 _DEEPEST = 6
-_NO_REASON = re.compile(
+_NO_REASON = lazy_pattern(
     r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|"
     r"[-\d\s:%.kKMG]+",
     re.IGNORECASE,
 )
 _ENDS_OF_SENTENCES = (". ", "。", "；", "; ", "，", "|")
 _LONGEST_VALUE = 240
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSAFE = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
-_WORD_CHARACTER = re.compile(r"[^\W_]")
-_FIRST_WORD = re.compile(r"\A\S{1,400}")
+_WORD_CHARACTER = lazy_pattern(r"[^\W_]")
+_FIRST_WORD = lazy_pattern(r"\A\S{1,400}")
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from . import cues
 from .headings import Place
 from .speech import (
@@ -24,20 +26,20 @@ from .speech import (
     print_of,
 )
 
-ARROW = re.compile(r"->|=>|→")
+ARROW = lazy_pattern(r"->|=>|→")
 _VERBS = (
     r"(?:fix|address|handle|resolve|check|look into|investigate|apply|implement|ignore|do|deal with|respond to|"
     r"reply to|"
     r"evaluate|verify|consider|follow)"
 )
-_RETURNS = re.compile(
+_RETURNS = lazy_pattern(
     rf"{ARROW.pattern}|—|(?:can|could|would|will|should|do|does|did|is|are|shall) (?:you|we|i)\b|(?:please|pls|plz)\b|"
     rf"but (?:i|we|it|that|the)\b|(?:so|ok(?:ay)?|now|then|also|and)?,? ?(?:{_VERBS}|have a look at|find out)\b|"
     r"(?:any idea|thoughts|ideas|let['’]?s|i['’]?(?:d|m|ve|ll)?|we['’]?(?:d|re|ve|ll)?|my|what|why|how|where|which)\b|"
     r"请|帮|你|我|为什么|怎么|能不能|这是",
     re.IGNORECASE,
 )
-_REFERS = re.compile(
+_REFERS = lazy_pattern(
     rf"{ARROW.pattern}|(?:(?:please|pls|plz|so|now|then|ok(?:ay)?|and),? )*(?:(?:can|could|would|will) (?:you|we)\b|"
     rf"{_VERBS} (?:it|this|that|these|those|them|all|everything|his|her|their|"
     r"the (?:feedback|comments?|review|e?-?mail|issues?|problem))\b|(?:summari[sz]e|translate|explain|analy[sz]e|"
@@ -61,11 +63,11 @@ def refers_back(passage: str) -> bool:
 SHORT_END = 400
 """Maximum number of characters of a last paragraph by the person. A longer one is part of the pasted mail."""
 
-_FENCES = re.compile(
+_FENCES = lazy_pattern(
     r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_TAGGED = re.compile(
+_TAGGED = lazy_pattern(
     r"^[ \t]*<((?:error|build|test|ci|server|console)?[-_]?(?:logs?|output|stdout|stderr|errors?)|trace(?:back)?|"
     r"stack[-_]?trace|"
     r"documents?|document_content|docs?|file(?:[-_]contents?)?|feedback|review|comments?|e?mails?|messages?|"
@@ -74,17 +76,19 @@ _TAGGED = re.compile(
     r"web[-_]?page|page|article|source|data|observation|excerpt|blockquote|pre)\b[^<>\n]{0,200}>",
     re.IGNORECASE | re.MULTILINE,
 )
-_MAIL = re.compile(
+_MAIL = lazy_pattern(
     r"^[ \t]*(?:-{2,} ?(?:Original|Forwarded) [Mm]essage ?-{2,}|Begin forwarded message:|On [^\n]{6,100} wrote:[ \t]*$|"
     r"(?:(?:From|To|Cc|Date|Sent|Subject|发件人|收件人|日期|主题)[:：] ?[^\n]+\n[ \t]*){2,})",
     re.MULTILINE,
 )
-_SPEAKER = re.compile(
+_SPEAKER = lazy_pattern(
     r"^[ \t]*(?:\*\*|\[)?(User|Human|Assistant|Agent|AI|Bot|Model|System)(?:\*\*|\])?\s?:",
     re.MULTILINE,
 )
-_CONSIDER = re.compile(r"(?:(?<=\A)|(?<=[\n])|(?<=[.!] ))Consider (?:\w+ing|whether|if|a|an|the)\b")
-_PERSONAL = re.compile(
+_CONSIDER = lazy_pattern(
+    r"(?:(?<=\A)|(?<=[\n])|(?<=[.!] ))Consider (?:\w+ing|whether|if|a|an|the)\b"
+)
+_PERSONAL = lazy_pattern(
     r"\b(?:i|i['’]\w+|my|me|we|us|our|you|your|please|let['’]?s)\b", re.IGNORECASE
 )
 _LEAST_OF_REVIEW = 100
@@ -198,13 +202,13 @@ def _is_impersonal(text: str, block: Place) -> bool:
     return len(passage) >= _LEAST_OF_REVIEW and not _PERSONAL.search(passage) and "?" not in passage
 
 
-_COLON = re.compile(r"[:：](?=\s|\Z|[\"“「『*_`]|[^\x00-\x7f])|：")
-_SENTENCE = re.compile(r"(?<=[.!?。！？])[\s\"”]+|(?<=[。！？])|[ \t]{2,}")
-_ADDRESS = re.compile(r"(?:https?:/|[~.]?/|@)\S+|`[^`\n]+`")
-_GOES_ON = re.compile(r",?[ \t]+(?:[a-z]|[-–—] ?[a-z])|[，,]?[\u3400-\u9fff]")
+_COLON = lazy_pattern(r"[:：](?=\s|\Z|[\"“「『*_`]|[^\x00-\x7f])|：")
+_SENTENCE = lazy_pattern(r"(?<=[.!?。！？])[\s\"”]+|(?<=[。！？])|[ \t]{2,}")
+_ADDRESS = lazy_pattern(r"(?:https?:/|[~.]?/|@)\S+|`[^`\n]+`")
+_GOES_ON = lazy_pattern(r",?[ \t]+(?:[a-z]|[-–—] ?[a-z])|[，,]?[\u3400-\u9fff]")
 _PASTED = 1_500
 """Minimum number of characters of a pasted text. A shorter one was typed, unless it has a title."""
-_TITLED = re.compile(r"^#{1,3} \S", re.MULTILINE)
+_TITLED = lazy_pattern(r"^#{1,3} \S", re.MULTILINE)
 _MOST_SIGNS = 400
 """Maximum number of colons and quotation marks. A text with more of them is data."""
 

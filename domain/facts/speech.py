@@ -6,25 +6,27 @@ from enum import IntEnum
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from .headings import Place, lines_under
 
-_TAGGED = re.compile(
+_TAGGED = lazy_pattern(
     r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
     r"task-notification|user-prompt-submit-hook|environment_context)>.*?</\1>",
     re.DOTALL,
 )
-_SLASH = re.compile(
+_SLASH = lazy_pattern(
     r"<command-name>(.*?)</command-name>\s*(?:<command-args>(.*?)</command-args>)?", re.DOTALL
 )
-_BASH_INPUT = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-_NOISE = re.compile(
+_BASH_INPUT = lazy_pattern(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_NOISE = lazy_pattern(
     r"\[Request interrupted by user[^\]]*\]|\ACaveat: The messages below.*\Z", re.DOTALL
 )
-_HANDOVER = re.compile(
+_HANDOVER = lazy_pattern(
     r"(?:This session is being continued from a previous conversation"
     r"|\[Conversation Summary\]|The conversation history before this point was compacted)"
 )
-_SKILL = re.compile(
+_SKILL = lazy_pattern(
     r"\s*(?:Base directory for this skill:|Invoke the \S+ skill and follow it exactly)"
 )
 _LOCAL = {
@@ -40,16 +42,16 @@ _LOCAL = {
     "status",
     "login",
 }
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
 # Control characters also end a line, because text after them could imitate another line.
-_LINE = re.compile(
+_LINE = lazy_pattern(
     r"(?:[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff])+"
 )
 # An ellipsis inside of marks ends no sentence, as in "`src/...` is gone".
-_SENTENCE_END = re.compile(
+_SENTENCE_END = lazy_pattern(
     r"(?<![.!?…])(?!(?:\.{2,}|…+)[\"'”’)\]`]+[^\S\n]+[a-z])[.!?…]+[\"'”’)\]*_`]*(?=\s)|[。！？；]+[”’」』）]*"
 )
-_BULLET = re.compile(r"[\s>]*(?:(?:[-*•+]|\d{1,2}[.)、]|#{1,6}|\[[ xX]\])\s+)*[*_]*")
+_BULLET = lazy_pattern(r"[\s>]*(?:(?:[-*•+]|\d{1,2}[.)、]|#{1,6}|\[[ xX]\])\s+)*[*_]*")
 
 
 class Span(NamedTuple):
@@ -153,7 +155,7 @@ _LEVEL = r"(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|ERR|SEVE
 _TIME = r"(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 
-_PRINTED = re.compile(
+_PRINTED = lazy_pattern(
     rf"[\[(]?{_TIME}|{_MONTH} +\d{{1,2}} \d\d:\d\d:\d\d|\[\s?{_LEVEL}\s?\]|{_LEVEL}\s?[|\]]|level=\w+"
     r"|(?:\w+\.)*\w*(?:Error|Exception|Warning|Fault)(?:\[\w+\])?: |Error: |ERROR[: ]|FATAL[: ]|CRITICAL[: ]|E\d{3,5}: "
     r"|(?:error|warning)(?:\[\w+\])?: |fatal: |hint: |remote: |panic: |goroutine \d+ |thread '\w+' panicked"
@@ -175,18 +177,18 @@ _PRINTED = re.compile(
     r"|Updates were rejected|To (?:push|see|undo|abort|continue)\b.{0,60}\buse\Z"
     r"|To address (?:all )?issues|Run [`'\"]?npm (?:fund|audit)|\d+ packages? (?:are )?looking for funding",
 )
-_MAYBE = re.compile(
+_MAYBE = lazy_pattern(
     rf"{_LEVEL}: |note: |[\w./@-]+\.\w{{1,5}}:\d+: |(?:\w+, )*\w+ :?= \S|\*? ?\w+: \d+\Z|\d+ issues?:|\^+\Z|[~^]{{2,}}"
     r"|[}\])]+[;,]?\Z|\"[\w-]+\"\s*:|\w+: ['\"{\[]|\+(?:\s{2,}|[^\s+])|~?/[\w./~@-]+(?: \([\w/.-]+\))?\Z"
     r"|(?:return|if|for|while|func|def|class|const|let|var|import|export|public|private)\b.*[{(;:]\Z"
     r"|[\w.]+\(.*\)[;,]?\Z|.*[{;}]\Z|[✓✔✗✘●○]\s|Checked \d+|CACHED|DONE|Done in|Fetching|Building|Installing"
     r"|(?:错误|报错|异常|警告)[:：]",
 )
-_PROMPT = re.compile(
+_PROMPT = lazy_pattern(
     r"(?:[$❯➜»]|[\w.-]+@[\w.-]+[: ]\S*\s?[$#%]|PS [A-Z]:\\\S*>|[A-Z]:\\[^>]{0,80}>|>>>|In \[\d+\]:|"
     r"\([\w.-]+\) [$%])\s+\S"
 )
-_ADVERTISEMENT = re.compile(
+_ADVERTISEMENT = lazy_pattern(
     r"(?:(?<=\A)|(?<=[.!?。！？] )|(?<=[│⎿>*•💡✨🎉] )|(?<=[💡✨🎉]))"
     r"(?:(?:pro[- ]?)?tips?(?: of the day)?\s?[:：]|did you know\b|sponsored\b|advertisement\b|"
     r"upgrade to \w+ (?:pro|plus|premium|max)\b|(?:小|温馨)?提示[:：]|小贴士|广告[:：]|赞助[:：])",
@@ -270,7 +272,7 @@ _PRINTS = (
     r"responded|responds|warns?|warned|fail(?:s|ed) with|throws?|threw|hints?)"
 )
 _LEADS: dict[Sort, re.Pattern[str]] = {
-    "output": re.compile(
+    "output": lazy_pattern(
         rf".*\b(?:(?:the|my|our|this|that|a|an)\s)?{_MACHINE}(?: \S+){{0,3}}? (?:{_SAYS}|{_PRINTS})\b.{{0,40}}"
         rf"|.*(?:{_BEFORE}|\b(?:with|the|this|that|these|an?)\b)(?: \S+){{0,6}}? {_OUTPUT}\b(?![/.-]\w)[^,;]{{0,60}}"
         r"|.*\b(?:the|this|that|following|an?|with) (?:\w+[ -]){0,3}(?:error|exception|warning|failure)\b.{0,60}"
@@ -280,7 +282,7 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
         r"|.{0,10}(?:CI|编译器|服务器|终端|程序|脚本|测试|控制台)[^，。]{0,6}(?:说|报|提示|显示|打印|输出).{0,6}",
         re.IGNORECASE,
     ),
-    "words": re.compile(
+    "words": lazy_pattern(
         rf".*\b{_PEOPLE}(?: \S+){{0,3}}? {_SAYS}\b.{{0,60}}"
         rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b(?![/.-]\w)[^,;]{{0,120}}"
         r"|(?:.*[.!?,] )?(?-i:(?!We|You|They)[A-Z][a-z]+) (?:said|wrote|commented|replied|suggested|told (?:me|"
@@ -293,14 +295,14 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
         r"(?:说|写道?|回复|评论|反馈|提到).{0,6}",
         re.IGNORECASE,
     ),
-    "document": re.compile(
+    "document": lazy_pattern(
         rf"(?:.*{_BEFORE}|.*\b(?:implement|execute|follow|apply|do))(?: \S+){{0,6}}? {_DOCUMENT}\b.{{0,60}}",
         re.IGNORECASE,
     ),
 }
 # Words about a text that the person wants written, or about the person's own opinions and
 # statements.
-_OWN = re.compile(
+_OWN = lazy_pattern(
     r"\A(?:when(?:ever)?|if)\b|\b(?:should|must|shall|ought|want|need|write|draft|send|reply with|post|add|"
     r"create|produce|make sure|ensure|expected|"
     r"desired|i['’]d like|let['’]?s|modify|update|change|rewrite|improve|edit|extend|include|put|i think|(?:i|"
@@ -312,7 +314,7 @@ _OWN = re.compile(
     r"|应该|必须|需要|请写|写一|我(?:说|写|认为|觉得|的意见)",
     re.IGNORECASE,
 )
-_ORDERS = re.compile(
+_ORDERS = lazy_pattern(
     r"\b(?:eval|evaluate|implement|execute|follow|apply|address|review|analy[sz]e|summari[sz]e|explain|debug|translate|"
     r"investigate|check|look|read|fix|handle|resolve|consider|please|can|could|would|why|what|how|"
     r"[a-z]+ me)\b|请|帮|看看",
@@ -332,13 +334,13 @@ def asks_for_something(lead: str) -> bool:
     return _ORDERS.search(lead) is not None
 
 
-QUOTATION = re.compile(
+QUOTATION = lazy_pattern(
     r"(?<![^\s(\[:：,，。>])[\"“]([^\s\"“”](?:[^\"“”]|(?<=\w)\"(?=\w)){0,3000}?)[\"”](?![\w])|"
     r"「([^「」]{1,3000})」|『([^『』]{1,3000})』"
 )
 _LONG_QUOTATION = 160
-_SEVERAL = re.compile(r"[.!?]\s+\S|[。！？]\s*[^\s\"”]")
-_APART = re.compile(r"[ \t]{3,}|\t")
+_SEVERAL = lazy_pattern(r"[.!?]\s+\S|[。！？]\s*[^\s\"”]")
+_APART = lazy_pattern(r"[ \t]{3,}|\t")
 _MOST_PARTS = 4
 _HEAD = 300
 

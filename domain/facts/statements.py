@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from refold.domain.lazy_pattern import lazy_pattern
+
 from . import cues
 from . import lasting_facts as lasting
 from .grounds import NO_GROUNDS, Grounds, grounds_of
@@ -24,19 +26,21 @@ _MOST_OF_ASSISTANT = 3
 _MOST_READ = 6
 """Maximum number of documents and reviews read in one message."""
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
-_DESCRIBES = re.compile(
+_DESCRIBES = lazy_pattern(
     r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
 )
-_CODE = re.compile(
+_CODE = lazy_pattern(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
-_RAN = re.compile(r"^! .*$", re.MULTILINE)
+_RAN = lazy_pattern(r"^! .*$", re.MULTILINE)
 """A command that the person ran in the agent's prompt."""
-_STRUCK = re.compile(r"~~[^~\n]+~~")
+_STRUCK = lazy_pattern(r"~~[^~\n]+~~")
 """Text that the writer struck out."""
-_POLITELY_NOT = re.compile(r"\b(?:can|could) (?:we|you) (?:please )?not\b", re.IGNORECASE)
-_POLITE = re.compile(r"(?:so |and |also |ok(?:ay)?,? )*(?:can|could|would|will) (?:we|you)\b", re.I)
-_CUT = re.compile(r"[\s,;:.!?，；：。！？、）)]")
+_POLITELY_NOT = lazy_pattern(r"\b(?:can|could) (?:we|you) (?:please )?not\b", re.IGNORECASE)
+_POLITE = lazy_pattern(
+    r"(?:so |and |also |ok(?:ay)?,? )*(?:can|could|would|will) (?:we|you)\b", re.I
+)
+_CUT = lazy_pattern(r"[\s,;:.!?，；：。！？、）)]")
 
 
 class Said(NamedTuple):
@@ -59,7 +63,7 @@ class Said(NamedTuple):
         return " ".join((*self.under, self.text))
 
 
-_WITHDRAWS = re.compile(
+_WITHDRAWS = lazy_pattern(
     r"(?:(?:oh|ok(?:ay)?|actually|no|wait|hm+|well|sorry|and|but|please)[,.!… ]+)*(?:"
     r"never ?mind\b|forget (?:it|that|this|about (?:it|that|this|the)\b)|(?:cancel|scrap|drop|skip"
     r"|ignore) (?:that|this|it)\b"
@@ -71,21 +75,21 @@ _WITHDRAWS = re.compile(
     r")|(?:算了|不用了|不需要了|不必了|取消(?:吧|了|这个|上一个)|别(?:做|弄|改|管)了|先不(?:做|弄|改)了)",
     re.IGNORECASE,
 )
-_OVERRIDES = re.compile(
+_OVERRIDES = lazy_pattern(
     r"(?:(?:oh|ok(?:ay)?|no|wait|hm+|well|sorry)[,.!… ]+)*(?:scratch that\b|on second thoughts?\b"
     r"|(?:i(?:['’]ve| have)?|we(?:['’]ve| have)?) "
     r"changed (?:my|our) minds?\b|change of plans?\b|(?:no|actually|wait)[,.!… ]+.{3,160}\binstead\b)"
     r"|(?:我|我们)?改(?:变)?主意了|(?:不|不对|等等)[，,].{1,60}(?:改成|换成|改用|换用)|(?:还是|干脆)(?:改成|换成|改用|换用)",
     re.IGNORECASE,
 )
-_REOPENS = re.compile(
+_REOPENS = lazy_pattern(
     r"(?:(?:no|hm+|but|unfortunately|sorry|it|that|this|the \w+|,) ?)*(?:still (?:fails?|failing|broken|wrong"
     r"|crash\w*|get|see|the same|not|n['’]t)"
     r"|(?:does|did|is|was)(?: not|n['’]t) (?:work|fix|help|fixed|working)\b|(?:fails?|failed|broke|broken) again\b)"
     r"|(?:还是|仍然|依然)(?:不行|不对|报错|失败|有问题)|没有?(?:解决|修好|用)|又(?:报错|失败|坏)了",
     re.IGNORECASE,
 )
-_ACCEPTS = re.compile(
+_ACCEPTS = lazy_pattern(
     r"(?:(?:ok(?:ay)?|yes|yeah|great|nice|cool|wow|perfect|awesome|excellent|thanks?|thank you|now)[,.!… ]+)*(?:"
     r"(?:(?:it|that|this|everything|all)(?: all)? )?(?:works?|worked|is working|runs?|passes)(?: (?:now|fine"
     r"|great|well|perfectly|again))*"
@@ -97,7 +101,7 @@ _ACCEPTS = re.compile(
     r")[.!… ]*|(?:好了|可以了|行了|搞定了?|没问题了|完美|太好了|谢谢你?了?|多谢)[!！。~～]*",
     re.IGNORECASE,
 )
-_CLAIMS = re.compile(
+_CLAIMS = lazy_pattern(
     r"(?:\W*(?:all )?(?:done|fixed|implemented|completed|finished|resolved)\b(?! (?:by|with the|when|if|yet|soon))"
     r"|(?:great|perfect|excellent)?[!,. ]*(?:all|every|the)(?: \w+){0,4} tests? (?:now )?pass(?:es|ed)?\b"
     r"|i(?:['’]ve| have) (?:now |successfully |just |also )*(?:fixed|implemented|added|updated|changed"

@@ -7,40 +7,41 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import is_list, is_object
 
 from .cues import clean, excerpt, squeeze
 
-_SAYS_ERROR = re.compile(
+_SAYS_ERROR = lazy_pattern(
     r"\s*(?:<tool_use_error>|\W{0,3}(?:error|fatal|exception|traceback|failed|failure|permission denied|"
     r"exit code:? [1-9]|command not found|错误|失败|异常)\b)|\s*\{\s*\"(?:error|errors)\"\s*:\s*[^\sn\[{f]",
     re.IGNORECASE,
 )
-_EXITED = re.compile(
+_EXITED = lazy_pattern(
     r"(?:exit(?:ed)?(?: with)?(?: status| code)?:? |<returncode>|exit_code[\"']?[:=] ?)(-?[1-9]\d*)\b",
     re.IGNORECASE,
 )
-_TRACEBACK = re.compile(
+_TRACEBACK = lazy_pattern(
     r"Traceback \(most recent call last\)|command not found|No such file or directory"
 )
-_COMPLAINS = re.compile(
+_COMPLAINS = lazy_pattern(
     r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
     r"Error\b|错误|失败",
     re.IGNORECASE,
 )
 _BRIEF = 3
 """Number of lines at the end of an output that show how the command ended."""
-_FINDS = re.compile(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
-_REFUSED = re.compile(
+_FINDS = lazy_pattern(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
+_REFUSED = lazy_pattern(
     r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)|"
     r"permission to use .{1,80} (?:has been|was|is) denied|haven't granted",
     re.IGNORECASE,
 )
-_USER_SAID = re.compile(
+_USER_SAID = lazy_pattern(
     r"(?:the user said|user feedback|provided feedback):?\s*\n?(.+)", re.DOTALL | re.IGNORECASE
 )
-_OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
-_TELLING = re.compile(
+_OF_ANOTHER = lazy_pattern(r"<tool_use_error>Sibling tool call errored")
+_TELLING = lazy_pattern(
     r"^.*(?:\b\w*(?:Error|Exception)\b|^error|fatal:|FAIL|panic:|cannot |not found|undefined|denied|✗|错误|失败).*$",
     re.MULTILINE,
 )
@@ -153,30 +154,30 @@ _MANNER = {
     "timeout",
     "clarification_type",
 }
-_SHELL = re.compile(
+_SHELL = lazy_pattern(
     r"bash|shell|terminal|exec|run_?command|ipython|powershell|^run$|^cmd$", re.IGNORECASE
 )
-_WRITES = re.compile(
+_WRITES = lazy_pattern(
     r"write|edit|create|replace|patch|insert|append|save|delete|remove|move|rename", re.IGNORECASE
 )
-_READS = re.compile(r"^(?:read|view|open|cat|show|get_?file|load)|read|view", re.IGNORECASE)
-_LOOKS = re.compile(
+_READS = lazy_pattern(r"^(?:read|view|open|cat|show|get_?file|load)|read|view", re.IGNORECASE)
+_LOOKS = lazy_pattern(
     r"^(?:get|list|ls|search|find|grep|glob|calculate|fetch|lookup|query|check|describe|count|web_?search|"
     r"web_?fetch|ask|exit_?plan|enter_?plan|skill|tool_?search|present)|search|_get_|_list_",
     re.IGNORECASE,
 )
-_SILENT = re.compile(
+_SILENT = lazy_pattern(
     r"^(?:think|thinking|finish|submit|todo_?read|task_?(?:list|get)|bash_?output|noop)$",
     re.IGNORECASE,
 )
-_TODOS = re.compile(r"todo|^update_?plan$|task_?tracker", re.IGNORECASE)
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
-_HEREDOC = re.compile(
+_TODOS = lazy_pattern(r"todo|^update_?plan$|task_?tracker", re.IGNORECASE)
+_PATCHED = lazy_pattern(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+_HEREDOC = lazy_pattern(
     r"\b(?:cat|tee)\s*(?:-a\s+)?>{0,2}\s*['\"]?([^\s'\"<>|;&]+)['\"]?\s*<<|"
     r"<<-?\s*['\"]?\w+['\"]?\s*>{1,2}\s*([^\s'\"|;&]+)"
 )
-_SED = re.compile(r"\bsed\s+-i\S*\s(?:[^|;&\n]*\s)?([\w./~-]+\.\w+)\s*(?:$|[;&|\n])")
-_CHDIR = re.compile(r"^cd\s+\S+\s*(?:&&|;)\s*")
+_SED = lazy_pattern(r"\bsed\s+-i\S*\s(?:[^|;&\n]*\s)?([\w./~-]+\.\w+)\s*(?:$|[;&|\n])")
+_CHDIR = lazy_pattern(r"^cd\s+\S+\s*(?:&&|;)\s*")
 
 
 class Kind(Enum):

@@ -1,7 +1,6 @@
 """Entries of the index: exact values of covered messages, and the choice of those to show."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -9,6 +8,7 @@ from refold.domain.facts import cues
 from refold.domain.facts.exact_values import steps_and_pipes
 from refold.domain.facts.fact import VALUES, Fact
 from refold.domain.facts.fact import Source as Place
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import last_mark
 
 Kind = Literal["decision", "ran", "result", "file", "said", "path", "command", "name", "value"]
@@ -97,7 +97,7 @@ _LONGEST: Mapping[Kind, int] = {
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_STEP = 6
-_SPACES = re.compile(r"\s+")
+_SPACES = lazy_pattern(r"\s+")
 _SOURCE_OF: Mapping[Place, Source] = {
     "person": "person",
     "unknown": "unknown",

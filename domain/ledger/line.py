@@ -1,6 +1,5 @@
 """Lines of the ledger: texts copied from messages, gathered from facts."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -17,6 +16,7 @@ from refold.domain.facts.exact_values import (
 from refold.domain.facts.fact import STATEMENTS, VALUES, Fact, Source
 from refold.domain.facts.speech import is_line, lines
 from refold.domain.facts.tool_calls import without_folder
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import Value, build_unvalidated, replace
 
@@ -89,7 +89,7 @@ Key = tuple[Kind, str, tuple[str, ...], str | None]
 LATER_OK = "; later ok"
 """End of the note of a failure whose call has succeeded since."""
 # Parts that differ each time the same thing fails: times, durations, line numbers, process ids.
-_PASSING = re.compile(
+_PASSING = lazy_pattern(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\b|(?<=:)\d+\b|(?<=line )\d+\b"
     r"|\b\d+(?:\.\d+)? ?(?:[mµn]?s|secs?|seconds?|minutes?)\b|\b0x[0-9a-fA-F]+\b|(?<=pid )\d+\b|(?<=pid=)\d+\b"
     r"|(?<=\[)\d+(?=\])",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import is_everyday, kind_of_value
 from refold.domain.facts.fact import Fact
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import replace
 
 from .line import LATER_OK, WORDS, Gathered, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
@@ -64,7 +65,7 @@ def _is_own_request(line: LedgerLine) -> bool:
 
 _SHORTEST_ABOUT = 8
 """Characters of the words before a value that say what it is about."""
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazy_pattern(r"\d+")
 
 
 def _supersede(lines: Sequence[LedgerLine]) -> list[LedgerLine]:

@@ -3,7 +3,6 @@
 from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.messages import Message
 from refold.domain.turns import (
-    has_one_question,
     open_requests,
     running_turn,
     turn_beginnings,
@@ -84,19 +83,3 @@ def test_where_old_messages_are_only_counted_a_turn_begins_with_the_first_rememb
 def test_there_are_no_turns_in_an_empty_conversation() -> None:
     assert beginnings() == ()
     assert running_turn(conversation()) == ()
-
-
-def test_one_message_of_a_user_leaves_no_doubt_what_an_answer_is_to() -> None:
-    assert has_one_question(conversation(user("a")))
-    assert has_one_question(conversation(*talk(2), user("b")))
-
-
-def test_a_second_message_of_a_user_leaves_doubt() -> None:
-    assert not has_one_question(conversation(user("a"), user("b")))
-    assert not has_one_question(conversation(*talk(1), user("a"), user("b")))
-
-
-def test_a_request_waits_for_all_results_so_that_they_are_one_question() -> None:
-    parts = (user("a"), calls("x", "y"), results("x"), results("y"))
-    assert has_one_question(conversation(*parts))
-    assert not has_one_question(conversation(*parts, user("b")))
