@@ -35,6 +35,11 @@ class RaisedOutside(RefoldError):
         super().__init__(f"{type(raised).__name__}: {said}" if said else type(raised).__name__)
 
 
+def was_closed(what: object) -> "LogError":
+    """Return the error for a log, or a part of one, that is used after it was closed."""
+    return LogError(f"{what} was closed; open it again to go on")
+
+
 class EmbedderError(RefoldError):
     """An embedder could not make vectors; ``reason`` is a short constant, the message has the details."""
 
@@ -191,6 +196,18 @@ class LogBehindAnchor(LogError):
         self.thread_id = thread_id
         self.stored = stored
         self.found = found
+
+
+class OtherHistory(LogError):
+    """The target of a copy has other events for a conversation of the source; nothing was overwritten."""
+
+    def __init__(self, thread_id: str, version: int, problem: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r}, event {version}: {problem}. Nothing was overwritten. Copy into an "
+            "empty log, or in the other direction"
+        )
+        self.thread_id = thread_id
+        self.version = version
 
 
 class BackupDamaged(LogError):

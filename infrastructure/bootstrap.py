@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from refold.application.conversation.instructions import Instructions
+    from refold.application.ports.log_keeper import LogKeeper
+    from refold.application.ports.read_models import ReadModels
     from refold.infrastructure.event_store.encryption import KeySource
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.notes.markdown_pages import MarkdownReader
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
     from refold.infrastructure.observability.log_observer import Notice
     from refold.infrastructure.observability.observers import Observing
-    from refold.infrastructure.projection_store.read_models import SQLiteViews
+    from refold.infrastructure.postgres.log import PostgresLog
     from refold.infrastructure.settings.configuration import Configuration
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
@@ -91,7 +93,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     from refold.infrastructure.files.fork_gate import GATE
 
     with GATE.used():
-        from refold.infrastructure.maintenance.backup import real_place
+        from refold.infrastructure.files.log_place import real_place
         from refold.infrastructure.settings.option_checks import check_options
 
         check_options(path, options)
@@ -100,8 +102,8 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
+    from refold.infrastructure.files.log_place import LogPlace
     from refold.infrastructure.files.processes import ThisProcess
-    from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
@@ -116,7 +118,7 @@ def _open(path: str | Path, options: Options) -> Core:
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
         log=log,
-        keeper=SQLiteKeeper(stores.log, key),
+        keeper=stores.keeper,
         views=ThreadViews(stores.views, log),
         recall=_recall(stores, log, options),
         counter=counter,
@@ -131,7 +133,7 @@ def _open(path: str | Path, options: Options) -> Core:
         instruction_files=instructions.files,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
-        process=OpeningProcess(str(path)),
+        process=OpeningProcess(str(LogPlace.parse(path))),
         sdk_tools=AnthropicTools(),
         asked=asked,
         unwritten=unwritten,
@@ -165,9 +167,14 @@ def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
 class _Stores(NamedTuple):
     """Files and connections of one memory."""
 
-    log: "SQLiteLog"
-    views: "SQLiteViews"
+    log: "SQLiteLog | PostgresLog"
+    views: "ReadModels"
     recall: RecallParts
+    keeper: "LogKeeper"
+
+
+def _file_settings(settings: "RefoldSettings") -> dict[str, bool]:
+    return {"anchor": settings.anchor, "checkpoints": settings.checkpoints}
 
 
 def _stores(
@@ -178,6 +185,8 @@ def _stores(
     notify: "Callable[[Notice], None]",
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
+    from refold.infrastructure.files.log_place import is_address, require_psycopg
+    from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.projection_store.projection import kind_of, place_of
     from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
     from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
@@ -191,24 +200,33 @@ def _stores(
     # Reject invalid options before a log is created.
     embedder = embedder_of(options.get("embedder"), settings)
     given = given_backend(options.get("search_backend"))
-    refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
-    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, notify=notify)
+    if is_address(path):
+        require_psycopg()
+        from refold.infrastructure.postgres.wiring import postgres_parts as parts
+
+        place = str(path)
+        return _Stores(
+            *parts(place, settings, embedder, given, key=key, create=create, notify=notify)
+        )
+    refuse_files_of(settings, path, encrypted=encrypted)
+    log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
     views = SQLiteViews(
         place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, notify=notify
     )
     backend = named_backend(settings, path, log) if given is None else given
     recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=notify)
-    return _Stores(log, views, recall)
+    return _Stores(log, views, recall, SQLiteKeeper(log, key))
 
 
 def _scrub(stores: _Stores, megabytes: int) -> None:
     """Scrub the files in the background until the log is closed."""
+    from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.maintenance.scrubber import Job, LogScrubber, ScrubThread
     from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
     from refold.infrastructure.recall.segments import SegmentsScrub
 
-    if not megabytes:
+    if not megabytes or not isinstance(stores.log, SQLiteLog):
         return
     known, budget = stores.log.known, megabytes << 20
     scrubber = LogScrubber(known, budget)
@@ -274,9 +292,11 @@ def _notes_folder(path: str | Path, configuration: "Configuration") -> "Markdown
     folder = configuration.for_core().notes.folder
     if folder is None:
         return None
+    from refold.infrastructure.files.log_place import is_address
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
 
-    return MarkdownFolder(folder, None if str(path) == ":memory:" else Path(path))
+    in_a_file = str(path) != ":memory:" and not is_address(path)
+    return MarkdownFolder(folder, Path(path) if in_a_file else None)
 
 
 def _markdown(configuration: "Configuration") -> "MarkdownReader | None":

@@ -10,6 +10,7 @@ from refold.application.history.query import HistoryRecord
 from refold.application.projections.fates import Fate
 from refold.application.recall.recall_query import LEAST_TOKENS
 from refold.application.rendering.render import fence
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 
 from .arguments import READ_OFFLOADED
@@ -19,7 +20,7 @@ ERASED = "(its content was erased; nobody can read it any more)"
 EMPTY = "(no words)"
 
 # Characters that end a line, reverse it or are invisible.
-_UNSEEN = re.compile(
+_UNSEEN = lazy_pattern(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 

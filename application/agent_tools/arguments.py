@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import is_list, is_object
 
 RECALL_MEMORY = "recall_memory"
@@ -15,7 +16,7 @@ EXPAND_SUMMARY = "expand_summary"
 READ_OFFLOADED = "read_offloaded"
 LIST_CONVERSATIONS = "list_conversations"
 
-_NAME = re.compile(
+_NAME = lazy_pattern(
     rf"(?:^|[^A-Za-z0-9])({RECALL_MEMORY}|{QUERY_HISTORY}|{EXPAND_SUMMARY}|{READ_OFFLOADED}|{LIST_CONVERSATIONS})$"
 )
 """Pattern for tool names; MCP clients prefix the server's name with ``__``, ``_``, ``.`` or similar."""
@@ -25,10 +26,10 @@ _FIELDS: Mapping[str, frozenset[str]] = {
 }
 """Fields that identify a call of refold's tools where other tools have the same name."""
 _ANSWERS: Mapping[str, re.Pattern[str]] = {
-    QUERY_HISTORY: re.compile(
+    QUERY_HISTORY: lazy_pattern(
         r"(?:No message|[\d,]+ messages?)(?: of the [\d,]+ in this conversation| of conversation \".*, which has )"
     ),
-    LIST_CONVERSATIONS: re.compile(
+    LIST_CONVERSATIONS: lazy_pattern(
         r"[\d,]+ conversations?, the latest activity first\.|There are no conversations in this memory yet\."
     ),
 }

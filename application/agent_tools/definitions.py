@@ -1,18 +1,18 @@
 """Tool definitions: those of refold, and checks of those that a program passes."""
 
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard, cast
 
 from refold.domain.errors import InvalidMessage
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import name_problem
 from refold.domain.value import is_object
 
 from .tool_scope import Tool
 
 CUSTOM = "custom"
-_DATED = re.compile(r"[a-z0-9_]+_\d{8}")
+_DATED = lazy_pattern(r"[a-z0-9_]+_\d{8}")
 _UNDATED = ("mcp_toolset", "tool_search_tool_regex", "tool_search_tool_bm25")
 """Types of the provider's tools whose names have no date."""
 

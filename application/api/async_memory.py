@@ -308,6 +308,7 @@ class AsyncMemory(Forwarding[Memory]):
     embedding = reads(Memory.embedding)
     erase_conversation = writes(Memory.erase_conversation)
     erase_owner = writes(Memory.erase_owner)
+    finish_erasures = writes(Memory.finish_erasures)
     verify = writes(Memory.verify)
     anchor = writes(Memory.anchor)
     salvage = writes(Memory.salvage)

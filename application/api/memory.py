@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
@@ -12,7 +13,7 @@ from refold.application.compaction.unwritten import write_all_waiting
 from refold.application.conversation.addresses import thread_of
 from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
 from refold.application.conversation.parsing import read_thread_id
-from refold.application.erasure.erasing import erase_all, erase_owner
+from refold.application.erasure.erasing import erase_all, erase_owner, finish_all
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.frames.request_frames import record_waiting
 from refold.application.history.expand import ExpandedSummary, expand_anywhere
@@ -20,6 +21,7 @@ from refold.application.maintenance.maintenance_results import (
     AnchorState,
     BackedUp,
     Compressed,
+    ErasedPlace,
     Salvaged,
     Sizes,
 )
@@ -47,7 +49,7 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 
 from .argument_checks import checked, read_owner, require_owner
-from .blocking import Runner
+from .blocking import Runner, WorkEnded
 from .conversation_memory import ConversationMemory
 
 
@@ -281,6 +283,15 @@ class Memory(MemoryLists):
         whose = require_owner(owner)
         return self._runner.finish(erase_owner, self._core, whose, reason)
 
+    def finish_erasures(self, *, wait: float = 0.0) -> tuple[ErasedPlace, ...]:
+        """Remove what earlier erasures had to leave, and return where erased content may still be.
+
+        For a log file, that is nothing or its files, while another process reads. On a PostgreSQL server, keys stay
+        in the write-ahead log until its segments are recycled. ``wait``: seconds to switch and checkpoint it until they
+        are, if the role may.
+        """
+        return self._runner.finish(finish_all, self._core, wait=wait)
+
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
         """Check the log and compare every read model with a new fold.
 
@@ -357,7 +368,8 @@ class Memory(MemoryLists):
         """Release files and threads; closing twice is safe.
 
         Running compactions are awaited, then cancelled; an attempt that did not end is recorded as
-        abandoned. ``wait``: maximum number of seconds, or None to use the setting. In a process forked from
+        abandoned. Calls of other threads end, or raise ``RefoldError``; an append that is being stored is
+        awaited. ``wait``: maximum number of seconds, or None to use the setting. In a process forked from
         the one that opened the memory, nothing happens.
         """
         if not self._opened.process.is_this:
@@ -365,7 +377,8 @@ class Memory(MemoryLists):
         core = self._opened
         try:
             if self._runner.started:
-                self._runner.run(self._background.finish(wait))
+                with suppress(WorkEnded):  # Another thread closes it too, and has done this.
+                    self._runner.run(self._background.finish(wait))
             patience = core.settings.close_wait if wait is None else wait
             write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
             record_waiting(core.log, core.asked, at=core.clock(), wait=patience)

@@ -5,12 +5,13 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from refold.application.errors import ForeignAddress, InvalidAddress
+from refold.domain.lazy_pattern import lazy_pattern
 
 SCHEME = "refold://"
 # All other characters of a thread id are percent-encoded, so that an address has no blank in it and
 # ends where it should, in brackets and quotation marks too. A change here changes rendered bytes.
 _AS_IT_IS = "/:@!$&'*+=~"
-_FORM = re.compile(r"refold://(.+)/([0-9]{1,15})", re.DOTALL)
+_FORM = lazy_pattern(r"refold://(.+)/([0-9]{1,15})", re.DOTALL)
 
 
 class Address(NamedTuple):

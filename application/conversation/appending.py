@@ -15,8 +15,9 @@ from refold.application.runtime.core import Core
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Message, gist, has_thinking
-from refold.domain.turns import has_one_question, is_after_answer, is_bound
+from refold.domain.turns import is_after_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
@@ -193,7 +194,7 @@ def append_recorded(
     return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
 
 
-_PART = re.compile(r"(.*)#\+(\d+)", re.DOTALL)
+_PART = lazy_pattern(r"(.*)#\+(\d+)", re.DOTALL)
 """Key of a later part of a message: the key of the message, and the number of blocks before the part."""
 _GROWING = 16
 """Newest stored messages that may have grown: calls at the same time are written one by one, between results."""
@@ -302,17 +303,16 @@ def _mark_stale(
     core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
 ) -> list[IncomingMessage]:
     """Return the messages, with answers marked whose thinking may belong to a different request."""
-    if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
+    thinks = any(one.thinking_tokens for one in fresh)
+    if not thinks or fresh[0].message.role != "assistant":
         return fresh
     state = loaded.state
     if not is_bound(state):
         return fresh
-    answers = core.asked.is_answer(loaded.thread_id, state.length)
-    # Another process may have made the request, before the newest message was appended.
-    is_known = core.asked.is_waiting(loaded.thread_id) or has_one_question(state)
-    if answers and is_known and not is_after_answer(state):
+    if not is_after_answer(state) and core.asked.is_answer(loaded.thread_id, state):
         return fresh
-    return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
+    # What continues an answer in doubt was signed for a request that shows its thinking.
+    return [replace(one, stale_thinking=one.thinking_tokens > 0) for one in fresh]
 
 
 def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
@@ -323,7 +323,8 @@ def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended
         return
     first, end = stored[0], stored[-1].position + 1
     if first.message.role == "assistant":
-        core.asked.answered(thread_id, end)
+        stale = any(one.stale_thinking for one in stored)
+        core.asked.answered(thread_id, first.position, end, stale=stale)
     else:
         does = gist(first.message)
         core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
@@ -339,7 +340,7 @@ def _own_keys(taken: Sequence[ParsedMessage], recorded: bool) -> Sequence[str | 
     ]
 
 
-_REPLY = re.compile("msg_|chatcmpl-[A-Za-z0-9-]{16}")
+_REPLY = lazy_pattern("msg_|chatcmpl-[A-Za-z0-9-]{16}")
 """Reply ids that are unique. Some servers with the OpenAI API use ids of three digits, which are not."""
 
 

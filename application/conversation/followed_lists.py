@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import THINKING, Message
 from refold.domain.value import is_list, is_object
 
@@ -27,7 +27,7 @@ logger = plain_logger(__name__)
 REMEMBERED = 64
 """Number of lists that are remembered, to compare the next one with them instead of with the log."""
 _NAME = 12
-_KEY = re.compile(r"\d+:[0-9a-f]{64}")
+_KEY = lazy_pattern(r"\d+:[0-9a-f]{64}")
 """Key of a message that was stored from a list. Its digest is of all messages before it as well."""
 PAGE = 200
 """Number of events that are read at a time."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.compaction.budget import InstructionFileSize
 from refold.domain.errors import InvalidSetting
+from refold.domain.lazy_pattern import lazy_pattern
 
 logger = plain_logger(__name__)
 
@@ -20,8 +21,8 @@ LEAST = 64
 _HEAD, _TAIL = 0.7, 0.2
 _NEAR = 10
 """Divisor of the shown length. Within this distance, a cut moves to the end of a line."""
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_HEADING = re.compile(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
+_CONTROLS = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HEADING = lazy_pattern(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
 
 
 class InstructionFile(NamedTuple):

@@ -1,11 +1,11 @@
 """Parsing of incoming messages: checks their shape and names the invalid field."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Block, Message, Role, gist, unknown_kinds
 from refold.domain.originals import Original
 from refold.domain.value import build_unvalidated, is_list, is_object, replace
@@ -31,7 +31,7 @@ DEEPEST = 200
 
 
 Json = dict[object, object]
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class ParsedMessage(NamedTuple):

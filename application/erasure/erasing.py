@@ -4,7 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.maintenance.maintenance_results import ErasedAgain, RecordedErasure
+from refold.application.maintenance.maintenance_results import (
+    ErasedAgain,
+    ErasedPlace,
+    RecordedErasure,
+)
 from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.conversation_log import Erasure, Loading
@@ -116,6 +120,21 @@ def finish(core: Core) -> bool:
     return write_notes(core) and done
 
 
+def finish_all(core: Core, *, wait: float) -> tuple[ErasedPlace, ...]:
+    """Remove remains of earlier erasures, and return where erased content may still be.
+
+    ``wait``: seconds to wait until the places that can be reached have none.
+    """
+    done = finish(core)
+    if wait and done:
+        core.keeper.wait_for_erasures(wait)
+    places = tuple(core.keeper.erased_places())
+    if done or any(place.state == "pending" for place in places):
+        return places
+    detail = "another process is reading: erase again, or open the log again"
+    return (ErasedPlace(place="files of the log", state="pending", detail=detail), *places)
+
+
 def derived_places(core: Core) -> Sequence[Place]:
     """Return the derived places that ``forget_erased`` cleans."""
     places: list[Place] = ["read models", "recall index"]
@@ -132,7 +151,10 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
     removed = tuple(one for part in parts for one in part.removed)
     kept = tuple(str(path) for path in core.keeper.damaged_copies())
     earlier = tuple(str(path) for path in core.keeper.earlier_logs())
-    complete = finish(core) and not (kept or earlier)
+    done_in_log = finish(core)
+    places = tuple(core.keeper.erased_places())
+    pending = any(place.state == "pending" for place in places)
+    complete = done_in_log and not (kept or earlier or pending)
     gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}
     in_files = sorted(gone) if removed else []
     if core.notes_folder is not None:
@@ -151,6 +173,7 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
         complete=complete,
         damaged_copies=kept,
         earlier_logs=earlier,
+        places=places,
         notes_elsewhere=bool(in_files) and core.notes_folder is None,
     )
 
@@ -243,6 +266,7 @@ class _Erasing:
         for thread_id in self._done:
             self._core.last_requests.forget(thread_id)
             self._core.recalled.forget(thread_id)
+            self._core.kept_turns.forget(thread_id)
             self._core.reading.forget()
             self._core.asked.recall(thread_id, None)
         return self._done

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from refold.domain.value import Value
+from refold.application.maintenance.maintenance_results import ErasedPlace
+from refold.domain.value import Value, replace
 
 Place = Literal[
     "message",
@@ -82,6 +83,10 @@ class ErasureReport(Value, frozen=True):
     """Copies of damaged write-ahead logs that may contain erased content; delete them if nothing is missing."""
     earlier_logs: tuple[str, ...] = ()
     """Logs that a restore moved and that may contain erased content; erase there as well, or delete them."""
+    places: tuple[ErasedPlace, ...] = ()
+    """Places outside the log itself with their state. For a log on a server: its keys, its write-ahead log, and what
+    refold cannot reach. Empty for a log file, whose files ``complete`` tells about.
+    """
     notes_elsewhere: bool = False
     """True if notes were taken from the erased content and no notes folder is configured here.
 
@@ -96,6 +101,12 @@ class ErasureReport(Value, frozen=True):
     """
     known: bool = True
     """False if no conversation or message has this owner, for instance because the id is misspelt."""
+
+    def finished(self, places: tuple[ErasedPlace, ...]) -> "ErasureReport":
+        """Return the report after later work on these places."""
+        pending = any(place.state == "pending" for place in places)
+        kept = self.damaged_copies or self.earlier_logs
+        return replace(self, places=places, complete=not (pending or kept))
 
     @property
     def changed(self) -> bool:

@@ -1,7 +1,6 @@
 """Frames of requests: system text, tools and model. Changes are recorded with the next event."""
 
 import json
-import re
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
@@ -21,19 +20,16 @@ from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block
 
 System = str | Sequence[Block] | None
 """System prompt as accepted by the Messages API."""
 SHORTEST_PIECE = 1_000
-"""Minimum characters of a piece.
-
-Long texts are recorded in pieces, so that a small change, such as a new date, does not record the whole
-text again.
-"""
+"""Minimum characters of a piece. Of a long text, only pieces that changed are recorded again."""
 DIGITS = 32
 """Hexadecimal digits of a digest: 128 bits."""
-_PARAGRAPH = re.compile(r"(?<=\n\n)(?!\n)")
+_PARAGRAPH = lazy_pattern(r"(?<=\n\n)(?!\n)")
 
 
 class Frame(NamedTuple):
@@ -172,12 +168,15 @@ class _ThreadRequests:
     answered: bool = False
     """True if one of the newest requests has an answer."""
     spoken: bool = False
-    """True if the user spoke after the newest answer. Requests without an answer at that time were abandoned.
-    """
+    """True if the user spoke after the newest answer. Requests that had none by then were abandoned."""
     unclear: bool = False
     """True if the requests without an answer differ, so that the next answer cannot be assigned."""
+    overtaken: bool = False
+    """True if another process stored an answer before this one. Answers to older requests may still come."""
     end: int = -1
     """Position after the newest answer and its tool results."""
+    certain: bool = False
+    """True if the newest answer certainly belongs to its request, as does what continues it."""
     changed: bool = False
     """True if the frame may have changed and reverted since it was recorded."""
     chose: bool = False
@@ -193,22 +192,21 @@ class _ThreadRequests:
         newer = islice(state.live, bisect_left(state.live, seen, key=_position), None)
         found = next((m.position for m in newer if m.role == "assistant" and m.thinking), None)
         if found is not None:
-            # Its answer is the first only if it directly follows the request; others cannot be
-            # assigned.
+            # Only an answer that directly follows the request can be assigned to it.
             if self.unclear or found != self.length:
                 self.changed, self.version = True, None
-            self.open, self.unclear = 0, False
+            self.open, self.unclear, self.overtaken = 0, False, True
         return found is not None
 
     def set_frame(self, frame: Frame) -> None:
         """Replace the frame."""
-        if self.spoken:
-            self.open, self.unclear = 0, False
+        self.open = 0 if self.spoken else self.open
         self.unclear = self.open > 0
         self.recorded, self.version = RecordedFrame(frame), None
 
     def made(self, version: int, length: int) -> None:
         """Record that a request was made."""
+        self.overtaken = self.overtaken and not self.spoken
         if self.spoken or not self.open:
             self.open, self.unclear = 0, False
             self.answered = self.spoken = False
@@ -219,12 +217,15 @@ class _ThreadRequests:
             self.version = version
 
     def is_answer(self, position: int) -> bool:
-        """Return whether a model message at this position certainly answers the messages before it."""
-        if not self.recorded.frame.binds_thinking:
-            return True
-        if self.open:
-            return not self.unclear and position == self.length
-        return not self.answered or position == self.end
+        """Return whether an answer at this position certainly answers the messages before it."""
+        if self.open or self.overtaken:
+            return not self.unclear and not self.overtaken and position == self.length
+        return self.certain and position == self.end
+
+    def answer(self, position: int, end: int, *, stale: bool) -> None:
+        """Record that an answer was stored."""
+        self.certain, self.end = not stale and self.is_answer(position), end
+        self.open, self.answered, self.spoken = max(0, self.open - 1), True, False
 
 
 class NewestRequests:
@@ -249,6 +250,8 @@ class NewestRequests:
             self.threads.move_to_end(thread_id)
             if state.frame is not None and state.frame.version > known.newest:
                 known.version = None  # Another process has recorded a frame since.
+            if known.lines is not None and state.version > known.lines.asked_at:
+                known.lines = None  # Another process has stored something since: its requests show no such lines.
             known.newest = state.version
             answered_elsewhere = known.open > 0 and known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
@@ -294,22 +297,20 @@ class NewestRequests:
             if (known := self.threads.get(thread_id)) is not None:
                 known.made(version, length)
 
-    def is_answer(self, thread_id: str, position: int) -> bool:
-        """Return whether an answer at this position answers the messages before it, as far as known."""
+    def is_answer(self, thread_id: str, state: Conversation) -> bool:
+        """Return whether an answer that is stored next certainly answers the messages before it."""
         known = self.threads.get(thread_id)
-        return known is None or known.is_answer(position)
+        if known is None:
+            return state.frame is None  # The first frame drops all thinking before it.
+        # With another frame, another process made a newer request.
+        is_newest = state.frame is None or state.frame.digest == known.recorded.digest
+        return is_newest and known.is_answer(state.length)
 
-    def is_waiting(self, thread_id: str) -> bool:
-        """Return whether a request of this process has no answer yet."""
-        known = self.threads.get(thread_id)
-        return known is not None and known.open > 0
-
-    def answered(self, thread_id: str, end: int) -> None:
-        """Record that an answer and its continuation were stored, up to the position ``end``."""
+    def answered(self, thread_id: str, position: int, end: int, *, stale: bool) -> None:
+        """Record that an answer, stale or not, and its continuation were stored, up to ``end``."""
         with self._lock:
             if (known := self.threads.get(thread_id)) is not None:
-                known.open, known.end = max(0, known.open - 1), end
-                known.answered, known.spoken = True, False
+                known.answer(position, end, stale=stale)
 
     def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
         """Record that messages other than answers were stored, from ``position`` up to ``end``.

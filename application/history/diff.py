@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -15,6 +14,7 @@ from refold.application.conversation.stream_places import AT_ONCE
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras
 from refold.domain.events import Event, MessageErased
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import text_of
 from refold.domain.value import Value, is_list, is_object
 
@@ -70,7 +70,7 @@ def _shorten_data(value: object) -> object:
     return value
 
 
-_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_WORD = lazy_pattern(r"(?<!^)(?=[A-Z])")
 
 
 class EventCount(Value, frozen=True):

@@ -1,7 +1,7 @@
 """Results of maintenance: sizes, backups, restores and salvages."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from refold.domain.value import Value
 
@@ -70,13 +70,14 @@ class ConversationSize(Value, frozen=True):
 
 
 class FileSize(Value, frozen=True):
-    """One file of a memory."""
+    """One file of a memory, or one table of a log on a server."""
 
     name: str
     """One of ``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal``, ``anchor`` and
-    ``checked``.
+    ``checked``; on a server the name of a table.
     """
     path: Path
+    """Path of the file; on a server the name of the table with its schema."""
     bytes: int
 
 
@@ -90,7 +91,7 @@ class Sizes(Value, frozen=True):
     ``zstd+aes`` and ``erased+aes``.
     """
     files: tuple[FileSize, ...]
-    """Files of the log, empty for a log in memory."""
+    """Files of the log, empty for a log in memory; on a server its tables with their indexes."""
 
     @property
     def messages(self) -> int:
@@ -106,6 +107,16 @@ class Sizes(Value, frozen=True):
     def kinds(self) -> tuple[Share, ...]:
         """Events of all conversations by stored name, largest share first."""
         return combine_shares([kind for one in self.conversations for kind in one.kinds])
+
+
+class ErasedPlace(Value, frozen=True):
+    """A place where bytes of erased content may be, and whether they are there."""
+
+    place: str
+    state: Literal["gone", "pending", "out of reach"]
+    """``pending``: a later erasure or opening removes them. ``out of reach``: refold cannot remove them there."""
+    detail: str
+    """Sentence about the reason, and what to do."""
 
 
 class BackedUp(Value, frozen=True):
@@ -150,6 +161,26 @@ class Restored(Value, frozen=True):
     erased_again: tuple[ErasedAgain, ...]
     unread: tuple[Path, ...]
     """Earlier logs with unreadable erasures; content that they erased may be present again."""
+
+
+class Copied(Value, frozen=True):
+    """A log that was copied into another one. Every event was compared afterwards."""
+
+    source: str
+    """Place of the source, without a password."""
+    target: str
+    conversations: int
+    """Number of conversations in the source."""
+    events: int
+    """Number of events in the source. The target has all of them."""
+    copied: int
+    """Number of events that the target did not have before."""
+    rewritten: int
+    """Number of events that were erased in the target, because the source had erased them since the last copy."""
+    same_positions: bool
+    """True if each event has the same log position in both logs. Otherwise the target has other events as well,
+    or the numbers of the source have gaps.
+    """
 
 
 class AnchorState(Value, frozen=True):

@@ -1,7 +1,6 @@
 """Search the Markdown notes of the workspace, and report which files are searched."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
@@ -14,13 +13,14 @@ from refold.application.recall.recall_query import MOST_HITS, ask, whole_number
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import Value
 
 LONGEST = 1_600
 """Largest number of characters of a section; longer ones are split at a line."""
-_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_MARK = re.compile(r"\s*<!--\s*refold:notes:(?:begin|end)\b.*-->\s*")
+_HEADING = lazy_pattern(r"(#{1,6})\s+(\S.*)")
+_FENCE = lazy_pattern(r"\s*(`{3,}|~{3,})")
+_MARK = lazy_pattern(r"\s*<!--\s*refold:notes:(?:begin|end)\b.*-->\s*")
 
 
 class Section(NamedTuple):

@@ -1,6 +1,5 @@
 """Write notes as files for people: MEMORY.md for lasting notes, and one file a day."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from hashlib import blake2b
@@ -13,10 +12,11 @@ from refold.application.ports.read_models import ConversationRow, NoteRow
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import RefoldError
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.noting import LEDGER
 from refold.domain.value import replace
 
-_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
+_OFFSET = lazy_pattern(r"([+-])(\d{2}):(\d{2})")
 _MOST_HOURS, _MINUTES = 24, 60
 
 

@@ -8,6 +8,7 @@ from refold.application.maintenance.maintenance_results import (
     AnchorState,
     BackedUp,
     Compressed,
+    ErasedPlace,
     KnownErasures,
     Salvaged,
     Sizes,
@@ -82,6 +83,14 @@ class LogKeeper(Protocol):
 
     def earlier_logs(self) -> Sequence[Path]:
         """Return the logs that restorations moved, the newest last."""
+        ...
+
+    def erased_places(self) -> Sequence[ErasedPlace]:
+        """Return where erased content may still be besides the log itself; empty for a log file."""
+        ...
+
+    def wait_for_erasures(self, seconds: float) -> bool:
+        """Wait until no file that can be reached has erased content. Return whether that was reached."""
         ...
 
     def sizes(self) -> Sizes:

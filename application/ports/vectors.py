@@ -68,6 +68,14 @@ class VectorStore(Protocol):
         """
         ...
 
+    def settle(self, model: str) -> None:
+        """Prepare for fast searches. Called in the background after vectors were made; it may take minutes."""
+        ...
+
+    def describe(self) -> str | None:
+        """Describe, once, how searches differ from the usual ones, or return None."""
+        ...
+
     def count(self, model: str) -> int:
         """Return the number of vectors of this model."""
         ...

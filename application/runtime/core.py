@@ -40,6 +40,7 @@ from refold.application.ports.token_counter import TokenCounter
 from refold.application.ports.topic_extractor import TopicExtractor
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.thread_recall import RecallParts
+from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import System, summary_overhead
 from refold.application.rendering.request_blocks import text_block
 from refold.application.rendering.turn_builder import FRAME_TOKENS
@@ -316,6 +317,8 @@ class Core:
     """Process that opened the memory; only this process may use it."""
     recalled: RecalledTexts = field(default_factory=RecalledTexts)
     """The words of recalled lines."""
+    kept_turns: KeptTurns = field(default_factory=KeptTurns)
+    """The turns of the newest requests."""
     reading: ReadOnce = field(default_factory=ReadOnce)
     """Reads the facts of messages, each once."""
     last_requests: LastRequests = field(default_factory=LastRequests)

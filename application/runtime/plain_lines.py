@@ -17,6 +17,7 @@ from refold.application.errors import (
     SummariserError,
     TokenCountError,
 )
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 
 LONGEST = 80
@@ -42,7 +43,7 @@ ShownThreadIds = Literal["plain", "hashed", "omitted"]
 
 _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, RaisedOutside)
 """Errors whose text comes from user code or external services and may quote its input."""
-_QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_QUOTED = lazy_pattern(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 
 _settings: dict[int, ShownThreadIds] = {}
 """Setting of each open memory, by its id.

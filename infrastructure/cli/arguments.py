@@ -17,15 +17,17 @@ from refold.application.conversation.addresses import SCHEME, parse_address
 from refold.application.errors import AmbiguousId, ForeignAddress
 from refold.application.history.moments import At
 from refold.domain.errors import InvalidThreadId, UnknownMessage
+from refold.domain.lazy_pattern import lazy_pattern
+from refold.infrastructure.files.log_place import LogPlace
 
 from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 
 NAMED = 5
 """Number of conversations that an error lists."""
 
-_RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|(–))\s*(-?\d{0,15})\s*")
-_POSITION = re.compile(r"\s*-?\d{1,15}\s*")
-_WITH_POSITION = re.compile(r"(.+)/([^/]*\d[^/]*)", re.DOTALL)
+_RANGE = lazy_pattern(r"\s*(-?\d{0,15})\s*(?:\.\.|:|(–))\s*(-?\d{0,15})\s*")
+_POSITION = lazy_pattern(r"\s*-?\d{1,15}\s*")
+_WITH_POSITION = lazy_pattern(r"(.+)/([^/]*\d[^/]*)", re.DOTALL)
 
 
 class Span(NamedTuple):
@@ -185,7 +187,7 @@ def span_of_options(range: str | None, start: int | None, stop: int | None) -> S
 
 
 def open_existing(
-    db: Path,
+    db: LogPlace,
     *,
     window: int | None = None,
     model: str | None = None,
@@ -202,7 +204,7 @@ def open_existing(
     from refold.infrastructure.bootstrap import open_memory
 
     return open_memory(
-        db,
+        db.given,
         create=False,
         window=window,
         model=model,
@@ -227,7 +229,7 @@ def require(memory: Memory, thread: str) -> str:
 
 
 @contextmanager
-def naming_commands(db: Path) -> Generator[None]:
+def naming_commands(db: LogPlace) -> Generator[None]:
     """Name the command that reads another conversation in errors about addresses of that conversation.
 
     Raises:
@@ -246,7 +248,8 @@ def naming_commands(db: Path) -> Generator[None]:
 
 def next_command(*words: object, db: object) -> str:
     """Return a command of this program, ready to be typed."""
-    named = [] if str(db) == os.environ.get(DB_VARIABLE, str(DEFAULT_DB)) else ["--db", str(db)]
+    usual = LogPlace.parse(os.environ.get(DB_VARIABLE) or DEFAULT_DB)
+    named = [] if str(db) == str(usual) else ["--db", str(db)]
     return f"refold {shlex.join([*map(str, words), *named])}"
 
 

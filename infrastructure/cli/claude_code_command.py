@@ -15,6 +15,7 @@ from refold.application.errors import TranscriptError
 from refold.application.history.fact_history import remembered_text
 from refold.domain.errors import InvalidSetting, RefoldError
 from refold.domain.value import is_list, is_object
+from refold.infrastructure.files.log_place import LogPlace, is_address
 from refold.infrastructure.files.private_files import new_file
 
 from .options import Json
@@ -47,10 +48,21 @@ class _Place(NamedTuple):
     settings: Path
     servers: Path
     state: Path
-    db: Path
+    db: LogPlace
 
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+OwnDb = Annotated[
+    LogPlace | None,
+    typer.Option(
+        "--db",
+        metavar="PLACE",
+        help="The log, a file or an address; by default a file in the folder .claude.",
+        parser=LogPlace.parse,
+    ),
+]
 
 
 def claude_code(
@@ -64,10 +76,7 @@ def claude_code(
     user: Annotated[
         bool, typer.Option("--user", metavar="", help="All projects of this user instead.")
     ] = False,
-    db: Annotated[
-        Path | None,
-        typer.Option("--db", metavar="FILE", help="The log; by default in the folder .claude."),
-    ] = None,
+    db: OwnDb = None,
     json: Json = False,
 ) -> None:
     """Give sessions of Claude Code a memory: install hooks and the MCP server, or remove them."""
@@ -93,7 +102,7 @@ def claude_code(
         raise typer.Exit(1)
 
 
-def _place(project: Path, user: bool, db: Path | None) -> _Place:
+def _place(project: Path, user: bool, db: LogPlace | None) -> _Place:
     """Return the files of a project or of the user.
 
     Raises:
@@ -105,7 +114,23 @@ def _place(project: Path, user: bool, db: Path | None) -> _Place:
     folder = root / ".claude"
     settings = folder / ("settings.json" if user else "settings.local.json")
     servers = root / (".claude.json" if user else ".mcp.json")
-    return _Place(settings, servers, folder / _STATE, (db or folder / "refold.db").resolve())
+    return _Place(settings, servers, folder / _STATE, _log_of(folder, db))
+
+
+def _log_of(folder: Path, db: LogPlace | None) -> LogPlace:
+    """Return the place of the log, which is the same in every folder.
+
+    Raises:
+        BadParameter: it is an address with a password, which would be written into files.
+    """
+    if db is not None and db.has_password:
+        raise typer.BadParameter(
+            "the address has a password, which would be written into files of the project; leave it out, and put it "
+            "into ~/.pgpass or PGPASSWORD",
+            param_hint="--db",
+        )
+    path = folder / "refold.db" if db is None else db.path
+    return LogPlace(str(path.resolve())) if path is not None else db or LogPlace("")
 
 
 def _program(*words: str) -> list[str]:
@@ -248,7 +273,7 @@ def _status(place: _Place) -> dict[str, Any]:
     hooks: dict[str, Any] = settings.get("hooks") or {}
     events = [event for event in HOOKS if any(map(_is_own, hooks.get(event) or []))]
     has_server = _NAME in (servers.get("mcpServers") or {})
-    db = Path(_read(place.state).get("db") or place.db)
+    db = LogPlace.parse(_read(place.state).get("db") or place.db)
     return {
         "installed": len(events) == len(HOOKS) and has_server,
         "hooks": events,
@@ -257,7 +282,7 @@ def _status(place: _Place) -> dict[str, Any]:
         "settings": str(place.settings),
         "servers": str(place.servers),
         "db": str(db),
-        "log_exists": db.exists(),
+        "log_exists": db.path is None or db.path.exists(),
     }
 
 
@@ -269,10 +294,12 @@ def _print_status(found: Mapping[str, Any]) -> None:
     if found["mcp_server"] and not found["mcp_sdk"]:
         warn("The MCP server cannot start: pip install 'refold[mcp]' (the hooks work without it)")
     state = "it is made with the first session" if not found["log_exists"] else "it exists"
+    if is_address(found["db"]):
+        state = "on a server; it is made with the first session if it is not there"
     say(f"Log: {clean(found['db'])} ({state})")
 
 
-def _hook(db: Path | None) -> None:
+def _hook(db: LogPlace | None) -> None:
     """Do what an event of Claude Code asks for. Nothing that goes wrong here may disturb the session."""
     try:
         event = jsons.loads(sys.stdin.read() or "{}")
@@ -285,7 +312,7 @@ def _hook(db: Path | None) -> None:
         warn(f"refold: {clean(str(error))}")
 
 
-def _import(db: Path, transcript: str) -> str | None:
+def _import(db: LogPlace, transcript: str) -> str | None:
     """Store the new messages of a session, and return its thread id."""
     from refold.infrastructure.bootstrap import open_memory
     from refold.infrastructure.transcripts.read_transcript import read_transcript
@@ -297,17 +324,17 @@ def _import(db: Path, transcript: str) -> str | None:
         found = read_transcript(path, format="claude-code").conversations
     except TranscriptError:
         return None  # A session without messages yet.
-    with open_memory(db) as memory:
+    with open_memory(db.given) as memory:
         for one in found:
             memory.conversation(one.thread_id).append_recorded(one.messages)
     return found[0].thread_id if found else None
 
 
-def _put_back(db: Path, thread_id: str) -> None:
+def _put_back(db: LogPlace, thread_id: str) -> None:
     """Print what Claude Code adds to the context: the ledger, the index and the pins of the session."""
     from refold.infrastructure.bootstrap import open_memory
 
-    with open_memory(db) as memory:
+    with open_memory(db.given) as memory:
         text = remembered_text(memory._core, thread_id, TOKENS)  # pyright: ignore[reportPrivateUsage]
     if text:
         told = {"hookEventName": "SessionStart", "additionalContext": f"{INTRODUCTION}\n\n{text}"}

@@ -162,6 +162,16 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "backup": Entry(
             "maintenance_commands", "backup", "Back up the log to a file and check the copy."
         ),
+        "copy": Entry(
+            "copy_command",
+            "copy",
+            "Copy a log between files and PostgreSQL servers, and compare every event.",
+        ),
+        "db": Entry(
+            "db_command",
+            "db_command",
+            "Create or upgrade the tables of a log on a PostgreSQL server.",
+        ),
         "restore": Entry(
             "maintenance_commands",
             "restore",

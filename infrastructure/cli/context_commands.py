@@ -1,6 +1,5 @@
 """``refold context``, ``explain`` and ``read``: the request, the reasons for it, and the original messages."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
@@ -14,6 +13,7 @@ from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.rendering.request_parts import RequestPart
 from refold.domain.compaction.budget import InstructionFileSize
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block, text_of
 
 from .arguments import (
@@ -204,7 +204,7 @@ def _print_size(made: Context) -> None:
     say(f"[dim]{size}[/dim]")
 
 
-_LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
+_LONG_ID = lazy_pattern(r"\b[0-9a-f]{32}\b")
 
 READ_EXAMPLE = "Examples: refold read thread-42/17; refold read thread-42 17; refold read refold://thread-42/17"
 EXPLAIN_EXAMPLE = (

@@ -17,6 +17,7 @@ from refold.application.recall.hits import Recalled
 from refold.application.rendering.request_blocks import CONTINUE
 from refold.domain.messages import Message
 from refold.domain.value import Value
+from refold.infrastructure.files.log_place import LogPlace
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .arguments import next_command
@@ -78,7 +79,7 @@ class Story(Value, frozen=True):
     """True if the rendered context has the same bytes after damage, restart and rebuild."""
 
 
-def print_story(story: Story, db: Path) -> None:
+def print_story(story: Story, db: LogPlace) -> None:
     """Print the results, the best figure first, and suggest next commands."""
     figures = story.figures
     say(
@@ -138,7 +139,7 @@ def _print_damage(story: Story) -> None:
     say(f"The context after the repair: {same}.\n")
 
 
-def _print_next(story: Story, db: Path) -> None:
+def _print_next(story: Story, db: LogPlace) -> None:
     say(f"The conversation is now in {clean(db)}. Look at it:")
     for words in (
         ("show", story.thread_id),
@@ -161,13 +162,14 @@ def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:
 
 WINDOW = 48_000
 RESTART_EVERY = 90
-DEMO_DB = Path("demo.db")
+DEMO_DB = LogPlace("demo.db")
 
 DemoDb = Annotated[
-    Path,
+    LogPlace,
     typer.Option(
         "--db",
         metavar="PATH",
+        parser=LogPlace.parse,
         help="The log of the demo. An earlier demo there is replaced; other files are refused.",
     ),
 ]
@@ -194,14 +196,15 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
 
     from .demo_session import demo_conversation, make_room
 
+    path = db.file_for("demo")
     recorded = demo_conversation()
     # The demo damages the read models on purpose and reports it, so warnings are unnecessary.
     logging.getLogger("refold").setLevel(logging.ERROR)
-    make_room(db, recorded)
+    make_room(path, recorded)
 
     def opened() -> Memory:
         # Ignore the environment: no key, no network, no compaction in the background.
-        return open_memory(db, window=window, summariser="extractive", background=False)
+        return open_memory(path, window=window, summariser="extractive", background=False)
 
     opened().close()  # Report an invalid setting before the introduction.
     if not json:
@@ -216,7 +219,7 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
 
         figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
     story = _damage_and_repair(
-        opened, Path(derived_path(db, "views")), recorded.thread_id, figures, folds
+        opened, Path(derived_path(path, "views")), recorded.thread_id, figures, folds
     )
     if json:
         print_json({"db": str(db), **story.model_dump()})

@@ -200,6 +200,20 @@ _NAMES = {
 }
 
 
+Reason = Annotated[
+    str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
+]
+Waits = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        help="On a server: wait until its write-ahead log has no keys of it.",
+        metavar="",
+    ),
+]
+WAIT = 60.0
+"""Seconds that ``--wait`` waits."""
+
 OfOwner = Annotated[
     str | None,
     typer.Option(
@@ -227,10 +241,9 @@ def erase(
         bool, typer.Option("--all", help="Erase the whole conversation.", metavar="")
     ] = False,
     owner: OfOwner = None,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
-    ] = "",
+    reason: Reason = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.", metavar="")] = False,
+    wait: Waits = False,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
@@ -246,6 +259,8 @@ def erase(
             where = find_place(memory, thread, positions or ())
             _refuse_short_id(where, thread, without_asking=whole and yes)
             report = _erase_in_conversation(memory, where, reason, whole=whole, yes=yes)
+        if wait:
+            report = report.finished(memory.finish_erasures(wait=WAIT))
     _print_report(report, json=json)
     _print_leftovers(report)
 
@@ -305,9 +320,13 @@ def _print_leftovers(report: ErasureReport) -> None:
         warn(
             f"{clean(log)}, which was replaced by a backup, may contain the erased data: erase there too, or delete it."
         )
-    if not (report.complete or report.damaged_copies or report.earlier_logs):
+    for place in report.places:
+        if place.state == "pending":
+            warn(f"It may still be in the {place.place}: {place.detail}.")
+    if not (report.complete or report.damaged_copies or report.earlier_logs or report.places):
         warn(
-            "Another process was reading, so old bytes remain in a file. Run the same command again."
+            "Another process was reading, or another program checkpoints the log (REFOLD_CHECKPOINTS=false), so old "
+            "bytes remain in a file. Run the same command again when it has stopped."
         )
     if not report.complete:
         raise typer.Exit(1)
@@ -353,7 +372,13 @@ def _print_report(report: ErasureReport, *, json: bool) -> None:
             f"Summary {clean(made.summary_id)} of {clean(made.thread_id)} was rebuilt by code from "
             f"the remaining messages: {made.tokens_before:,} → {made.tokens_after:,} tokens."
         )
-    if report.complete:
+    if report.places:
+        show_table(
+            "Where its bytes may be",
+            ["place", "state", "why"],
+            [(place.place, place.state, place.detail) for place in report.places],
+        )
+    elif report.complete:
         say("[green]No file of the log contains it any more.[/green] Backups and exports may.")
     if report.notes_elsewhere:
         say(

@@ -19,6 +19,7 @@ from refold.application.conversation.transcripts import (
 from refold.application.errors import TranscriptError
 from refold.domain.messages import Message
 from refold.domain.value import replace
+from refold.infrastructure.files.log_place import LogPlace
 
 from .list_commands import unique_beginnings
 from .options import DEFAULT_DB, Db, Format, Json, is_verbose
@@ -60,7 +61,7 @@ def import_files(
             try:
                 transcript = read_transcript(path, format=format)
                 # Opened only when there is something to store: a wrong path leaves no empty log.
-                memory = memory or stack.enter_context(open_memory(db))
+                memory = memory or stack.enter_context(open_memory(db.given))
                 quiet = json or len(files) > 1
                 done.append(_import(memory, path, transcript, thread, owner, quiet=quiet))
             except TranscriptError as error:
@@ -199,7 +200,7 @@ def _print_skipped(done: list[dict[str, Any]]) -> None:
         say(f"Skipped by design or because of damage: {said}. -v shows each file.")
 
 
-def _print_result(db: Path, done: list[dict[str, Any]]) -> None:
+def _print_result(db: LogPlace, done: list[dict[str, Any]]) -> None:
     rows = [
         (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
         for f in done

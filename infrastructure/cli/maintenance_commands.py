@@ -16,6 +16,7 @@ from refold.application.maintenance.maintenance_results import (
     Salvaged,
 )
 from refold.application.maintenance.verifying import Verification
+from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import open_existing, require
 from .options import DEFAULT_DB, At, Db, Force, Json, Thread, read_at
@@ -84,7 +85,7 @@ def anchor(
     """Show, export or accept the anchor, which records the newest event of each conversation."""
     from refold.infrastructure.maintenance.restore import accept_lost
 
-    if accept and accept_lost(db):
+    if accept and accept_lost(db.file_for("anchor")):
         state = AnchorState(path=None, conversations=0, accepted=True)
     else:
         with open_existing(db) as memory:
@@ -103,20 +104,22 @@ def salvage(
     """Copy every intact event into a new log, and list what was lost. The old log is only read."""
     from refold.infrastructure.maintenance.restore import salvage_file
 
-    salvaged = salvage_file(db, to)
+    salvaged = salvage_file(db.file_for("salvage"), to)
     if json:
         print_json(salvaged.model_dump(mode="json"))
     else:
         _print_salvage(salvaged, db)
 
 
-def _verify(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
+def _verify(db: LogPlace, *, repair: bool, anchor: Path | None) -> Verification:
     from refold.infrastructure.maintenance.restore import verify_file
 
     try:
         memory = open_existing(db)
     except LogError as error:
-        return verify_file(db, error, anchor=anchor)
+        if db.path is None:
+            raise
+        return verify_file(db.path, error, anchor=anchor)
     with memory:
         return memory.verify(repair=repair, anchor=anchor)
 
@@ -178,7 +181,7 @@ def _print_anchor(state: AnchorState, out: Path | None) -> None:
         )
 
 
-def _print_salvage(salvaged: Salvaged, db: Path) -> None:
+def _print_salvage(salvaged: Salvaged, db: LogPlace) -> None:
     say(
         f"{clean(salvaged.path)}: {salvaged.events:,} events of {salvaged.conversations:,} "
         f"conversations were copied; {clean(db)} was not changed."
@@ -239,7 +242,7 @@ def restore(
     """
     from refold.infrastructure.maintenance.restore import restore_log
 
-    restored = restore_log(source, db, force=force)
+    restored = restore_log(source, db.file_for("restore"), force=force)
     if json:
         print_json(restored.model_dump(mode="json"))
     else:
@@ -276,7 +279,8 @@ def export(
         thread = require(memory, thread)
         lines = memory.conversation(thread).export(format, at=moment)
         if out is not None:
-            refuse_own(out, db)
+            if db.path is not None:
+                refuse_own(out, db.path)
             count = _write(out, lines, force=force)
             _print_export(thread, format, out, count, json=json)
         elif json:

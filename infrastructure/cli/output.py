@@ -20,8 +20,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import THINKING, Message, gist, text_of
 from refold.domain.text_cuts import beginning
+from refold.infrastructure.files.log_place import LogPlace
 
 if TYPE_CHECKING:
     from refold.application.lab.playing import Played
@@ -35,9 +37,9 @@ SHORTEST_TEXT = 8
 # Invisible characters that reorder or hide text: direction marks, zero-width spaces, tags. Not emoji joiners.
 _MISLEADING = "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 # Everything that could move a cursor, ring a bell or colour a screen.
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
+_CONTROL = lazy_pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
 # Characters that JSON allows in a string but a terminal may treat as a command.
-_NOT_ESCAPED = re.compile(f"[\x7f-\x9f{_MISLEADING}]")
+_NOT_ESCAPED = lazy_pattern(f"[\x7f-\x9f{_MISLEADING}]")
 
 
 class _Output(Console):
@@ -384,14 +386,14 @@ class Bar:
 
 
 @contextmanager
-def indexing(db: Path, *, quiet: bool) -> Generator[None]:
+def indexing(db: LogPlace, *, quiet: bool) -> Generator[None]:
     """Show a status while the recall index is being built or searched."""
     if quiet or not errors.is_terminal:
         yield
         return
     from refold.infrastructure.projection_store.projection import derived_path
 
-    there = Path(derived_path(db, "recall")).exists()
+    there = db.path is None or Path(derived_path(db.path, "recall")).exists()
     first = "Building the search index. Later searches only add new messages …"
     with errors.status("Searching …" if there else first):
         yield

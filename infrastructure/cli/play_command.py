@@ -18,6 +18,7 @@ from refold.application.conversation.transcripts import RecordedConversation, Tr
 from refold.application.errors import TranscriptError
 from refold.application.lab.playing import Played, Player, PlayFigures, combine
 from refold.application.maintenance.verifying import Verification
+from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import as_request, next_command
 from .import_command import ThreadOption, refuse_another, require_one, skipped_counts
@@ -92,8 +93,13 @@ def print_verified(verified: Verification) -> None:
 
 
 DbOption = Annotated[
-    Path | None,
-    typer.Option("--db", help="The log to play into; by default a temporary one.", metavar="PATH"),
+    LogPlace | None,
+    typer.Option(
+        "--db",
+        help="The log to play into, a file or an address; by default a temporary file.",
+        metavar="PLACE",
+        parser=LogPlace.parse,
+    ),
 ]
 Requests = Annotated[
     Path | None,
@@ -127,13 +133,15 @@ def play(
     transcript = read_file(file, format, thread)
     troubles = _collect_troubles()
     with ExitStack() as stack:
-        path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
+        path = db.given if db else _temporary(stack)
         options = Options(
             window=window, model=model, summariser=summariser, policy_file=policy, background=False
         )
         opened = partial(open_memory, path, **options)
         _check_first(opened, transcript, thread)
-        out = None if requests is None else stack.enter_context(_output(requests, (file, path)))
+        out = (
+            None if requests is None else stack.enter_context(_output(requests, (file, Path(path))))
+        )
         run = _Run(opened, thread, model, restart_every, out, troubles, quiet=json)
         figures = [run.play(recorded) for recorded in transcript.conversations]
         with opened() as memory:
@@ -146,6 +154,10 @@ def play(
         _print_next(file, figures[0].thread_id, db, requests)
     if not verified.ok:
         raise typer.Exit(1)
+
+
+def _temporary(stack: ExitStack) -> str:
+    return str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db")
 
 
 def _collect_troubles() -> Troubles:
@@ -254,7 +266,7 @@ def _print_play(
     troubles.print()
 
 
-def _print_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
+def _print_next(file: Path, thread: str, db: LogPlace | None, requests: Path | None) -> None:
     if requests is not None:
         say(f"Every request is in {clean(requests)}, one JSON line each.")
     if db is not None:

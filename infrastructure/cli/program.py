@@ -46,6 +46,8 @@ def stopped(words: Sequence[str]) -> str:
     named = any(word == "--db" or word.startswith("--db=") for word in words)
     if command == "demo":
         return "Messages played so far are in the demo's log; run the same command again to start over."
+    if command == "copy":
+        return "What was copied stays in the target; the same command continues from there."
     if command in _STORED_NOTHING or (command in _IN_A_LOG_IF_NAMED and not named):
         return "Nothing was stored; run the same command again to start over."
     options = {word.partition("=")[0] for word in words}

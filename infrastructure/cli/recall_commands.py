@@ -1,15 +1,15 @@
 """``refold recall`` and ``search``: search one conversation or all of them."""
 
-import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from refold.application.recall.hits import Neighbour, Recalled, RecallHit, excerpt, spans_of
 from refold.application.recall.recall_query import RecallOptions, ask
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
+from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
@@ -18,7 +18,7 @@ from .output import clean, indexing, print_json, say, say_parts, strip_control, 
 SHOWN_CHARACTERS = 700
 """Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""
 NEIGHBOUR_CHARACTERS = 110
-_ESCAPED = re.compile(r'\\([nt"])')
+_ESCAPED = lazy_pattern(r'\\([nt"])')
 
 RECALL_EXAMPLE = (
     'Example: refold recall thread-42 "which port did postgres use?" --role tool --db agent.db. '
@@ -196,7 +196,7 @@ def _options(
     }
 
 
-def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> None:
+def _answer(found: Recalled, db: LogPlace, thread: str | None, *, json: bool) -> None:
     if json:
         print_json(
             {
@@ -215,7 +215,7 @@ def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> Non
         raise typer.Exit(1)
 
 
-def _show(found: Recalled, db: Path, thread: str | None) -> None:
+def _show(found: Recalled, db: LogPlace, thread: str | None) -> None:
     if found.notice:
         warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
     tokens = ask(found.query or found.topic or "").tokens

@@ -39,6 +39,10 @@ class HeldLog:
         self.is_admitted = anchor.path is None
         """True if the log was compared with its anchor, or has none."""
 
+    def known(self, thread_id: str) -> Anchored | None:
+        """Return the anchored event of a conversation, or None. Call it before you read the log."""
+        return self.anchor.find(thread_id)
+
     def hold(self, thread_id: str, known: Anchored | None, head: Head, at: int | None) -> None:
         """Reject a load that ended at ``head`` if the anchor knows a newer event.
 

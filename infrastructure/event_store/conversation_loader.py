@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from eventsourcing.persistence import StoredEvent
 
@@ -31,7 +31,7 @@ from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
-from .anchor_check import HeldLog
+from .anchor import Anchored
 from .envelope import RecordedEvent, link_of
 from .recorder import Head
 from .snapshots import SnapshotStore
@@ -95,10 +95,22 @@ class Stream(NamedTuple):
     head: Head = Head()
 
 
+class Holding(Protocol):
+    """A source outside the log that knows the newest events."""
+
+    def known(self, thread_id: str) -> Anchored | None:
+        """Return the newest event of a conversation, or None. It is called before the log is read."""
+        ...
+
+    def hold(self, thread_id: str, known: Anchored | None, head: Head, at: int | None) -> None:
+        """Reject a load that ended at ``head`` if ``known`` is a newer event."""
+        ...
+
+
 class StreamLoader:
     """A loader of streams. It raises ``LogDamaged`` if an event is missing, changed or out of order."""
 
-    def __init__(self, reader: StreamReader, snapshots: SnapshotStore, held: HeldLog) -> None:
+    def __init__(self, reader: StreamReader, snapshots: SnapshotStore, held: Holding) -> None:
         self._reader = reader
         self._snapshots = snapshots
         self._held = held
@@ -108,7 +120,7 @@ class StreamLoader:
         return self._look(lambda: self._load_held(thread_id, at))
 
     def _load_held(self, thread_id: str, at: int | None) -> Stream:
-        known = self._held.anchor.find(thread_id)
+        known = self._held.known(thread_id)
         stream = self._load(thread_id, at)
         self._held.hold(thread_id, known, stream.head, at)
         if at is None:
@@ -167,6 +179,8 @@ class StreamLoader:
 
     def _caught_up(self, stream: Stream) -> Stream:
         thread_id, head = stream.loaded.thread_id, stream.head
+        if head.version and self._reader.recorder.is_newest(thread_id, head):
+            return stream
         while True:
             rows = self._newer(thread_id, head)
             if not rows:

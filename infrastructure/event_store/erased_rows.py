@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteCursor
@@ -18,6 +17,7 @@ from refold.infrastructure.sqlite.sqlite_failures import retry
 
 from .envelope import EnvelopeError, EventMapper
 from .recorder import Head, LogRecorder, SealedRows, seal_rows, sync_fully
+from .stored_log import Appended
 
 BATCH = 500
 """Number of rows in memory at once."""
@@ -32,15 +32,6 @@ logger = plain_logger(__name__)
 
 WithRows = Callable[[SQLiteCursor], Callable[[SQLiteCursor], None]]
 """A function that makes zeros of rows in the transaction that stores an event; what it returns makes them shorter."""
-
-
-class Appended(NamedTuple):
-    """The events that were appended to a stream by an erasure."""
-
-    events: tuple[Event, ...]
-    head: Head
-    number: int | None
-    """Log position of the last event, or None if it is not known."""
 
 
 class StreamEraser:
@@ -153,8 +144,14 @@ class StreamEraser:
     def finish(self, number: int) -> bool:
         """Remove older bytes from the files and mark all erasures up to ``number`` as finished.
 
-        Return False while another process reads from the write-ahead log.
+        Return False while another process reads from the write-ahead log, or if another program checkpoints it.
         """
+        if not self._recorder.may_checkpoint:
+            logger.warning(
+                "another program checkpoints this log (checkpoints=False), so erased content stays in the write-ahead "
+                "log: stop that program, then erase again with checkpoints=True (REFOLD_CHECKPOINTS=true)"
+            )
+            return False
         if not retry(self._has_emptied_wal):
             logger.warning(
                 "another process is reading the log: erased content is removed from its files when "
@@ -206,6 +203,18 @@ def _prepare_replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> 
         _forget(c, stream, first)
 
     return zero
+
+
+def replace_rows(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
+    """Replace stored rows by these, which contain less, in the open transaction."""
+    _zero(c, rows)
+    _update(c, rows)
+    firsts: dict[str, int] = {}
+    for row in rows:
+        stream, version = str(row.originator_id), row.originator_version
+        firsts[stream] = min(version, firsts.get(stream, version))
+    for stream, first in firsts.items():
+        _forget(c, stream, first)
 
 
 def _zero(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:

@@ -67,10 +67,16 @@ def sync_fully(connection: sqlite3.Connection) -> None:
 class DurablePool(SteadyPool):
     """A pool of connections whose commits survive a power loss: WAL mode with a sync at every commit."""
 
-    def __init__(self, *, db_name: str, reading: ReadOnlyPlace | None = None) -> None:
-        """Create a pool. ``reading`` is the log if ``db_name`` can only be read."""
+    def __init__(
+        self, *, db_name: str, reading: ReadOnlyPlace | None = None, checkpoints: bool = True
+    ) -> None:
+        """Create a pool. ``reading`` is the log if ``db_name`` can only be read.
+
+        ``checkpoints``: SQLite may empty the write-ahead log after a commit.
+        """
         super().__init__(db_name=db_name)
         self._reading = reading
+        self.checkpoints = checkpoints
         self._files: OpenedFiles | None = None
 
     def _create_connection(self) -> SQLiteConnection:
@@ -95,6 +101,8 @@ class DurablePool(SteadyPool):
             connection.execute("PRAGMA synchronous=FULL")
             sync_fully(connection)
             connection.execute("PRAGMA secure_delete=ON")
+            if not self.checkpoints:
+                connection.execute("PRAGMA wal_autocheckpoint=0")
             # From the first read on, the files next to the log exist, and no other process deletes
             # them.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
@@ -116,10 +124,12 @@ class DurablePool(SteadyPool):
 class DurableDatastore(SQLiteDatastore):
     """A datastore of the eventsourcing library with durable connections and text stream names."""
 
-    def __init__(self, db_name: str, *, reading: ReadOnlyPlace | None = None) -> None:
-        """Create a datastore. ``reading`` is the log if ``db_name`` can only be read."""
+    def __init__(
+        self, db_name: str, *, reading: ReadOnlyPlace | None = None, checkpoints: bool = True
+    ) -> None:
+        """Create a datastore. The parameters are those of the pool."""
         super().__init__(db_name, originator_id_type="text")
-        self.pool = DurablePool(db_name=db_name, reading=reading)
+        self.pool = DurablePool(db_name=db_name, reading=reading, checkpoints=checkpoints)
         self._process = OpeningProcess(db_name)
 
     def forget_pages(self) -> None:
@@ -150,6 +160,12 @@ class LogRecorder(SQLiteApplicationRecorder):
         super().__init__(datastore)
         self._encodings = encodings
         self.keys = MessageKeys(encodings or PLAIN)
+
+    @property
+    def may_checkpoint(self) -> bool:
+        """True unless another program moves the write-ahead log into the file."""
+        pool = self.datastore.pool
+        return not isinstance(pool, DurablePool) or pool.checkpoints
 
     def construct_create_table_statements(self) -> list[str]:
         """Return the statements that create the tables of a log."""
@@ -265,6 +281,23 @@ class LogRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as c:
             c.execute(statement, (stream, lowest, highest, most))
             return [StoredEvent(*row) for row in c.fetchall()]
+
+    @retrying
+    def is_newest(self, stream: str, head: Head) -> bool:
+        """Return whether a stream still ends with this event, and its frame was not changed."""
+        with self.datastore.transaction(commit=False) as c:
+            c.sqlite_cursor.row_factory = None
+            c.execute(
+                "SELECT originator_version, topic, substr(state, 1, ?) FROM stored_events "
+                "WHERE originator_id=? AND originator_version>=? ORDER BY originator_version LIMIT 2",
+                (LONGEST_FRAME, stream, head.version),
+            )
+            match c.fetchall():
+                case [(version, topic, frame)]:
+                    newest = StoredEvent(stream, version, topic, frame)
+                    return version == head.version and link_of(newest) == head.link
+                case _:
+                    return False
 
     @retrying
     def max_notification_id(self) -> int:

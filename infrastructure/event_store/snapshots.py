@@ -2,10 +2,10 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from eventsourcing.persistence import StoredEvent
-from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
+from eventsourcing.sqlite import SQLiteAggregateRecorder
 
 from refold.application.errors import LogError
 from refold.application.runtime.plain_lines import conversation, plain_logger
@@ -45,12 +45,53 @@ class Snapshot(NamedTuple):
     state: Conversation
 
 
+class SnapshotRows(Protocol):
+    """The rows of the snapshots: the part of an ``AggregateRecorder`` that a store needs, and ``drop``."""
+
+    def select_events(
+        self,
+        originator_id: str,
+        *,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """Return the snapshots of a stream up to version ``lte``."""
+        ...
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Store these snapshots."""
+        ...
+
+    def drop(self, places: Sequence[tuple[str, int]]) -> None:
+        """Remove these snapshots, and all whose columns do not identify them."""
+        ...
+
+
+class SQLiteSnapshots(SQLiteAggregateRecorder):
+    """The rows of the snapshots in the file of a log."""
+
+    def drop(self, places: Sequence[tuple[str, int]]) -> None:
+        """Remove these snapshots, and all whose columns do not identify them."""
+        with self.datastore.transaction(commit=True) as c:
+            c.executemany(
+                "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
+                places,
+            )
+            c.execute(
+                "DELETE FROM stored_snapshots "
+                "WHERE typeof(originator_version)!='integer' OR typeof(originator_id)!='text'"
+            )
+
+
 class SnapshotStore:
     """The snapshots of a log. A missing or damaged snapshot only makes a load slower."""
 
     def __init__(
         self,
-        recorder: SQLiteAggregateRecorder,
+        recorder: SnapshotRows,
         encoder: Encoder = PLAIN,
         notify: Callable[[Notice], None] = ignore,
     ) -> None:
@@ -105,7 +146,7 @@ class SnapshotStore:
         if not damaged:
             return
         try:
-            drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
+            self._recorder.drop([(thread_id, v) for v in damaged])
         except (*STORE_ERRORS, LogError) as error:
             logger.warning(
                 "%s: a damaged snapshot cannot be replaced: %s", conversation(thread_id), error
@@ -155,19 +196,6 @@ def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conver
     if is_emptied or any(message.position in erased for message in before.live):
         return None
     return fold(events, before)
-
-
-def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:
-    """Remove these snapshots, and all whose columns do not identify them."""
-    with datastore.transaction(commit=True) as c:
-        c.executemany(
-            "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
-            list(places),
-        )
-        c.execute(
-            "DELETE FROM stored_snapshots "
-            "WHERE typeof(originator_version)!='integer' OR typeof(originator_id)!='text'"
-        )
 
 
 def _is_ours(row: StoredEvent) -> bool:

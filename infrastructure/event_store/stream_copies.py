@@ -1,9 +1,10 @@
 """Copy streams of events, list the copies, and find versions by time."""
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteCursor
@@ -40,11 +41,59 @@ class _Pair(NamedTuple):
     key: str | None
 
 
+class CopyingRows(Protocol):
+    """The rows of a log within the transaction that copies a stream."""
+
+    def snapshots(self, source: str, version: int) -> Iterable[int]:
+        """Return the versions of the snapshots of a stream up to a version."""
+        ...
+
+    def erasures(self, source: str, version: int) -> Sequence[StoredEvent]:
+        """Return the events up to a version that record erasures of messages."""
+        ...
+
+    def rows(self, source: str, after: int, last: int) -> Sequence[StoredEvent]:
+        """Return the next ``COPY_BATCH`` events of a stream after version ``after``, up to ``last``."""
+        ...
+
+    def insert(self, rows: Sequence[StoredEvent]) -> None:
+        """Store these rows."""
+        ...
+
+    def replace_keys(self, into: str, keys: Mapping[str, int]) -> None:
+        """Replace all keys of a stream with these keys and versions."""
+        ...
+
+
+class CopyRows(Protocol):
+    """The part of a store that copies streams, lists the copies, and finds versions by time."""
+
+    def begin(self, into: str) -> AbstractContextManager[CopyingRows]:
+        """Begin a transaction that creates the stream ``into``.
+
+        Raises:
+            ThreadExists: ``into`` already has events.
+        """
+        ...
+
+    def select_versions(self, stream: str, versions: Sequence[int]) -> Sequence[StoredEvent]:
+        """Return the existing events with these versions."""
+        ...
+
+    def beginnings(self) -> Sequence[StoredEvent]:
+        """Return the event that begins each copy, in the order of the log."""
+        ...
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
+        ...
+
+
 class StreamCopier:
     """A copier of streams within one log. Each copy is stored completely or not at all."""
 
-    def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
-        self._recorder = recorder
+    def __init__(self, rows: CopyRows, mapper: EventMapper) -> None:
+        self._rows = rows
         self._mapper = mapper
 
     def copy(
@@ -62,7 +111,7 @@ class StreamCopier:
             # A commit may have succeeded although an error was reported.
             if known and self._is_at_head(into, known[-1].head):
                 return known[-1]
-            with self._recorder.datastore.transaction(commit=True) as c:
+            with self._rows.begin(into) as c:
                 known.append(self._copy_rows(c, source, version, into, events, stamp))
             return known[-1]
 
@@ -70,44 +119,42 @@ class StreamCopier:
             return retry(store)
         except IntegrityError as error:
             # A writer without the lock was faster.
-            raise _exists(into) from error
+            raise thread_exists(into) from error
 
     def _is_at_head(self, stream: str, head: Head) -> bool:
-        rows = self._recorder.select_versions(stream, [head.version])
+        rows = self._rows.select_versions(stream, [head.version])
         return any(link_of(row) == head.link for row in rows)
 
     def _copy_rows(
         self,
-        c: SQLiteCursor,
+        c: CopyingRows,
         source: str,
         version: int,
         into: str,
         events: Sequence[Event],
         stamp: str,
     ) -> Copied:
-        _begin(c, into)
-        self._recorder.note_key(c)
-        snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
+        snapshots, links = frozenset(c.snapshots(source, version)), dict[int, tuple[str, str]]()
         last, keys = Head(), dict[str, int]()
         recorded = self._recorded_erasures(c, source, version) | _rewrite(events)
         for batch in self._copies(c, source, version, into, recorded):
-            self._insert(c, [pair.copy for pair in batch])
+            c.insert([pair.copy for pair in batch])
             keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
             last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
             links.update(_links(batch, snapshots))
         added, head = self._seal(into, events, last, stamp)
-        self._insert(c, added)
+        c.insert(added)
         # Taken from the events, because the index of the source may be wrong.
-        self._recorder.keys.replace(c, into, keys)
+        c.replace_keys(into, keys)
         return Copied(head, links, last.link)
 
     def _copies(
-        self, c: SQLiteCursor, source: str, version: int, into: str, recorded: frozenset[int]
+        self, c: CopyingRows, source: str, version: int, into: str, recorded: frozenset[int]
     ) -> Iterator[list[_Pair]]:
         before, link = Head(), Head().link
         while before.version < version:
             copies: list[_Pair] = []
-            for row in _rows(c, source, before.version, version):
+            for row in c.rows(source, before.version, version):
                 if row.originator_version != before.version + 1:
                     break
                 try:
@@ -127,16 +174,10 @@ class StreamCopier:
                 raise LogDamaged(source, before.version + 1, "the event is missing")
             yield copies
 
-    def _recorded_erasures(self, c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
+    def _recorded_erasures(self, c: CopyingRows, source: str, version: int) -> frozenset[int]:
         # An event is shown as erased in the copy only if an event of the copy says so.
-        c.execute(
-            "SELECT originator_version, topic, state FROM stored_events "
-            "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
-            (source, version),
-        )
-        return _rewrite(
-            open_row(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
-        )
+        rows = c.erasures(source, version)
+        return _rewrite(open_row(self._mapper, row).event for row in rows)
 
     def _seal(
         self, into: str, events: Sequence[Event], head: Head, stamp: str
@@ -150,26 +191,71 @@ class StreamCopier:
             rows.append(row)
         return rows, head
 
-    def _insert(self, c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
-        c.executemany(
-            self._recorder.insert_events_statement,
-            [(r.originator_id, r.originator_version, r.topic, r.state) for r in rows],
-        )
-
     def forks(self) -> list[Fork]:
         """Return every conversation that began as a copy. A copy of a copy is listed once for each source."""
+        found: list[Fork] = []
+        for row in self._rows.beginnings():
+            event = open_row(self._mapper, row).event
+            if isinstance(event, ConversationForked):
+                found.append(Fork(str(row.originator_id), event.source, event.version))
+        return found
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """Return the newest version that was logged at or before ``moment``; 0 if there was none."""
+        return self._rows.version_at(thread_id, moment)
+
+
+def _rewrite(events: Iterable[Event]) -> frozenset[int]:
+    erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
+    return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
+
+
+def thread_exists(thread_id: str) -> ThreadExists:
+    """Return the error for a copy into a conversation that has events already."""
+    return ThreadExists(
+        f"a conversation {thread_id!r} already exists; give another thread id, or none"
+    )
+
+
+def _links(
+    batch: Sequence[_Pair], versions: frozenset[int]
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    for original, copy, _ in batch:
+        if copy.originator_version in versions:
+            yield copy.originator_version, (link_of(original), link_of(copy))
+
+
+class SQLiteCopyRows:
+    """The ``CopyRows`` of the file of a log."""
+
+    def __init__(self, recorder: LogRecorder) -> None:
+        self._recorder = recorder
+
+    @contextmanager
+    def begin(self, into: str) -> Generator["SQLiteCopyingRows"]:
+        """Begin a transaction that creates the stream ``into``."""
+        with self._recorder.datastore.transaction(commit=True) as c:
+            # The transaction starts with an empty write: one that reads before it writes can be
+            # refused at once.
+            c.execute("DELETE FROM stored_events WHERE 0")
+            c.execute("SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1", (into,))
+            if c.fetchone() is not None:
+                raise thread_exists(into)
+            self._recorder.note_key(c)
+            yield SQLiteCopyingRows(self._recorder, c)
+
+    def select_versions(self, stream: str, versions: Sequence[int]) -> Sequence[StoredEvent]:
+        """Return the existing events with these versions."""
+        return self._recorder.select_versions(stream, versions)
+
+    def beginnings(self) -> Sequence[StoredEvent]:
+        """Return the event that begins each copy, in the order of the log."""
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
                 "SELECT originator_id, originator_version, topic, state FROM stored_events "
                 "WHERE topic='conversation_forked' ORDER BY rowid"
             )
-            rows = [StoredEvent(*row) for row in c.fetchall()]
-        found: list[Fork] = []
-        for row in rows:
-            event = open_row(self._mapper, row).event
-            if isinstance(event, ConversationForked):
-                found.append(Fork(str(row.originator_id), event.source, event.version))
-        return found
+            return [StoredEvent(*row) for row in c.fetchall()]
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """Return the newest version that was logged at or before ``moment``. Only frames of events are read."""
@@ -189,48 +275,48 @@ class StreamCopier:
         return int(row[0]) if row else 0
 
 
-def _rewrite(events: Iterable[Event]) -> frozenset[int]:
-    erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
-    return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
+class SQLiteCopyingRows:
+    """The ``CopyingRows`` of an open transaction."""
 
+    def __init__(self, recorder: LogRecorder, c: SQLiteCursor) -> None:
+        self._recorder = recorder
+        self._c = c
 
-def _begin(c: SQLiteCursor, into: str) -> None:
-    # The transaction starts with an empty write: one that reads before it writes can be refused at
-    # once.
-    c.execute("DELETE FROM stored_events WHERE 0")
-    c.execute("SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1", (into,))
-    if c.fetchone() is not None:
-        raise _exists(into)
+    def snapshots(self, source: str, version: int) -> Iterable[int]:
+        """Return the versions of the snapshots of a stream up to a version."""
+        self._c.execute(
+            "SELECT originator_version FROM stored_snapshots "
+            "WHERE originator_id=? AND originator_version<=?",
+            (source, version),
+        )
+        return [row[0] for row in self._c.fetchall()]
 
+    def erasures(self, source: str, version: int) -> Sequence[StoredEvent]:
+        """Return the events up to a version that record erasures of messages."""
+        return self._select("originator_version<=? AND topic='message_erased'", (source, version))
 
-def _exists(thread_id: str) -> ThreadExists:
-    return ThreadExists(
-        f"a conversation {thread_id!r} already exists; give another thread id, or none"
-    )
+    def rows(self, source: str, after: int, last: int) -> Sequence[StoredEvent]:
+        """Return the next events of a stream."""
+        return self._select(
+            "originator_version>? AND originator_version<=? ORDER BY originator_version LIMIT ?",
+            (source, after, last, COPY_BATCH),
+        )
 
+    def _select(self, condition: str, values: tuple[object, ...]) -> Sequence[StoredEvent]:
+        self._c.execute(
+            "SELECT originator_id, originator_version, topic, state FROM stored_events "
+            f"WHERE originator_id=? AND {condition}",
+            values,
+        )
+        return [StoredEvent(*row) for row in self._c.fetchall()]
 
-def _snapshots(c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
-    c.execute(
-        "SELECT originator_version FROM stored_snapshots "
-        "WHERE originator_id=? AND originator_version<=?",
-        (source, version),
-    )
-    return frozenset(row[0] for row in c.fetchall())
+    def insert(self, rows: Sequence[StoredEvent]) -> None:
+        """Store these rows."""
+        self._c.executemany(
+            self._recorder.insert_events_statement,
+            [(r.originator_id, r.originator_version, r.topic, r.state) for r in rows],
+        )
 
-
-def _rows(c: SQLiteCursor, source: str, after: int, last: int) -> list[StoredEvent]:
-    c.execute(
-        "SELECT originator_id, originator_version, topic, state FROM stored_events "
-        "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
-        "ORDER BY originator_version LIMIT ?",
-        (source, after, last, COPY_BATCH),
-    )
-    return [StoredEvent(*row) for row in c.fetchall()]
-
-
-def _links(
-    batch: Sequence[_Pair], versions: frozenset[int]
-) -> Iterator[tuple[int, tuple[str, str]]]:
-    for original, copy, _ in batch:
-        if copy.originator_version in versions:
-            yield copy.originator_version, (link_of(original), link_of(copy))
+    def replace_keys(self, into: str, keys: Mapping[str, int]) -> None:
+        """Replace all keys of a stream with these keys and versions."""
+        self._recorder.keys.replace(self._c, into, keys)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Protocol, TypeVar
+from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
 
@@ -14,18 +15,46 @@ from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, EventMapper, Place, RecordedEvent, link_of
-from .recorder import LogRecorder, Row
+from .recorder import Head, Row
 
 BATCH = 1_000
 """Number of events in memory at once."""
 Answer = TypeVar("Answer")
 
 
+class StreamRows(Protocol):
+    """The part of a recorder that reads streams."""
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """Return the events of a stream after version ``gt``, up to version ``lte``."""
+        ...
+
+    def select_versions(self, stream: str, versions: Sequence[int]) -> Sequence[StoredEvent]:
+        """Return the existing events with these versions, in the order of their versions."""
+        ...
+
+    def rows_of(self, stream: str, after: int, limit: int) -> Sequence[tuple[int, str, bytes]]:
+        """Return version, name and bytes of the next events of a stream."""
+        ...
+
+    def is_newest(self, stream: str, head: Head) -> bool:
+        """Return whether a stream still ends with this event, and its frame was not changed."""
+        ...
+
+
 class StreamReader:
     """A reader of streams. It raises ``LogDamaged`` if an event is missing, changed or out of order."""
 
     def __init__(
-        self, recorder: LogRecorder, mapper: EventMapper, forget: Callable[[], None]
+        self, recorder: StreamRows, mapper: EventMapper, forget: Callable[[], None]
     ) -> None:
         """Create a reader. ``forget`` drops cached reads before a read that seems damaged is repeated."""
         self.recorder = recorder

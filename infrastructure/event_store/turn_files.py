@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from eventsourcing.sqlite import SQLiteAggregateRecorder
-
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import LogNotWritable
 from refold.application.runtime.opening_process import OpeningProcess
@@ -34,7 +32,7 @@ from .file_format import check_place, closed_on_error, make_log
 from .proven_keys import ProvenKeys
 from .recorder import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .shelf import SQLiteShelf
-from .snapshots import SnapshotStore
+from .snapshots import SnapshotStore, SQLiteSnapshots
 
 PLACES = 64
 """Number of ordered places in one queue, including that of the turn. Further callers wait in no order."""
@@ -188,6 +186,7 @@ def open_log_file(
     *,
     create: bool,
     anchor: bool,
+    checkpoints: bool,
     key: KeySource | None,
     notify: Callable[[Notice], None] = ignore,
 ) -> LogFile:
@@ -198,10 +197,10 @@ def open_log_file(
     reading = None if in_memory else _check_place(path, kept, create=create)
     in_shared = in_memory or (reading is not None and reading.in_memory)
     name = _name_in_memory() if in_shared else str(path.absolute())
-    datastore = DurableDatastore(name, reading=reading)
+    datastore = DurableDatastore(name, reading=reading, checkpoints=checkpoints)
     encodings = Encodings(Keys(key), SQLiteShelf(datastore, trusted=in_memory))
     recorder, mapper = LogRecorder(datastore, encodings), EventMapper(encodings)
-    snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
+    snapshots = SQLiteSnapshots(datastore, "stored_snapshots")
     with translate_errors(path), closed_on_error(datastore):
         retry(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()

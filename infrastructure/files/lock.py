@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from refold.application.errors import LogBusy
+from refold.application.errors import LogBusy, was_closed
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 
@@ -157,6 +157,7 @@ class WriteLock:
         self._of = of or (path and path.with_suffix(""))
         self._file: IO[bytes] | None = None
         self._timeout = timeout
+        self._is_closed = False
         self._process = OpeningProcess(f"{self._of}")
         if path is not None:
             GATE.close_in_child(self.close)
@@ -167,11 +168,14 @@ class WriteLock:
 
         Raises:
             LogBusy: another process held the lock for longer than the timeout.
+            LogError: the lock was closed for good.
             OpenedBeforeFork: the lock was created before this process was forked.
         """
         self._process.check()
         withdrawal = CURRENT.get()
         with self._alone(withdrawal):
+            if self._is_closed:
+                raise was_closed(self._of)
             if self._path is None:
                 _begin(withdrawal)
                 yield
@@ -181,10 +185,24 @@ class WriteLock:
                 _begin(withdrawal)
                 yield
             finally:
-                if (
-                    self._process.is_this
-                ):  # Otherwise closing would release the lock of the parent process.
+                # In a forked process, this would release the lock of the parent process.
+                if self._process.is_this and not file.closed:
                     unlock(file)
+
+    @contextmanager
+    def closing(self, wait: float) -> Generator[None]:
+        """Wait for another thread that writes, keep others out, and close the lock for good.
+
+        A thread that still writes after ``wait`` seconds goes on without the lock.
+        """
+        is_alone = self._threads.acquire(timeout=wait)
+        try:
+            self._is_closed = True
+            yield
+        finally:
+            self.close()
+            if is_alone:
+                self._threads.release()
 
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
@@ -220,9 +238,15 @@ class WriteLock:
             if self._file is None:
                 # Unbuffered: the lock of a buffer may belong to a thread that does not exist in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
-            self._acquire(self._file)
-            if is_file_at(path, self._file):
-                return self._file
+            file = self._file
+            try:
+                self._acquire(file)
+            except ValueError as error:
+                if not file.closed:
+                    raise
+                raise was_closed(self._of) from error
+            if is_file_at(path, file):
+                return file
             # The file was deleted while open: other processes lock a different one.
             self.close()
 

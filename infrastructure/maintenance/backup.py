@@ -59,11 +59,6 @@ def files_of(log: Path) -> set[str]:
     return {*neighbours, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
 
 
-def real_place(path: str | Path) -> str | Path:
-    """Resolve a link to a log, because locks and derived files are next to the log itself."""
-    return Path(path).resolve() if os.path.islink(path) else path  # noqa: PTH114
-
-
 OF_SQLITE = ("", "-wal", "-shm")
 """Suffixes of the files in which SQLite keeps a database while programs have it open."""
 

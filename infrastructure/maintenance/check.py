@@ -147,7 +147,7 @@ class _LogCheck:
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
             link = link_of(stored)
-            recorded, problem = _open_row(self._mapper, stored)
+            recorded, problem = open_checked(self._mapper, stored)
             stream = self.streams.get(row.stream)
             if stream is None:
                 stream = self.streams[row.stream] = StreamCheck(row.stream)
@@ -181,7 +181,10 @@ class _LogCheck:
                 yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
 
-def _open_row(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
+def open_checked(
+    mapper: EventMapper, row: StoredEvent
+) -> tuple[RecordedEvent | None, Damage | None]:
+    """Return the event of a row, or the damage that keeps it from being read."""
     place = (LOG, str(row.originator_id), row.originator_version)
     try:
         return mapper.to_domain_event(row), None

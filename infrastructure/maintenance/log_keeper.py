@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from refold.application.maintenance.maintenance_results import (
     BackedUp,
     Compressed,
     ConversationSize,
+    ErasedPlace,
     FileSize,
     KnownErasures,
     Salvaged,
@@ -34,7 +35,7 @@ from refold.infrastructure.event_store.envelope import (
     EventMapper,
     Place,
 )
-from refold.infrastructure.event_store.snapshots import drop_snapshots
+from refold.infrastructure.event_store.snapshots import SQLiteSnapshots
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.private_files import new_file
 from refold.infrastructure.projection_store.projection import DERIVED, derived_path
@@ -75,7 +76,7 @@ GROUP BY originator_id
 """
 
 
-class _Group(NamedTuple):
+class Group(NamedTuple):
     """Rows of one stream with the same name and frame."""
 
     stream: str
@@ -95,13 +96,27 @@ def measure(log: SQLiteLog) -> Sizes:
         connection.create_function("frame_kind", 1, frame_kind, deterministic=True)
         c.execute(_ROWS)
         groups = [
-            _Group(_column_name(stream), _column_name(name), *rest)
+            Group(_column_name(stream), _column_name(name), *rest)
             for stream, name, *rest in c.fetchall()
         ]
         c.execute(_SNAPSHOTS)
         snapshots = {_column_name(stream): (count, size) for stream, count, size in c.fetchall()}
         decoded = _decoded_bytes(c.sqlite_cursor, mapper) if _has_encoded(groups) else {}
-    streams: dict[str, list[_Group]] = defaultdict(list)
+    return sizes_of(groups, snapshots, decoded, _files(log.path))
+
+
+def sizes_of(
+    groups: Sequence[Group],
+    snapshots: Mapping[str, tuple[int, int]],
+    decoded: Mapping[str, int],
+    files: Iterable[FileSize],
+) -> Sizes:
+    """Return the sizes of a log with these rows.
+
+    ``snapshots`` has the number and bytes of the snapshots of each stream, and ``decoded`` the bytes of messages
+    that the groups do not count.
+    """
+    streams: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         streams[group.stream].append(group)
     sizes = [
@@ -111,7 +126,7 @@ def measure(log: SQLiteLog) -> Sizes:
     return Sizes(
         conversations=tuple(sorted(sizes, key=lambda size: -size.bytes)),
         frames=combine_shares([Share(name=g.frame, count=g.events, bytes=g.bytes) for g in groups]),
-        files=tuple(_files(log.path)),
+        files=tuple(files),
     )
 
 
@@ -132,7 +147,7 @@ def frame_kind(head: object) -> str:
     return "+".join([*kinds, *(step.partition(":")[0] for step in steps)]) or PLAIN
 
 
-def _has_encoded(groups: Iterable[_Group]) -> bool:
+def _has_encoded(groups: Iterable[Group]) -> bool:
     return any(g.name == MESSAGE and g.frame not in (PLAIN, ERASED_FRAME, DAMAGED) for g in groups)
 
 
@@ -153,7 +168,7 @@ def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int
 
 
 def _conversation(
-    stream: str, groups: list[_Group], snapshots: tuple[int, int], decoded: int
+    stream: str, groups: list[Group], snapshots: tuple[int, int], decoded: int
 ) -> ConversationSize:
     return ConversationSize(
         thread_id=stream,
@@ -208,7 +223,7 @@ def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
     """Repair everything that needs no change of events, and yield a sentence for each repair."""
     snapshots = [(d.thread_id, d.version) for d in damage if d.place == SNAPSHOTS]
     if snapshots:
-        drop_snapshots(log.parts()[0], snapshots)
+        SQLiteSnapshots(log.parts()[0], "stored_snapshots").drop(snapshots)
         yield f"{len(snapshots)} damaged snapshots were removed; loads read the events instead"
     if any(d.place == KEYS for d in damage):
         if any(d.place == LOG for d in damage):
@@ -333,6 +348,15 @@ class SQLiteKeeper:
     def earlier_logs(self) -> Sequence[Path]:
         """Return the logs that were moved away from this path, newest last."""
         return earlier_logs(self._log.path)
+
+    def erased_places(self) -> Sequence[ErasedPlace]:
+        """Return nothing: finished erasures leave nothing in the files of the log."""
+        return ()
+
+    def wait_for_erasures(self, seconds: float) -> bool:
+        """Return True: there is nothing to wait for."""
+        del seconds
+        return True
 
     def sizes(self) -> Sizes:
         """Measure the sizes of the log."""

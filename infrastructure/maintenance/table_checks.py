@@ -1,5 +1,6 @@
 """Check the tables of a log: the events of each stream, the index of keys, and snapshots."""
 
+import dataclasses
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -33,7 +34,6 @@ from .row_proof import DAMAGE, RawRow, refuse_trouble
 
 LOG = "log"
 """Place name in reports about damage of the log as a whole."""
-
 
 BELIEVED = 1_000
 """Maximum distance from the newest intact event at which the version of a damaged row is plausible."""
@@ -324,11 +324,18 @@ def _problem(
     ).fetchone()
     if row is None:
         return "its row cannot be found by its place"
+    return snapshot_problem(mapper, StoredEvent(thread_id, state.version, *row), state, link)
+
+
+def snapshot_problem(
+    mapper: EventMapper, row: StoredEvent, state: Conversation, link: str
+) -> str | None:
+    """Return how a snapshot differs from the state after the event with this link, or None."""
     try:
-        envelope = mapper.unsealed(StoredEvent(thread_id, state.version, SNAPSHOT, row[1]))
+        envelope = mapper.unsealed(dataclasses.replace(row, topic=SNAPSHOT))
     except EnvelopeError as error:
         return str(error)
-    if row[0] != SNAPSHOT:
+    if row.topic != SNAPSHOT:
         return "it has another name"
     if envelope.shape != SHAPES[SNAPSHOT]:
         return None  # A snapshot of another version of refold is not used and not damaged.

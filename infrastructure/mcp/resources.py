@@ -1,7 +1,6 @@
 """Resources for clients, and their URIs: conversations, summaries and messages."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,10 +13,11 @@ from refold.application.conversation.addresses import parse_address
 from refold.application.errors import InvalidAddress
 from refold.application.ports.read_models import ConversationRow, SummaryRow
 from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
+from refold.domain.lazy_pattern import lazy_pattern
 
 CONVERSATION = "refold-conversation://"
 JSON, TEXT = "application/json", "text/plain"
-_FORM = re.compile(rf"{CONVERSATION}([^/?#]+)(?:/(summary|summaries)(?:/([^/?#]+))?)?/?")
+_FORM = lazy_pattern(rf"{CONVERSATION}([^/?#]+)(?:/(summary|summaries)(?:/([^/?#]+))?)?/?")
 
 
 class Described(NamedTuple):

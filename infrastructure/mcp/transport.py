@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import socket
 import threading
 from collections.abc import AsyncGenerator, Callable
@@ -24,6 +23,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from refold.application.agent_tools.answers import well_formed
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import InvalidSetting
+from refold.domain.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     import anyio
@@ -33,7 +33,7 @@ Incoming = SessionMessage | Exception
 Streams = tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
 STANDARD_INPUT = 0
 AT_ONCE = 65_536
-_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
+_HALVES = lazy_pattern(r"\\u[dD][89a-fA-F]")
 CANCELLED = "notifications/cancelled"
 OWED = 30.0
 """Seconds to wait for pending answers after the client has closed its end."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from refold.application.notes.note_files import DAILY, MEMORY, OWNERS
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import PRIVATE, sync_descriptor, sync_names
 
@@ -89,7 +90,7 @@ PATIENCE = 10.0
 """Seconds to wait for another process that writes the folder."""
 TRIES = 5
 """Maximum number of reads of a file that a user saves at the same moment."""
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
+_DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
 
 
 class MarkdownFolder:

@@ -269,6 +269,7 @@ LEVELS = {
     "embedding.failed": logging.WARNING,
     "embedder.failed": logging.WARNING,
     "vectors.damaged": logging.WARNING,
+    "vectors.compared_here": logging.INFO,
     "snapshot.replaced": logging.WARNING,
     "keys.rebuilt": logging.WARNING,
     "log.damaged": logging.ERROR,

@@ -1,15 +1,13 @@
 """Query a file that others may damage, delete or replace during the query."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
-from sqlite_utils import Database
-
-from refold.application.errors import LogError
+from refold.application.errors import LogError, was_closed
 from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, strip_quotations
 from refold.infrastructure.files.fork_gate import FileTurn
@@ -26,9 +24,10 @@ from .checkpoint import (
     write_reading_from,
 )
 from .database_file import DatabaseFile
-from .projection import Content, kind_of, wrap_connection
+from .projection import Content, kind_of
 from .projection_check import check_file, check_place, fold_all
 from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
+from .tables import SQLiteTables, Tables
 
 TRIES = 4
 """Attempts: the file as it is, a rebuilt file, memory, and rebuilt memory."""
@@ -121,10 +120,11 @@ class FollowedLog:
         self._of = None if of is None else Path(of).absolute()
         self._file = self._file_at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
+        self._closed = False
         self._damaged = False
         """True if a rebuild because of damage has begun."""
 
-    def answer(self, question: Callable[[Database], Answer]) -> Answer:
+    def answer(self, question: Callable[[Tables], Answer]) -> Answer:
         """Catch up with the log, then query in one read transaction. Rebuild a damaged file and retry.
 
         Raises:
@@ -155,12 +155,10 @@ class FollowedLog:
                 found = (*check_place(self._file_at(self._path)), *found)
             return iter(found)
 
-    def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
+    def look_into(self, look: Callable[[SQLiteTables], Answer]) -> Answer | None:
         """Query the file without folding new events. Return None if there is no file."""
         with self._alone(), self._file.unchanged() as found:
-            return (
-                None if found is None or self._file.path is None else look(wrap_connection(found))
-            )
+            return None if found is None or self._file.path is None else look(SQLiteTables(found))
 
     def distrust(self, problem: str) -> None:
         """Delete the damaged file. The next query rebuilds it."""
@@ -208,17 +206,18 @@ class FollowedLog:
     def close(self) -> None:
         """Release files and connections. A second call does nothing."""
         if self._turn.process.is_this:
-            with self._alone():
+            with self._turn.taken():
+                self._closed = True
                 self._file.close()
 
     def let_go(self) -> None:
         """Close the file before a fork. The next query opens it again."""
         self._file.let_go()
 
-    def _ask(self, question: Callable[[Database], Answer]) -> Answer:
+    def _ask(self, question: Callable[[Tables], Answer]) -> Answer:
         db = self._database()
         self._catch_up(db)
-        with transaction(db.conn, "DEFERRED"):
+        with transaction(db.connection, "DEFERRED"):
             answer = question(db)
             self._tell_rebuilt(db)
         return answer
@@ -243,20 +242,24 @@ class FollowedLog:
         known = read_progress(self._database(), self._content.projections)
         return self._log.newest() > 2 * known.number + SOON
 
-    def _alone(self) -> AbstractContextManager[None]:
-        return self._turn.taken()
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        with self._turn.taken():
+            if self._closed:  # By another thread. The file must not be opened again.
+                raise was_closed(self._of or "the log")
+            yield
 
-    def _tell_rebuilt(self, db: Database) -> None:
+    def _tell_rebuilt(self, db: Tables) -> None:
         if self._damaged:
             self._damaged = False
             name = f"{self._content.name}.rebuilt"
             self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
 
-    def _database(self) -> Database:
-        return wrap_connection(self._file.connection())
+    def _database(self) -> SQLiteTables:
+        return SQLiteTables(self._file.connection())
 
     def _fill(self, connection: sqlite3.Connection) -> None:
-        db = wrap_connection(connection)
+        db = SQLiteTables(connection)
         write_reading_from(db, self._log.newest())
         # Other processes wait in the meantime, so a very long log is finished in a way that admits
         # them.
@@ -265,7 +268,7 @@ class FollowedLog:
         fold_all(self._content, db, still_valid(events, read_from), left)
         self._content.finish(db)
 
-    def _catch_up(self, db: Database) -> None:
+    def _catch_up(self, db: SQLiteTables) -> None:
         known = read_progress(db, self._content.projections)
         events = events_after(self._log, known)
         first = next(events, None)
@@ -276,14 +279,14 @@ class FollowedLog:
         left = left_in(self._log, read_from)
         more = True
         while more:
-            with transaction(db.conn, "IMMEDIATE"):
+            with transaction(db.connection, "IMMEDIATE"):
                 # Another process may have folded in the same events in the meantime.
                 now = read_progress(db, self._content.projections)
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)
                 known, more = self._content.fold(db, now, events, left)
-        if not self._content.late <= declared_in(db.conn).keys():
-            with transaction(db.conn, "IMMEDIATE"):
+        if not self._content.late <= declared_in(db.connection).keys():
+            with transaction(db.connection, "IMMEDIATE"):
                 self._content.finish(db)
 
     def _repair(self, error: Exception, tries: int) -> None:

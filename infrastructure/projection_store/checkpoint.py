@@ -3,14 +3,13 @@
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
-
-from sqlite_utils import Database
+from typing import Any, NamedTuple
 
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
 
 from .row_checksums import CHECKSUM, FoldDamaged, open_row, seal_row
+from .tables import SQLiteTables, Tables
 
 READING_FROM = "reading_from"
 Left = Callable[[LoggedEvent], Sequence[LoggedEvent]]
@@ -23,41 +22,39 @@ class FoldOutdated(FoldDamaged):
     """Content that may have been folded in was erased, so the whole log must be folded again."""
 
 
-def create_reading_from(db: Database) -> None:
+def create_reading_from(db: Tables) -> None:
     """Create the table of the starting position, in the open transaction."""
     columns: dict[str, type] = {"id": int, "number": int, CHECKSUM: int}
-    db.table(READING_FROM).create(columns, pk=("id",), not_null=set(columns), strict=True)
+    db.create_table(READING_FROM, columns, ("id",), columns)
 
 
-def write_reading_from(db: Database, newest: int) -> None:
+def write_reading_from(db: Tables, newest: int) -> None:
     """Store the newest log position before the log is read for this database, or that of the newest
     erasure that was folded in.
     """
     # Sealed, because a wrong position would keep erased content.
-    db.conn.execute(
-        f"INSERT OR REPLACE INTO {READING_FROM} VALUES (?, ?, ?)", seal_row((0, newest))
-    )
+    db.replace(READING_FROM, [seal_row((0, newest))])
 
 
-def reading_from(db: Database) -> int:
+def reading_from(db: Tables) -> int:
     """Return the stored position. The database has no content that was erased before it.
 
     Raises:
         FoldDamaged: the position was changed or is missing.
     """
-    rows = db.conn.execute(f"SELECT * FROM {READING_FROM}").fetchall()
+    rows = db.execute(f"SELECT * FROM {{{READING_FROM}}}").fetchall()
     if len(rows) != 1:
         raise FoldDamaged(f"{len(rows)} rows record where reading began")
     _, number = open_row(READING_FROM, rows[0])
     return int(number or 0)
 
 
-def was_made_before(db: Database) -> bool:
+def was_made_before(db: SQLiteTables) -> bool:
     """Return whether an earlier version created the file. It stored the position in the header."""
     query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
-    if db.conn.execute(query, (READING_FROM,)).fetchone()[0]:
+    if db.execute(query, (READING_FROM,)).fetchone()[0]:
         return False
-    return bool(db.conn.execute("PRAGMA user_version").fetchone()[0])
+    return bool(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def nothing_left(erasure: LoggedEvent) -> Sequence[LoggedEvent]:
@@ -95,7 +92,19 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
         yield logged
 
 
-def is_outdated(db: Database, events: Iterator[LoggedEvent]) -> bool:
+def unerased(events: Iterator[LoggedEvent], read_from: int) -> Iterator[LoggedEvent]:
+    """Yield the events until one erases something that was read before.
+
+    Raises:
+        FoldOutdated: such an event was found.
+    """
+    for logged in events:
+        if _outdates(logged, read_from):
+            raise FoldOutdated(f"event {logged.number} erased content during the rebuild")
+        yield logged
+
+
+def is_outdated(db: Tables, events: Iterator[LoggedEvent]) -> bool:
     """Return whether one of these new events erases content that the database has."""
     read_from = reading_from(db)
     return any(_outdates(logged, read_from) for logged in events)
@@ -169,21 +178,25 @@ def _place_of(logged: LoggedEvent) -> str:
     return f"{logged.thread_id} {logged.version} {logged.at}"
 
 
-def create_positions(db: Database) -> None:
+def create_positions(db: Tables) -> None:
     """Create the table of checkpoints, in the open transaction."""
-    columns = dict(POSITION_COLUMNS)
-    db.table(POSITIONS).create(columns, pk=("projection",), not_null=set(columns), strict=True)
+    db.create_table(POSITIONS, POSITION_COLUMNS, ("projection",), POSITION_COLUMNS)
 
 
-def read_progress(db: Database, projections: Projections) -> Progress:
+def read_progress(db: Tables, projections: Projections) -> Progress:
     """Return the stored checkpoint.
 
     Raises:
         FoldDamaged: the checkpoint was changed, is missing, or a projection has a new version.
     """
+    return progress_in(db.execute(f"SELECT * FROM {{{POSITIONS}}}").fetchall(), projections)
+
+
+def progress_in(stored: Iterable[Sequence[Any]], projections: Projections) -> Progress:
+    """Return the checkpoint in the rows of ``POSITIONS``; errors as in ``read_progress``."""
     totals: dict[str, Total] = {}
     places: set[tuple[int, str]] = set()
-    for row in db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall():
+    for row in stored:
         name, version, number, mark, rows, checksums = open_row(POSITIONS, row)
         if isinstance(version, int) and version < projections.get(str(name), 0):
             raise FoldOutdated("an earlier version of refold filled it")
@@ -196,28 +209,28 @@ def read_progress(db: Database, projections: Projections) -> Progress:
     return Progress(*places.pop(), totals)
 
 
-def has_earlier_fold(db: Database, projections: Projections) -> bool:
+def has_earlier_fold(db: SQLiteTables, projections: Projections) -> bool:
     """Return whether an earlier version of refold filled the tables. They are not damaged, but folded
     again.
     """
     query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
-    if not db.conn.execute(query, (POSITIONS,)).fetchone()[0]:
+    if not db.execute(query, (POSITIONS,)).fetchone()[0]:
         return False
-    rows = db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall()
+    rows = db.execute(f"SELECT * FROM {{{POSITIONS}}}").fetchall()
     with suppress(FoldDamaged, ValueError):
         found = {str(name): version for name, version, *_ in (open_row(POSITIONS, r) for r in rows)}
         return any(isinstance(v, int) and v < projections.get(n, 0) for n, v in found.items())
     return False
 
 
-def write_progress(db: Database, projections: Projections, progress: Progress) -> None:
+def write_progress(db: Tables, projections: Projections, progress: Progress) -> None:
     """Store the checkpoint, in the open transaction."""
     place = (progress.number, progress.mark)
     rows = [
         seal_row((name, version, *place, *progress.totals[name]))
         for name, version in projections.items()
     ]
-    db.conn.executemany(f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?,?,?,?,?,?,?)", rows)
+    db.replace(POSITIONS, rows)
 
 
 def events_after(log: ConversationLog, progress: Progress) -> Iterator[LoggedEvent]:

@@ -7,8 +7,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sqlite_utils import Database
-
 from refold.application.ports.conversation_log import Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
@@ -26,6 +24,7 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile, FileKind
 from .row_checksums import FoldDamaged
+from .tables import SQLiteTables, Tables
 
 
 class Comparable(NamedTuple):
@@ -40,7 +39,7 @@ class Comparable(NamedTuple):
     """True if only an erasure changes a folded row. Such a table grows with the log, so a check does not
     keep all of it in memory.
     """
-    where: str = "1"
+    where: str = "true"
     """Condition of valid rows. Other rows are placeholders for erased content."""
 
 
@@ -74,12 +73,12 @@ class Content(Protocol):
         """Names of the objects that ``finish`` creates. A file without them is complete."""
         ...
 
-    def create(self, db: Database) -> None:
+    def create(self, db: Tables) -> None:
         """Create every table except that of checkpoints, in the open transaction."""
         ...
 
     def fold(
-        self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+        self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next batch of events in, and store rows and checkpoint in the open transaction.
 
@@ -96,7 +95,7 @@ class Content(Protocol):
         """
         ...
 
-    def finish(self, db: Database) -> None:
+    def finish(self, db: Tables) -> None:
         """Create the objects that slow a bulk load down, in the open transaction."""
         ...
 
@@ -105,22 +104,17 @@ class Content(Protocol):
         """Name of the items that ``count`` counts, such as ``events``."""
         ...
 
-    def count(self, db: Database) -> int:
+    def count(self, db: Tables) -> int:
         """Return the number of folded items, which a rebuild reports."""
         ...
 
-    def forget(self, db: Database) -> None:
+    def forget(self, db: Tables) -> None:
         """Empty the tables with final rows and their indexes, after a check has compared these rows."""
         ...
 
-    def damage(self, db: Database) -> Iterator[Damage]:
+    def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield damage outside the compared rows. ``db`` has no transaction and is not changed."""
         ...
-
-
-def wrap_connection(connection: sqlite3.Connection) -> Database:
-    """Wrap the connection with sqlite-utils, without the plugins that a user may have installed."""
-    return Database(connection, recursive_triggers=False, execute_plugins=False)
 
 
 CACHE_KIB = 16_384
@@ -134,6 +128,10 @@ _PRAGMAS = (
 )
 
 
+def _begin_file(content: Content, connection: sqlite3.Connection) -> None:
+    begin(content, SQLiteTables(connection))
+
+
 @cache
 def kind_of(content: Content) -> FileKind:
     """Return the kind of the files that store this fold."""
@@ -141,18 +139,22 @@ def kind_of(content: Content) -> FileKind:
         content.name,
         content.title,
         _PRAGMAS,
-        begin=partial(begin, content),
+        begin=partial(_begin_file, content),
         declared=partial(expected_schema, content),
         check=partial(_check_tables, content),
     )
 
 
-def begin(content: Content, connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty fold, in the open transaction."""
-    db = wrap_connection(connection)
+def create_tables(content: Content, db: Tables) -> None:
+    """Create all tables of a fold without rows, in the open transaction."""
     content.create(db)
     create_positions(db)
     create_reading_from(db)
+
+
+def begin(content: Content, db: Tables) -> None:
+    """Create the tables of an empty fold, in the open transaction."""
+    create_tables(content, db)
     write_progress(db, content.projections, nowhere(content.projections))
 
 
@@ -160,8 +162,9 @@ def begin(content: Content, connection: sqlite3.Connection) -> None:
 def expected_schema(content: Content) -> Mapping[str, str]:
     """Return the SQL of every object in a file by name, including those that ``finish`` creates."""
     with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
-        begin(content, connection)
-        content.finish(wrap_connection(connection))
+        db = SQLiteTables(connection)
+        begin(content, db)
+        content.finish(db)
         return declared_in(connection)
 
 
@@ -175,7 +178,7 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
     found = declared_in(connection)
     differing = dict(expected_schema(content).items() ^ found.items()).keys()
     if differing - content.late:
-        if has_earlier_fold(wrap_connection(connection), content.projections):
+        if has_earlier_fold(SQLiteTables(connection), content.projections):
             raise FoldOutdated("an earlier version of refold filled it")
         raise FoldDamaged(f"the tables differ: {', '.join(sorted(differing))}")
 

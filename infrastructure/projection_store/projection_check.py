@@ -2,11 +2,10 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
-
-from sqlite_utils import Database
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
@@ -26,10 +25,14 @@ from .checkpoint import (
 )
 from .database_file import DatabaseFile
 from .ownership import PlaceTaken
-from .projection import Comparable, Content, begin, expected_schema, wrap_connection
+from .projection import Comparable, Content, begin, expected_schema
 from .row_checksums import BROKEN, blamed_on_file
+from .tables import SQLiteTables, Tables
 
 Row = Mapping[str, Any]
+
+_AT_ONCE = 500
+"""Number of rows that are looked up together."""
 
 
 def differences(
@@ -50,47 +53,57 @@ def differences(
             left, right = next(stored, None), next(expected, None)
 
 
-def rows_of(table: Comparable, db: Database) -> Iterator[Row]:
+def rows_of(table: Comparable, db: Tables) -> Iterator[Row]:
     """Read all rows in the order of the key."""
     query = (
-        f"SELECT {', '.join(table.columns)} FROM {table.name} "
+        f"SELECT {', '.join(table.columns)} FROM {{{table.name}}} "
         f"WHERE {table.where} ORDER BY {', '.join(table.key)}"
     )
-    for row in db.conn.execute(query):
+    for row in db.stream(query):
         yield dict(zip(table.columns, row, strict=True))
 
 
 class FinalRows:
     """A table whose rows never change. It is compared during the fold, so that no copy is needed."""
 
-    def __init__(self, table: Comparable, stored: Database) -> None:
+    def __init__(self, table: Comparable, stored: Tables) -> None:
         self.table = table
         self._stored = stored
         self._seen = _Numbers()
 
-    def compare(self, fresh: Database) -> Iterator[Damage]:
+    def compare(self, fresh: Tables) -> Iterator[Damage]:
         """Compare the rows that were folded since the last call."""
-        columns = ", ".join(self.table.columns)
-        condition = " AND ".join(f"{column} = ?" for column in self.table.key)
-        query = f"SELECT rowid, {columns} FROM {self.table.name} WHERE {condition}"
-        for expected in rows_of(self.table, fresh):
-            key = [expected[column] for column in self.table.key]
-            found = self._stored.conn.execute(query, key).fetchone()
-            if found is None:
-                yield _missing(self.table, expected)
-                continue
-            self._seen.add(found[0])
-            row = dict(zip(self.table.columns, found[1:], strict=True))
-            yield from _differs(self.table, row, expected)
+        rows = rows_of(self.table, fresh)
+        while part := list(islice(rows, _AT_ONCE)):
+            found = self._find(part)
+            for expected in part:
+                number, row = found.get(_values(self.table, expected), (0, None))
+                if row is None:
+                    yield _missing(self.table, expected)
+                    continue
+                self._seen.add(number)
+                yield from _differs(self.table, row, expected)
+
+    def _find(self, wanted: Sequence[Row]) -> Mapping[tuple[Any, ...], tuple[int, Row]]:
+        """Return the stored rows with the keys of these rows, each with its row number."""
+        table, columns = self.table, ", ".join(self.table.columns)
+        keys = [_values(table, row) for row in wanted]
+        rows: dict[tuple[Any, ...], tuple[int, Row]] = {}
+        selected = f"{{row_number}}, {columns}"
+        for number, *values in self._stored.find(table.name, selected, table.key, keys):
+            row = dict(zip(table.columns, values, strict=True))
+            rows[_values(table, row)] = number, row
+        return rows
 
     def unexpected(self) -> Iterator[Damage]:
         """Report the rows that the replay did not produce."""
         columns = ", ".join(self.table.columns)
-        query = f"SELECT {columns} FROM {self.table.name} WHERE rowid = ?"
-        every = f"SELECT rowid FROM {self.table.name} WHERE {self.table.where}"
-        for (number,) in self._stored.conn.execute(every):
+        where = "{row_number} = ?"
+        query = f"SELECT {columns} FROM {{{self.table.name}}} WHERE {where}"
+        every = f"SELECT {{row_number}} FROM {{{self.table.name}}} WHERE {self.table.where}"
+        for (number,) in self._stored.stream(every):
             if number not in self._seen:
-                found = self._stored.conn.execute(query, (number,)).fetchone()
+                found = self._stored.execute(query, (number,)).fetchone()
                 if found is not None:
                     yield _unexpected(self.table, dict(zip(self.table.columns, found, strict=True)))
 
@@ -136,6 +149,10 @@ def _unexpected(table: Comparable, row: Row) -> Damage:
     return _damage(table, row, "unexpected", "replay does not give this row")
 
 
+def _values(table: Comparable, row: Row) -> tuple[Any, ...]:
+    return tuple(row[column] for column in table.key)
+
+
 def _key(table: Comparable, row: Row) -> tuple[tuple[int, Any], ...]:
     # SQLite's order of values of different types: a damaged table may have any values.
     ranks = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
@@ -168,12 +185,12 @@ def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> It
 
     def found() -> Iterator[Damage]:
         with file.unchanged() as connection:
-            db = None if connection is None else wrap_connection(connection)
+            db = None if connection is None else SQLiteTables(connection)
             if db is not None and not _is_of_before(db, content):
                 yield from _damage_of_file(db, content)
                 yield from content.damage(db)
                 with _as_at_one_moment(db):
-                    yield from _check_tables(db, content, log)
+                    yield from compare_tables(db, content, log, _position(db))
 
     return look_over(file, found)
 
@@ -201,29 +218,31 @@ def check_place(file: DatabaseFile) -> Iterator[Damage]:
         yield Damage(file.kind.name, "", 0, "foreign", str(taken))
 
 
-def _is_of_before(db: Database, content: Content) -> bool:
+def _is_of_before(db: SQLiteTables, content: Content) -> bool:
     return was_made_before(db) or has_earlier_fold(db, content.projections)
 
 
 @contextmanager
-def _as_at_one_moment(db: Database) -> Generator[None]:
-    db.conn.execute("BEGIN")
+def _as_at_one_moment(db: Tables) -> Generator[None]:
+    db.execute("BEGIN")
     try:
         yield
     finally:
-        db.conn.execute("ROLLBACK")
+        db.execute("ROLLBACK")
 
 
-def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
-    number = _position(db)
+def compare_tables(
+    db: Tables, content: Content, log: ConversationLog, number: int | None
+) -> Iterator[Damage]:
+    """Compare all rows with a fresh fold in memory. ``number`` is the log position that the tables claim."""
     if number is not None and is_outdated(db, log.scan(number)):
         return  # Another process has erased content since; the next query removes it.
     events = log.scan() if number is None else up_to(number, log.scan())
     final = [FinalRows(table, db) for table in content.compared if table.is_final]
     others = [table for table in content.compared if not table.is_final]
-    with closing(wrap_connection(open_sqlite(":memory:", isolation_level=None))) as fresh:
-        fresh.conn.execute("BEGIN")
-        begin(content, fresh.conn)
+    with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as fresh:
+        fresh.execute("BEGIN")
+        begin(content, fresh)
         progress, rest, more = nowhere(content.projections), iter(events), True
         while more:
             # Everything is read after its erasure.
@@ -246,18 +265,18 @@ def _guard(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
         yield Damage(table.name, "", 0, "unreadable", str(error))
 
 
-def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent], left: Left) -> None:
+def fold_all(content: Content, db: Tables, events: Iterable[LoggedEvent], left: Left) -> None:
     """Fold all events into empty tables, in the open transaction."""
     progress, rest, more = nowhere(content.projections), iter(events), True
     while more:
         progress, more = content.fold(db, progress, rest, left)
 
 
-def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
-    for (problem,) in db.conn.execute("PRAGMA integrity_check").fetchall():
+def _damage_of_file(db: SQLiteTables, content: Content) -> Iterator[Damage]:
+    for (problem,) in db.execute("PRAGMA integrity_check").fetchall():
         if problem != "ok":
             yield Damage(content.name, "", 0, "unreadable", str(problem))
-    found, expected = declared_in(db.conn), expected_schema(content)
+    found, expected = declared_in(db.connection), expected_schema(content)
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) == expected.get(name) or name in content.late:
             continue
@@ -267,10 +286,12 @@ def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
         yield Damage(name, "", 0, kind, f"the declaration of {name} in the database")
 
 
-def _position(db: Database) -> int | None:
+def _position(db: SQLiteTables) -> int | None:
+    return claimed_position(db) if POSITIONS in declared_in(db.connection) else None
+
+
+def claimed_position(db: Tables) -> int | None:
     """Return the log position that the tables claim, or None if they claim no valid one."""
-    if POSITIONS not in declared_in(db.conn):
-        return None
-    numbers = {row[0] for row in db.conn.execute(f"SELECT number FROM {POSITIONS}").fetchall()}
+    numbers = {row[0] for row in db.execute(f"SELECT number FROM {{{POSITIONS}}}").fetchall()}
     number = numbers.pop() if len(numbers) == 1 else None
     return number if isinstance(number, int) else None

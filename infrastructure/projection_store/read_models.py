@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-from sqlite_utils import Database
+from typing import Generic, Protocol, TypeVar
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.read_models import (
@@ -20,6 +19,7 @@ from . import view_answers as answers
 from .catch_up import FollowedLog
 from .checkpoint import Left, Progress
 from .projection import Comparable
+from .tables import Tables
 from .view_answers import count_events
 from .view_folds import fold_into
 from .view_tables import (
@@ -58,29 +58,29 @@ class ViewsContent:
         Comparable(TALLIES, tuple(TALLY_COLUMNS), ("thread_id", "projection")),
     )
 
-    def create(self, db: Database) -> None:
+    def create(self, db: Tables) -> None:
         """Create every table except that of checkpoints, in the open transaction."""
         create_tables(db)
 
     def fold(
-        self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+        self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
         return fold_into(db, progress, events, left)
 
-    def finish(self, db: Database) -> None:
+    def finish(self, db: Tables) -> None:
         """Create the index that would slow a bulk load down."""
         create_late_index(db)
 
-    def count(self, db: Database) -> int:
+    def count(self, db: Tables) -> int:
         """Return the number of folded events."""
         return count_events(db)
 
-    def forget(self, db: Database) -> None:
+    def forget(self, db: Tables) -> None:
         """Empty the tables with final rows, after a check has compared these rows."""
-        db.conn.execute(f"DELETE FROM {MESSAGES}")
+        db.execute(f"DELETE FROM {{{MESSAGES}}}")
 
-    def damage(self, db: Database) -> Iterator[Damage]:
+    def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield nothing, because every table is compared row by row."""
         del db
         return iter(())
@@ -89,27 +89,45 @@ class ViewsContent:
 VIEWS = ViewsContent()
 
 
-class SQLiteViews:
-    """The ``ReadModels`` in an SQLite file next to the log, which may be deleted at any time.
+Answer = TypeVar("Answer")
 
-    If the file cannot be used (a read-only folder, a full disk), the read models are kept in memory
-    while this object exists, and a warning is logged.
-    """
 
-    def __init__(
-        self,
-        path: str | Path,
-        log: ConversationLog,
-        *,
-        of: str | Path | None = None,
-        notify: Callable[[Notice], None] = ignore,
-    ) -> None:
-        """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
+class Followed(Protocol):
+    """A fold of the log in tables, which is up to date whenever it answers."""
 
-        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
-        rebuild because of damage.
-        """
-        self.followed = FollowedLog(path, VIEWS, log, of=of, notify=notify)
+    def answer(self, question: Callable[[Tables], Answer]) -> Answer:
+        """Catch up with the log, then query at one moment."""
+        ...
+
+    def check(self) -> Iterator[Damage]:
+        """Compare the tables with a fresh fold of the log."""
+        ...
+
+    def rebuild(self) -> int:
+        """Fold the log again, and return the number of folded items."""
+        ...
+
+    def forget_erased(self) -> bool:
+        """Remove erased content, and return whether nothing of it is left."""
+        ...
+
+    def drop(self) -> bool:
+        """Delete the tables, and return whether nothing is left."""
+        ...
+
+    def close(self) -> None:
+        """Release what is open."""
+        ...
+
+
+AnyFollowed = TypeVar("AnyFollowed", bound=Followed)
+
+
+class FollowedViews(Generic[AnyFollowed]):
+    """The ``ReadModels`` in the tables of a followed log."""
+
+    def __init__(self, followed: AnyFollowed) -> None:
+        self.followed = followed
 
     def conversations(self) -> Sequence[ConversationRow]:
         """Return all conversations, the latest activity first."""
@@ -196,3 +214,26 @@ class SQLiteViews:
     def close(self) -> None:
         """Release files and connections. A second call does nothing."""
         self.followed.close()
+
+
+class SQLiteViews(FollowedViews[FollowedLog]):
+    """The ``ReadModels`` in an SQLite file next to the log, which may be deleted at any time.
+
+    If the file cannot be used (a read-only folder, a full disk), the read models are kept in memory
+    while this object exists, and a warning is logged.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        log: ConversationLog,
+        *,
+        of: str | Path | None = None,
+        notify: Callable[[Notice], None] = ignore,
+    ) -> None:
+        """Create the read models. The file is opened by the first query; ``":memory:"`` uses no disk.
+
+        ``of`` is the log file, which gives the new file its permissions. ``notify`` is called for each
+        rebuild because of damage.
+        """
+        super().__init__(FollowedLog(path, VIEWS, log, of=of, notify=notify))

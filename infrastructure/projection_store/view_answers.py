@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlite_utils import Database
-
 from refold.application.ports.read_models import (
     CompactionRow,
     ConversationRow,
@@ -19,6 +17,7 @@ from refold.domain.value import from_stored, replace
 
 from .checkpoint import Total, read_progress
 from .row_checksums import FoldDamaged, open_row, storable
+from .tables import Tables
 from .view_folds import tally
 from .view_tables import PROJECTIONS, TABLES, Table
 
@@ -32,23 +31,23 @@ from .view_tables import PROJECTIONS, TABLES, Table
 ) = TABLES
 
 
-def all_conversations(db: Database) -> Sequence[ConversationRow]:
+def all_conversations(db: Tables) -> Sequence[ConversationRow]:
     """Return all conversations, the latest activity first."""
-    rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
+    rows = _rows(db, CONVERSATIONS, "true ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
     return [row for row in map(_conversation_row, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
-def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
+def one_conversation(db: Tables, thread_id: str) -> ConversationRow | None:
     """Return one conversation, or None."""
     for fields in _rows_of_thread(db, CONVERSATIONS, thread_id):
         return _conversation_row(fields)
     return None
 
 
-def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
+def conversations_of(db: Tables, owner: str) -> Sequence[ConversationRow]:
     """Return the conversations of an owner, the latest activity first."""
-    order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
+    order = "owner = ? AND erased = 0 ORDER BY last_activity DESC, thread_id"
     rows = _rows(db, CONVERSATIONS, order, storable(owner))
     return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
@@ -60,7 +59,7 @@ def _conversation_row(fields: dict[str, Any]) -> ConversationRow:
     return replace(row, tokens=0) if 0 < row.messages <= row.erased_messages else row
 
 
-def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
+def has_others(db: Tables, thread_id: str, owner: str, start: int, stop: int) -> bool:
     """Return whether a message in a range of positions belongs to another owner."""
     return any(
         start <= position < stop and whose != owner
@@ -68,28 +67,28 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
     )
 
 
-def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
+def messages_of(db: Tables, owner: str) -> Mapping[str, frozenset[int]]:
     """Return the positions of the messages that name this owner, by conversation."""
-    count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
+    count = db.execute("SELECT count(*) FROM {messages} WHERE thread_id != ''").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
         raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
     found: dict[str, set[int]] = {}
     # Without an index, because a message that it misses would not be erased.
-    query = "SELECT * FROM messages NOT INDEXED WHERE owner = ?"
-    for fields in _fields(MESSAGES, db.conn.execute(query, (storable(owner),)).fetchall()):
+    query = f"SELECT {MESSAGES.selected} FROM {{messages}} {{unindexed}} WHERE owner = ?"
+    for fields in _fields(MESSAGES, db.execute(query, (storable(owner),)).fetchall()):
         row = from_stored(MessageRow, fields)
         found.setdefault(row.thread_id, set()).add(row.position)
     return {thread_id: frozenset(positions) for thread_id, positions in found.items()}
 
 
-def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
+def owners_of(db: Tables, thread_id: str) -> Mapping[int, str]:
     """Return the owners of the messages that name one, by position."""
     rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
     found = (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows))
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
-def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
+def guests_of(db: Tables, owner: str) -> Mapping[str, Mapping[int, str]]:
     """Return the other owners of messages in an owner's conversations, by conversation and position."""
     found: dict[str, dict[int, str]] = {}
     rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
@@ -99,7 +98,7 @@ def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
     return found
 
 
-def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+def some_messages(db: Tables, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
     """Return the messages in a range of positions."""
     first = max(start, 0)
     # Positions have no gaps, so the number of rows is known.
@@ -114,7 +113,7 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
     return [from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)]
 
 
-def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | None:
+def newest_message_by(db: Tables, thread_id: str, at: str) -> MessageRow | None:
     """Return the newest message that was written, or else logged, at or before this time."""
     condition = "thread_id = ? AND at <= ? ORDER BY position DESC LIMIT 1"
     for fields in _fields(MESSAGES, _rows(db, MESSAGES, condition, storable(thread_id), at)):
@@ -122,7 +121,7 @@ def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | Non
     return None
 
 
-def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
+def all_summaries(db: Tables, thread_id: str) -> Sequence[SummaryRow]:
     """Return all summaries of a conversation, oldest first."""
     found = [
         from_stored(SummaryRow, fields) for fields in _rows_of_thread(db, SUMMARIES, thread_id)
@@ -130,14 +129,14 @@ def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
     return sorted(found, key=lambda row: row.version)
 
 
-def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
+def all_compactions(db: Tables, thread_id: str) -> Sequence[CompactionRow]:
     """Return all compaction attempts of a conversation, in the order of the log."""
     return [
         from_stored(CompactionRow, fields) for fields in _rows_of_thread(db, COMPACTIONS, thread_id)
     ]
 
 
-def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
+def seen_topics(db: Tables, thread_id: str) -> Sequence[TopicSeen]:
     """Return the topics of the active summary with the last position of each."""
     rows = [from_stored(TopicRow, fields) for fields in _rows_of_thread(db, TOPICS, thread_id)]
     active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
@@ -154,67 +153,69 @@ def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
     ]
 
 
-def _written_at(db: Database, thread_id: str, position: int) -> str:
+def _written_at(db: Tables, thread_id: str, position: int) -> str:
     found = some_messages(db, thread_id, position, position + 1)
     return found[0].at if found else ""
 
 
-def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
+def some_notes(db: Tables, thread_id: str) -> Sequence[NoteRow]:
     """Return the notes of a conversation, oldest first."""
     return [from_stored(NoteRow, fields) for fields in _rows_of_thread(db, NOTES, thread_id)]
 
 
-def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
+def notes_of(db: Tables, owner: str) -> Sequence[NoteRow]:
     """Return the notes of all conversations of an owner, in the order of the log."""
-    count = db.conn.execute("SELECT count(*) FROM notes").fetchone()[0]
+    count = db.execute("SELECT count(*) FROM {notes}").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
         raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
-    rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY rowid", storable(owner))
+    rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY {{in_order}}", storable(owner))
     return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
 
-def active_summaries_of(db: Database, owner: str) -> Sequence[SummaryRow]:
+def active_summaries_of(db: Tables, owner: str) -> Sequence[SummaryRow]:
     """Return the active summaries of all conversations of an owner."""
     rows = _rows(db, SUMMARIES, f"is_active = 1 AND {_OF_OWNER}", storable(owner))
     return [from_stored(SummaryRow, fields) for fields in _fields(SUMMARIES, rows)]
 
 
-_OF_OWNER = "thread_id IN (SELECT thread_id FROM conversations WHERE owner = ? AND NOT erased)"
+_OF_OWNER = "thread_id IN (SELECT thread_id FROM {conversations} WHERE owner = ? AND erased = 0)"
 
 
-def all_notes(db: Database) -> Sequence[NoteRow]:
+def all_notes(db: Tables) -> Sequence[NoteRow]:
     """Return the notes of all conversations, in the order of the log."""
-    rows = _rows(db, NOTES, "1 ORDER BY rowid")
+    rows = _rows(db, NOTES, "true ORDER BY {in_order}")
     _compare(NOTES.name, rows, read_progress(db, PROJECTIONS).totals[NOTES.name])
     return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
 
-def count_events(db: Database) -> int:
+def count_events(db: Tables) -> int:
     """Return the number of events that the tables were folded from. Versions have no gaps."""
-    query = "SELECT coalesce(sum(version), 0) FROM conversations"
-    return int(db.conn.execute(query).fetchone()[0])
+    query = "SELECT coalesce(sum(version), 0) FROM {conversations}"
+    return int(db.execute(query).fetchone()[0])
 
 
-def _rows_of_thread(db: Database, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
+def _rows_of_thread(db: Tables, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
     # Rows are inserted in the order of the log.
-    rows = _rows(db, table, "thread_id = ? ORDER BY rowid", storable(thread_id))
+    rows = _rows(db, table, "thread_id = ? ORDER BY {in_order}", storable(thread_id))
     _compare(f"{table.name} of {thread_id!r}", rows, _expected_total(db, table, thread_id))
     return _fields(table, rows)
 
 
-def _expected_total(db: Database, table: Table, thread_id: str) -> Total:
+def _expected_total(db: Tables, table: Table, thread_id: str) -> Total:
     recorded = tally(db, table.name, str(storable(thread_id)))
     if recorded is not None:
         return recorded
     # There is no record if nothing happened, or if it was deleted together with its rows.
-    count = db.conn.execute(f"SELECT count(*) FROM {table.name} WHERE {table.where}").fetchone()[0]
+    count = db.execute(f"SELECT count(*) FROM {{{table.name}}} WHERE {table.where}").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
         raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")
     return Total()
 
 
-def _rows(db: Database, table: Table, condition: str, *values: Cell) -> list[tuple[Any, ...]]:
-    return db.conn.execute(f"SELECT * FROM {table.name} WHERE {condition}", values).fetchall()
+def _rows(db: Tables, table: Table, condition: str, *values: Cell) -> list[tuple[Any, ...]]:
+    return db.execute(
+        f"SELECT {table.selected} FROM {{{table.name}}} WHERE {condition}", values
+    ).fetchall()
 
 
 def _compare(what: str, rows: Sequence[tuple[Any, ...]], expected: Total) -> None:

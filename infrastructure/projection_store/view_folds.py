@@ -7,8 +7,6 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import assert_never
 
-from sqlite_utils import Database
-
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import (
     Added,
@@ -23,7 +21,8 @@ from refold.domain.events import ConversationLabelled, MessageErased
 
 from .checkpoint import Left, Progress, Total, mark_of, write_progress, write_reading_from
 from .row_checksums import FoldDamaged, Sealed, open_row, seal_row, show_values, storable
-from .view_tables import PROJECTIONS, TABLES, TALLIES, Table
+from .tables import Tables
+from .view_tables import PROJECTIONS, TABLES, TALLIES, TALLY_KEY, Table
 
 BATCH = 5_000
 """Maximum number of events that are collected before a write and stored in one transaction."""
@@ -40,7 +39,7 @@ Cells = Mapping[str, Cell]
 
 
 def fold_into(
-    db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+    db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
 ) -> tuple[Progress, bool]:
     """Fold up to ``BATCH`` events in, and store rows and checkpoint in the open transaction.
 
@@ -72,7 +71,7 @@ def fold_into(
 
 
 def _erase(
-    db: Database, batches: Sequence["Batch"], number: int, remains: Sequence[LoggedEvent]
+    db: Tables, batches: Sequence["Batch"], number: int, remains: Sequence[LoggedEvent]
 ) -> None:
     """Remove what was folded from events before they were reduced.
 
@@ -89,13 +88,15 @@ def _erase(
 class Batch:
     """The changes of many events to one table."""
 
-    def __init__(self, db: Database, table: Table) -> None:
+    def __init__(self, db: Tables, table: Table) -> None:
         self.table = table
         self._db = db
         self._rows: dict[Key, dict[str, Cell]] = {}
         """Rows that may still change."""
         self._stored: dict[Key, int] = {}
         """Checksums of those of ``_rows`` that are already stored."""
+        self._appended: list[Sealed] = []
+        """New rows that do not change any more. Only an erasure replaces them, after they were inserted."""
         self._counts: defaultdict[Cell, int] = defaultdict(int)
         self._checksums: defaultdict[Cell, int] = defaultdict(int)
         self._is_erased = False
@@ -119,7 +120,7 @@ class Batch:
     def _apply(self, change: Change) -> None:
         match change:
             case Appended(rows):
-                self._insert([seal_row(row) for row in rows])
+                self._appended += [seal_row(row) for row in rows]
             case Added(row):
                 cells = self.table.cells(row)
                 self._rows[self._key(cells)] = cells
@@ -135,6 +136,7 @@ class Batch:
 
     def write(self, total: Total) -> Total:
         """Write all changes in the open transaction, and return the new total of the table."""
+        self._insert_appended()
         new: list[Sealed] = []
         changed: list[Key] = []
         for key, cells in self._rows.items():
@@ -154,18 +156,21 @@ class Batch:
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
 
+    def _insert_appended(self) -> None:
+        rows, self._appended = self._appended, []
+        self._insert(rows)
+
     def _insert(self, rows: Sequence[Sealed]) -> None:
         place = self.table.thread
         for row in rows:
             self._counts[row[place]] += 1
             self._checksums[row[place]] += row[-1]
-        marks = ",".join("?" * len(self.table.types))
-        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", rows)
+        self._db.insert(self.table.name, rows)
 
     def _update(self, rows: Sequence[tuple[Cell, ...]]) -> None:
         to = ", ".join(f"{column} = ?" for column in self.table.types)
         where = " AND ".join(f"{column} = ?" for column in self.table.key)
-        self._db.conn.executemany(f"UPDATE {self.table.name} SET {to} WHERE {where}", rows)
+        self._db.executemany(f"UPDATE {{{self.table.name}}} SET {to} WHERE {where}", rows)
 
     def _remove(self, where: Cells) -> None:
         self._load(where)
@@ -176,15 +181,17 @@ class Batch:
                 self._counts[thread_id] -= 1
                 self._checksums[thread_id] -= self._stored.pop(key)
                 condition = " AND ".join(f"{column} = ?" for column in self.table.key)
-                self._db.conn.execute(f"DELETE FROM {self.table.name} WHERE {condition}", key)
+                self._db.execute(f"DELETE FROM {{{self.table.name}}} WHERE {condition}", key)
 
     def _replace(self, row: tuple[Cell, ...]) -> None:
-        """Replace an appended row by a new row at the end. Only the row number of the old one is kept."""
+        """Replace an appended row by a new row at the end. In a file, the old row number is kept."""
+        self._insert_appended()
         cells = dict(zip(self.table.columns, row, strict=True))
         key = tuple(storable(cells[column]) for column in self.table.key)
         condition = " AND ".join(f"{column} = ?" for column in self.table.key)
-        query = f"SELECT rowid, * FROM {self.table.name} WHERE {condition}"
-        found = self._db.conn.execute(query, key).fetchone()
+        columns = f"{{row_number}}, {self.table.selected}"
+        query = f"SELECT {columns} FROM {{{self.table.name}}} WHERE {condition}"
+        found = self._db.execute(query, key).fetchone()
         new = seal_row(row)
         if found is None:
             raise FoldDamaged(f"a row of {self.table.name} is missing: {show_values(key)}")
@@ -197,9 +204,13 @@ class Batch:
             )
         self._counts[row[self.table.thread]] -= 1
         self._checksums[row[self.table.thread]] -= int(found[-1])
-        to = ", ".join(f"{column} = ?" for column in self.table.types)
-        values = (*placeholder_for(self.table, found[0]), found[0])
-        self._db.conn.execute(f"UPDATE {self.table.name} SET {to} WHERE rowid = ?", values)
+        if self._db.leaves_bytes:
+            to = ", ".join(f"{column} = ?" for column in self.table.types)
+            values = (*placeholder_for(self.table, found[0]), found[0])
+            where = "{row_number} = ?"
+            self._db.execute(f"UPDATE {{{self.table.name}}} SET {to} WHERE {where}", values)
+        else:
+            self._db.execute(f"DELETE FROM {{{self.table.name}}} WHERE {condition}", key)
         self._insert([new])
 
     def _matching(self, where: Cells) -> Iterable[dict[str, Cell]]:
@@ -214,13 +225,13 @@ class Batch:
 
     def _load(self, where: Cells) -> Key:
         """Load the stored rows if they are not loaded yet, and return the values as stored."""
+        self._insert_appended()
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
         # An erasure trusts no index, because a row that the index misses would stay.
-        query = f"SELECT * FROM {self.table.name} WHERE {condition}"
-        if self._is_erasing:
-            query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE {condition}"
-        for row in self._db.conn.execute(query, values).fetchall():
+        kind = " {unindexed}" if self._is_erasing else ""
+        query = f"SELECT {self.table.selected} FROM {{{self.table.name}}}{kind} WHERE {condition}"
+        for row in self._db.execute(query, values).fetchall():
             cells = dict(zip(self.table.columns, open_row(self.table.name, row), strict=True))
             key = self._key(cells)
             if key not in self._rows:
@@ -250,43 +261,45 @@ def placeholder_for(table: Table, number: int) -> Sealed:
     return seal_row(tuple("" if table.types[column] is str else cell for column, cell in cells))
 
 
-def rewrite(db: Database, table: Table) -> None:
+def rewrite(db: Tables, table: Table) -> None:
     """Rewrite a table unchanged, to overwrite its pages and bytes that were left when rows moved.
 
     Such a table has a row for each conversation, compaction or note, but not for each message.
     """
-    rows = db.conn.execute(f"SELECT * FROM {table.name} NOT INDEXED ORDER BY rowid").fetchall()
+    if not db.leaves_bytes:
+        return
+    query = f"SELECT {table.selected} FROM {{{table.name}}} {{unindexed}} ORDER BY {{in_order}}"
+    rows = db.execute(query).fetchall()
     for row in rows:
         open_row(table.name, row)  # The text of a changed row could be the erased content.
-    db.conn.execute(f"DELETE FROM {table.name}")
-    if rows:
-        marks = ",".join("?" * len(rows[0]))
-        db.conn.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+    db.execute(f"DELETE FROM {{{table.name}}}")
+    db.insert(table.name, rows)
 
 
-def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:
+def add_to_tallies(db: Tables, projection: str, threads: Mapping[Cell, Total]) -> None:
     """Add to the expected totals of each conversation, in the open transaction."""
-    rows: list[tuple[Cell, ...]] = []
-    for thread_id, grown in threads.items():
-        total = (tally(db, projection, str(thread_id)) or Total()).plus(grown)
-        rows.append(seal_row((thread_id, projection, *total)))
-    db.conn.executemany(f"INSERT OR REPLACE INTO {TALLIES} VALUES (?,?,?,?,?)", rows)
+    keys = [(thread_id, projection) for thread_id in threads]
+    known = dict(map(_open_tally, db.find(TALLIES, "*", TALLY_KEY, keys)))
+    totals = {t: known.get(t, Total()).plus(grown) for t, grown in threads.items()}
+    db.replace(TALLIES, [seal_row((t, projection, *total)) for t, total in totals.items()])
     # A conversation without rows looks like one that never had any.
-    db.conn.executemany(
-        f"DELETE FROM {TALLIES} WHERE thread_id = ? AND projection = ? AND row_count = 0",
-        [(thread_id, projection) for thread_id in threads],
+    db.executemany(
+        f"DELETE FROM {{{TALLIES}}} WHERE thread_id = ? AND projection = ?",
+        [(thread_id, projection) for thread_id, total in totals.items() if not total.rows],
     )
 
 
-def tally(db: Database, projection: str, thread_id: str) -> Total | None:
+def tally(db: Tables, projection: str, thread_id: str) -> Total | None:
     """Return the expected total of a conversation in a table, or None without a record.
 
     Raises:
         FoldDamaged: the record was changed.
     """
-    query = f"SELECT * FROM {TALLIES} WHERE thread_id = ? AND projection = ?"
-    row = db.conn.execute(query, (thread_id, projection)).fetchone()
-    if row is None:
-        return None
-    _, _, rows, checksums = open_row(TALLIES, row)
-    return Total(int(rows or 0), int(checksums or 0))
+    query = f"SELECT * FROM {{{TALLIES}}} WHERE thread_id = ? AND projection = ?"
+    row = db.execute(query, (thread_id, projection)).fetchone()
+    return None if row is None else _open_tally(row)[1]
+
+
+def _open_tally(row: tuple[Cell, ...]) -> tuple[Cell, Total]:
+    thread_id, _, rows, checksums = open_row(TALLIES, row)
+    return thread_id, Total(int(rows or 0), int(checksums or 0))

@@ -6,8 +6,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlite_utils import Database
-
 from refold.application.ports.read_models import (
     CompactionRow,
     ConversationRow,
@@ -26,6 +24,7 @@ from refold.application.projections.row_changes import Cell, Changes, RunChanges
 from refold.domain.value import Value
 
 from .row_checksums import CHECKSUM
+from .tables import Tables
 
 _TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
 
@@ -52,13 +51,18 @@ class Table:
     """Function that returns the changes for what an erasure left of an event, or None if the table does
     not store its content.
     """
-    where: str = "1"
+    where: str = "true"
     """Condition of valid rows. Other rows are placeholders for erased content."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Columns without the checksum, in order."""
         return tuple(self.row.model_fields)
+
+    @cached_property
+    def selected(self) -> str:
+        """All columns of a row with its checksum, as a query names them."""
+        return ", ".join(self.types)
 
     @cached_property
     def flags(self) -> frozenset[str]:
@@ -164,6 +168,7 @@ content. Format 4 has the view of archived messages and the index of messages wi
 PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
 TALLIES = "tallies"
+TALLY_KEY = ("thread_id", "projection")
 TALLY_COLUMNS: Mapping[str, type] = {
     "thread_id": str,
     "projection": str,
@@ -185,23 +190,20 @@ AND m.position NOT IN (SELECT value FROM json_each(s.exclusions))
 LATE_INDEX = "messages_by_id"
 
 
-def create_tables(db: Database) -> None:
+def create_tables(db: Tables) -> None:
     """Create every table, in the open transaction."""
     for table in TABLES:
-        db.table(table.name).create(table.types, pk=table.key, not_null=table.required, strict=True)
+        db.create_table(table.name, table.types, table.key, table.required, in_order=True)
     # The database itself allows only one active summary for a conversation.
-    db.conn.execute(
-        "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
-    )
+    where = "is_active = 1"
+    db.create_index("one_active_summary", "summaries", "thread_id", where=where, unique=True)
     # Few messages have an owner of their own, so conversations without any need no reading.
-    db.conn.execute(
-        "CREATE INDEX messages_of_others ON messages (thread_id, position) WHERE owner IS NOT NULL"
-    )
-    db.conn.execute(ARCHIVED)
-    columns, key = dict(TALLY_COLUMNS), ("thread_id", "projection")
-    db.table(TALLIES).create(columns, pk=key, not_null=set(columns), strict=True)
+    where = "owner IS NOT NULL"
+    db.create_index("messages_of_others", "messages", "thread_id, position", where=where)
+    db.create_view(ARCHIVED)
+    db.create_table(TALLIES, TALLY_COLUMNS, TALLY_KEY, TALLY_COLUMNS)
 
 
-def create_late_index(db: Database) -> None:
+def create_late_index(db: Tables) -> None:
     """Create the index that would slow a bulk load down. It is created after the load."""
-    db.table("messages").create_index(["message_id"], LATE_INDEX, if_not_exists=True)
+    db.create_index(LATE_INDEX, "messages", "message_id")

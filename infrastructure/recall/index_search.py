@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlite_utils import Database
-
 from refold.application.ports.recall_index import Filters, Found, Visible
 from refold.application.recall.passages import Passage
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
+from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     IS_THERE,
@@ -44,7 +43,7 @@ Weights = dict[int, float]
 
 
 def best_first(
-    db: Database,
+    db: Tables,
     frequencies: Mapping[str, int],
     within: Collection[int] | None,
     total: int,
@@ -84,7 +83,7 @@ def best_first(
     return iter(newest_first)
 
 
-def _postings(db: Database, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
+def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
     if segments is None:
         return postings_of(db, term)
     return postings_at(db, [place_of(segment, term) for segment in segments])
@@ -141,7 +140,7 @@ Place = tuple[str, int]
 
 
 def find(
-    db: Database,
+    db: Tables,
     tokens: Sequence[str],
     filters: Filters,
     limit: int,
@@ -163,7 +162,7 @@ def find(
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _limit_passages(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
+def _limit_passages(db: Tables, filters: Filters, proved: Proved) -> Collection[int] | None:
     """Return the passages to search, or None for all."""
     visible = filters.visible
     if filters.thread_id is not None:
@@ -179,24 +178,24 @@ def _limit_passages(db: Database, filters: Filters, proved: Proved) -> Collectio
         return None
     numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
     if filters.thread_id is None and visible is not None and visible.owner:
-        rows = db.conn.execute(_OF_OWNER, (storable(visible.owner),))
+        rows = db.execute(_OF_OWNER, (storable(visible.owner),))
         numbers.update(number for (number,) in rows)
     return numbers
 
 
 def in_order(
-    db: Database, after: int, limit: int, filters: Filters, proved: Proved
+    db: Tables, after: int, limit: int, filters: Filters, proved: Proved
 ) -> Sequence[Passage]:
     """Return the next passages after a number that pass the filters."""
     proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
-    return _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
+    return _passages(db.execute(_IN_ORDER, parameters).fetchall())
 
 
-def every_digest(db: Database, proved: Proved) -> frozenset[str]:
+def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
     """Return the digests of all texts."""
     proved.total(db, None)
-    rows = db.conn.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
+    rows = db.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
     return frozenset(digest for (digest,) in rows)
 
 
@@ -207,20 +206,20 @@ def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> 
 
 
 def _let_through(
-    db: Database, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
+    db: Tables, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
 ) -> list[Passage]:
     """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
     size = limit
     while len(found) < limit and (wanted := list(islice(numbers, size))):
-        rows = db.conn.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
+        rows = db.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
         passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
         found += [passage for is_wanted, passage in passages if is_wanted]
         size *= 4
     return found[:limit]
 
 
-def _neighbours(db: Database, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
+def _neighbours(db: Tables, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
     wanted: dict[str, set[int]] = {}
     for passage in found:
         adjacent = (passage.position - 1, passage.position + 1)
@@ -228,7 +227,7 @@ def _neighbours(db: Database, found: Sequence[Passage]) -> Mapping[Place, Sequen
     neighbours: dict[Place, list[Passage]] = {}
     for thread_id, positions in wanted.items():
         values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
-        for passage in _passages(db.conn.execute(_NEIGHBOURS, values).fetchall()):
+        for passage in _passages(db.execute(_NEIGHBOURS, values).fetchall()):
             neighbours.setdefault((passage.thread_id, passage.position), []).append(passage)
     return neighbours
 

@@ -8,8 +8,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from sqlite_utils import Database
-
 from refold.application.recall import passages, tokens
 from refold.application.recall.passages import BEGINNING, PARTS, Before, Passage
 from refold.infrastructure.projection_store.checkpoint import Total, read_progress
@@ -20,6 +18,7 @@ from refold.infrastructure.projection_store.row_checksums import (
     seal_row,
     storable,
 )
+from refold.infrastructure.projection_store.tables import Tables
 
 FORMAT = 3
 """Format of the tables. An index of another format is folded again."""
@@ -102,7 +101,7 @@ PROJECTIONS: Mapping[str, int] = {
 }
 
 
-def create_tables(db: Database) -> None:
+def create_tables(db: Tables) -> None:
     """Create every table, in the open transaction."""
     for name, columns in (
         (PASSAGES, PASSAGE_COLUMNS),
@@ -112,9 +111,9 @@ def create_tables(db: Database) -> None:
         (SEGMENTS, SEGMENT_COLUMNS),
     ):
         key = next(iter(columns))
-        db.table(name).create(dict(columns), pk=key, not_null=set(columns), strict=True)
-    db.conn.execute(f"CREATE INDEX passages_of_owners ON {PASSAGES} (owner) WHERE owner != ''")
-    db.conn.execute(f"CREATE UNIQUE INDEX passages_by_place ON {PASSAGES} (thread, position, part)")
+        db.create_table(name, columns, key, columns)
+    db.create_index("passages_of_owners", PASSAGES, "owner", where="owner != ''")
+    db.create_index("passages_by_place", PASSAGES, "thread, position, part", unique=True)
 
 
 @lru_cache(maxsize=1_000)
@@ -221,15 +220,15 @@ def unpack_posting(row: Sequence[Any]) -> Posting:
     return Posting(place, check, array("I", content))
 
 
-def postings_at(db: Database, places: Sequence[int]) -> Iterator[Posting]:
+def postings_at(db: Tables, places: Sequence[int]) -> Iterator[Posting]:
     """Yield the postings with these storage keys."""
     asked = f"[{','.join(map(str, places))}]"
-    return map(unpack_posting, db.conn.execute(_AT, (asked,)))
+    return map(unpack_posting, db.execute(_AT, (asked,)))
 
 
-def postings_of(db: Database, term: int) -> Iterator[Posting]:
+def postings_of(db: Tables, term: int) -> Iterator[Posting]:
     """Yield the postings of a token in all segments, oldest first."""
-    return map(unpack_posting, db.conn.execute(_IN_SEGMENTS, (term,)))
+    return map(unpack_posting, db.execute(_IN_SEGMENTS, (term,)))
 
 
 def _checksum(place: int, count: int, content: bytes) -> int:
@@ -269,16 +268,14 @@ def _place(passage: Passage) -> int:
     return passage.number * 31 + passage.position * 7 + passage.part
 
 
-def numbers_at(
-    db: Database, thread_id: str, thread: Thread, positions: Collection[int]
-) -> list[int]:
+def numbers_at(db: Tables, thread_id: str, thread: Thread, positions: Collection[int]) -> list[int]:
     """Return the numbers of the passages at these positions, from all index entries of a conversation.
 
     Raises:
         FoldDamaged: the index of places lacks an entry or has a wrong one.
     """
     asked = (json.dumps([*positions]), thread.token)
-    count, places, numbers = db.conn.execute(_NUMBERS_AT, asked).fetchone()
+    count, places, numbers = db.execute(_NUMBERS_AT, asked).fetchone()
     if (count, places) != (thread.total.rows, thread.places):
         raise FoldDamaged(
             f"conversation {thread_id!r} has {count} passages, and not {thread.total.rows}, or other places"
@@ -286,14 +283,14 @@ def numbers_at(
     return [int(number) for number in json.loads(numbers)]
 
 
-def stored_thread(db: Database, thread_id: str) -> Thread:
+def stored_thread(db: Tables, thread_id: str) -> Thread:
     """Return the stored state of a conversation, or the initial state of a new one.
 
     Raises:
         FoldDamaged: the state was changed after it was stored.
     """
     token = thread_token(thread_id)
-    row = db.conn.execute(f"SELECT * FROM {THREADS} WHERE thread = ?", (token,)).fetchone()
+    row = db.execute(f"SELECT * FROM {{{THREADS}}} WHERE thread = ?", (token,)).fetchone()
     if row is None:
         return Thread(token, BEGINNING, Total())
     _, _, session, at, calls, rows, checksums, places = open_row(THREADS, row)
@@ -303,7 +300,7 @@ def stored_thread(db: Database, thread_id: str) -> Thread:
     return Thread(token, before, total, int(places or 0))
 
 
-def put_thread(db: Database, thread_id: str, thread: Thread) -> None:
+def put_thread(db: Tables, thread_id: str, thread: Thread) -> None:
     """Store the state of a conversation, in the open transaction."""
     before, calls = thread.before, json.dumps(thread.before.calls)
     row = seal_row(
@@ -313,7 +310,7 @@ def put_thread(db: Database, thread_id: str, thread: Thread) -> None:
             thread.places,
         )
     )
-    db.conn.execute(f"INSERT OR REPLACE INTO {THREADS} VALUES (?,?,?,?,?,?,?,?,?)", row)
+    db.replace(THREADS, [row])
 
 
 _FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
@@ -333,7 +330,7 @@ class Proved:
         self._numbers: dict[str, frozenset[int]] = {}
         self._placed: set[str] = set()
 
-    def total(self, db: Database, thread_id: str | None) -> int:
+    def total(self, db: Tables, thread_id: str | None) -> int:
         """Return the number of passages, after checking that none of this conversation, or of all, is
         missing.
 
@@ -343,7 +340,7 @@ class Proved:
         progress = read_progress(db, PROJECTIONS)
         total = progress.totals[PASSAGES].rows
         # Another connection or a later write is another state.
-        state = (db, progress, db.conn.execute("PRAGMA data_version").fetchone()[0])
+        state = (db, progress, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._tokens, self._shares, self._numbers = state, set(), {}, {}
             self._placed = set()
@@ -356,7 +353,7 @@ class Proved:
         """Return the share of all passages in this conversation. Call ``total`` first."""
         return self._shares[thread_id]
 
-    def places(self, db: Database, thread_ids: Iterable[str]) -> None:
+    def places(self, db: Tables, thread_ids: Iterable[str]) -> None:
         """Compare the index of places with the expected sums of these conversations. Call ``total`` first.
 
         Raises:
@@ -366,35 +363,35 @@ class Proved:
             numbers_at(db, thread_id, stored_thread(db, thread_id), ())
             self._placed.add(thread_id)
 
-    def numbers(self, db: Database, thread_id: str) -> frozenset[int]:
+    def numbers(self, db: Tables, thread_id: str) -> frozenset[int]:
         """Return the passages of a conversation. Call ``total`` first."""
         known = self._numbers.get(thread_id)
         if known is None:
-            (found,) = db.conn.execute(_OF_THREAD, (thread_token(thread_id),)).fetchone()
+            (found,) = db.execute(_OF_THREAD, (thread_token(thread_id),)).fetchone()
             known = self._numbers[thread_id] = frozenset(json.loads(found))
         return known
 
-    def frequencies(self, db: Database, tokens: Sequence[str]) -> dict[str, int]:
+    def frequencies(self, db: Tables, tokens: Sequence[str]) -> dict[str, int]:
         """Map each stored token to its number of passages. Call ``total`` first.
 
         Raises:
             FoldDamaged: the postings have more or fewer passages.
         """
         terms = {token: term_of(token) for token in tokens}
-        found = dict(db.conn.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
+        found = dict(db.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
         for token in terms.keys() - self._tokens:
-            (posted,) = db.conn.execute(_POSTED, (terms[token],)).fetchone()
+            (posted,) = db.execute(_POSTED, (terms[token],)).fetchone()
             if posted != found.get(terms[token], 0):
                 raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
             self._tokens.add(token)
         return {token: found[term] for token, term in terms.items() if term in found}
 
 
-def _expect_passages(db: Database, thread_id: str | None, total: int) -> int:
+def _expect_passages(db: Tables, thread_id: str | None, total: int) -> int:
     """Return the verified number of passages of a conversation, or of all."""
     if thread_id is None:
         query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
-        count = db.conn.execute(query).fetchone()[0]
+        count = db.execute(query).fetchone()[0]
         if count != total:
             raise FoldDamaged(f"there are {count} passages, and not {total}")
         return total

@@ -2,11 +2,10 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-from sqlite_utils import Database
+from typing import Any, Protocol
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
@@ -33,6 +32,7 @@ from refold.infrastructure.projection_store.row_checksums import (
     open_row,
     seal_row,
 )
+from refold.infrastructure.projection_store.tables import Tables
 
 from . import index_search as finding
 from .index_tables import (
@@ -63,7 +63,84 @@ from .segments import Growth, PassageDamaged, problem_of, segments_in, shrink
 _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 
 
-def erase(db: Database, total: Total, number: int, remains: Sequence[LoggedEvent]) -> Total:
+class Postings(Protocol):
+    """The passages that have a token, as a kind of database keeps them."""
+
+    def take(self, passage: Passage, checksum: int) -> None:
+        """Collect a new passage. Numbers must ascend."""
+        ...
+
+    def write(self, db: Tables) -> Mapping[int, int]:
+        """Write what was collected. Return the number of new passages by token hash."""
+        ...
+
+    def rows_at(
+        self, db: Tables, thread_id: str, thread: Thread, position: int
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of the passages of a message.
+
+        Raises:
+            FoldDamaged: rows are missing, or some belong to other messages.
+        """
+        ...
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
+        """Remove the passages of a message, whose rows have the total ``gone``."""
+        ...
+
+
+class SegmentPostings:
+    """The ``Postings`` in a file: segments."""
+
+    def __init__(self) -> None:
+        self._growths: dict[int, Growth] = {}
+
+    def take(self, passage: Passage, checksum: int) -> None:
+        """Collect a new passage."""
+        segment = segment_of(passage.number)
+        growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
+        growth.take(passage.number, passage.tokens, checksum)
+
+    def write(self, db: Tables) -> Mapping[int, int]:
+        """Write the postings of all segments."""
+        terms = Counter[int]()
+        for segment in sorted(self._growths):
+            terms.update(self._growths[segment].write(db))
+        return terms
+
+    def rows_at(
+        self, db: Tables, thread_id: str, thread: Thread, position: int
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of the passages of a message, from all index entries of its conversation."""
+        numbers = numbers_at(db, thread_id, thread, (position,))
+        rows = db.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
+        if len(rows) != len(numbers):
+            raise FoldDamaged(f"passages of message {position} are missing")
+        return rows
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
+        """Replace the rows of passages by empty ones, and remove them from their segment."""
+        lost: defaultdict[int, set[int]] = defaultdict(set)
+        for passage in passages:
+            for term in terms_of(passage.tokens):
+                lost[term].add(local_of(passage.number))
+        shrink(db, segment_of(passages[0].number), gone, lost)
+        # Not the number itself: an update of the key deletes the row, and SQLite would move others into
+        # its place.
+        columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
+        db.executemany(
+            f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
+            [(*_empty_row(passage.number)[1:], passage.number) for passage in passages],
+        )
+
+
+def erase(
+    db: Tables,
+    total: Total,
+    number: int,
+    remains: Sequence[LoggedEvent],
+    postings: Postings,
+) -> Total:
     """Remove erased messages from the index, in the open transaction, and return the new total.
 
     ``total`` is the old total. ``number`` is the log position of the erasure, which starts a new
@@ -75,18 +152,19 @@ def erase(db: Database, total: Total, number: int, remains: Sequence[LoggedEvent
     """
     for logged in remains:
         if isinstance(logged.event, MessageAppended):
-            gone = _erase_message(db, logged, logged.event)
+            gone = _erase_message(db, logged, logged.event, postings)
             total = total.plus(Total(-gone.rows, -gone.checksums))
     write_reading_from(db, number)
     return total
 
 
-def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) -> Total:
+def _erase_message(
+    db: Tables, logged: LoggedEvent, event: MessageAppended, postings: Postings
+) -> Total:
     thread = stored_thread(db, logged.thread_id)
-    numbers = numbers_at(db, logged.thread_id, thread, (event.position,))
-    rows = db.conn.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
+    rows = postings.rows_at(db, logged.thread_id, thread, event.position)
     passages = [Passage._make(open_row(PASSAGES, row)[:16]) for row in rows]
-    if len(passages) != len(numbers) or any(p.position != event.position for p in passages):
+    if any(p.position != event.position for p in passages):
         raise FoldDamaged(f"the passages of message {event.position} are not where they should be")
     _expect_same_calls(passages, event)
     gone = Total(len(rows), sum(int(row[-1]) for row in rows))
@@ -99,33 +177,21 @@ def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) ->
         raise FoldDamaged(f"conversation {logged.thread_id!r} has passages that are not counted")
     put_thread(db, logged.thread_id, thread)
     if passages:
-        _erase_passages(db, passages, gone)
+        postings.remove(db, passages, gone)
+        _take_out_terms(db, passages)
     return gone
 
 
-def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> None:
-    lost: defaultdict[int, set[int]] = defaultdict(set)
+def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
     counts = Counter[int]()
     for passage in passages:
-        terms = terms_of(passage.tokens)
-        counts.update(terms)
-        for term in terms:
-            lost[term].add(local_of(passage.number))
-    segment = segment_of(passages[0].number)
-    shrink(db, segment, gone, lost)
-    db.conn.executemany(
-        f"UPDATE {TERMS} SET passages = passages - ? WHERE term = ?",
+        counts.update(terms_of(passage.tokens))
+    db.executemany(
+        f"UPDATE {{{TERMS}}} SET passages = passages - ? WHERE term = ?",
         [(count, term) for term, count in counts.items()],
     )
-    db.conn.executemany(
-        f"DELETE FROM {TERMS} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
-    )
-    # Not the number itself: an update of the key deletes the row, and SQLite would move others into
-    # its place.
-    columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
-    db.conn.executemany(
-        f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
-        [(*_empty_row(passage.number)[1:], passage.number) for passage in passages],
+    db.executemany(
+        f"DELETE FROM {{{TERMS}}} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
     )
 
 
@@ -156,10 +222,14 @@ FULL = 10_000
 
 
 def fold_into(
-    db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+    db: Tables,
+    progress: Progress,
+    events: Iterator[LoggedEvent],
+    left: Left,
+    postings: Callable[[], Postings] = SegmentPostings,
 ) -> tuple[Progress, bool]:
     """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
-    batch = Batch(db, progress.totals[PASSAGES])
+    batch = Batch(db, progress.totals[PASSAGES], postings())
     taken, last = 0, None
     while not _is_enough(batch, taken, last) and (logged := next(events, None)):
         taken += 1
@@ -169,7 +239,8 @@ def fold_into(
         if isinstance(logged.event, MessageErased):
             if remains := left(logged):
                 # The original must be in the tables before it can be removed from them.
-                batch = Batch(db, erase(db, batch.write(), logged.number, remains))
+                total = erase(db, batch.write(), logged.number, remains, postings())
+                batch = Batch(db, total, postings())
         else:
             batch.take(logged)
     if last is not None:
@@ -189,12 +260,12 @@ def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
 class Batch:
     """The passages of many events."""
 
-    def __init__(self, db: Database, total: Total) -> None:
+    def __init__(self, db: Tables, total: Total, postings: Postings) -> None:
         self._db = db
+        self._postings = postings
         self._total = total
         self._threads: dict[str, Thread] = {}
         self._rows: list[Sealed] = []
-        self._growths: dict[int, Growth] = {}
 
     @property
     def is_full(self) -> bool:
@@ -216,24 +287,16 @@ class Batch:
         thread.add(grown, found)
         self._total = self._total.plus(grown)
         self._rows += rows
-        if found:
-            segment = segment_of(first)
-            growth = self._growths.get(segment) or self._growths.setdefault(
-                segment, Growth(segment)
-            )
-            for passage, row in zip(found, rows, strict=True):
-                growth.take(passage.number, passage.tokens, row[-1])
+        for passage, row in zip(found, rows, strict=True):
+            self._postings.take(passage, row[-1])
 
     def write(self) -> Total:
         """Write all passages in the open transaction, and return the new total."""
-        marks = ",".join("?" * len(PASSAGE_COLUMNS))
-        self._db.conn.executemany(f"INSERT INTO {PASSAGES} VALUES ({marks})", self._rows)
-        terms = Counter[int]()
-        for segment in sorted(self._growths):
-            terms.update(self._growths[segment].write(self._db))
-        self._db.conn.executemany(
-            f"INSERT INTO {TERMS} VALUES (?, ?) ON CONFLICT DO UPDATE SET passages = passages + "
-            "excluded.passages",
+        self._db.insert(PASSAGES, self._rows)
+        terms = self._postings.write(self._db)
+        self._db.executemany(
+            f"INSERT INTO {{{TERMS}}} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
+            "passages = t.passages + excluded.passages",
             sorted(terms.items()),
         )
         for thread_id, thread in self._threads.items():
@@ -262,30 +325,30 @@ class RecallContent:
         Comparable(TERMS, tuple(TERM_COLUMNS), ("term",)),
     )
 
-    def create(self, db: Database) -> None:
+    def create(self, db: Tables) -> None:
         """Create every table except that of checkpoints, in the open transaction."""
         create_tables(db)
 
     def fold(
-        self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+        self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
         return fold_into(db, progress, events, left)
 
-    def finish(self, db: Database) -> None:
+    def finish(self, db: Tables) -> None:
         """Do nothing, because no object slows a bulk load down."""
 
-    def count(self, db: Database) -> int:
+    def count(self, db: Tables) -> int:
         """Return the number of folded items."""
         return read_progress(db, PROJECTIONS).totals[PASSAGES].rows
 
-    def forget(self, db: Database) -> None:
+    def forget(self, db: Tables) -> None:
         """Empty the tables with final rows, after a check has compared these rows."""
-        db.conn.execute(f"DELETE FROM {PASSAGES}")
-        db.conn.execute(f"DELETE FROM {POSTINGS}")
-        db.conn.execute(f"DELETE FROM {SEGMENTS}")
+        db.execute(f"DELETE FROM {PASSAGES}")
+        db.execute(f"DELETE FROM {POSTINGS}")
+        db.execute(f"DELETE FROM {SEGMENTS}")
 
-    def damage(self, db: Database) -> Iterator[Damage]:
+    def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield the segments whose postings differ from their passages."""
         known = segments_in(db)
         for segment in known:
@@ -294,7 +357,7 @@ class RecallContent:
                 if problem := problem_of(db, segment):
                     yield Damage(POSTINGS, "", 0, "differs", problem)
         query = f"SELECT DISTINCT place >> {TERM_BITS} FROM {POSTINGS}"
-        for (segment,) in db.conn.execute(query).fetchall():
+        for (segment,) in db.execute(query).fetchall():
             if segment not in known:
                 yield Damage(POSTINGS, "", 0, "unexpected", f"postings of segment {segment}")
 

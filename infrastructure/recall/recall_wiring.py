@@ -7,7 +7,9 @@ from typing import get_args
 
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.embedder import Embedder
+from refold.application.ports.recall_index import RecallIndex
 from refold.application.ports.search_backend import SearchBackend
+from refold.application.ports.vectors import VectorStore
 from refold.application.recall.embedding import Embedding
 from refold.application.recall.ranking import words_in
 from refold.application.recall.thread_recall import RecallParts
@@ -24,6 +26,7 @@ from .vector_file import VECTORS
 from .vectors import SQLiteVectorStore
 
 logger = plain_logger(__name__)
+Notify = Callable[[Notice], None]
 
 _PARTS = ("name", "model", "embed_documents", "embed_query")
 """Required attributes of an ``Embedder``."""
@@ -46,6 +49,27 @@ def recall_parts(
         logger.warning(
             "the messages of %s in the folder of qmd are not encrypted and cannot be removed", path
         )
+    place = place_of(path, VECTORS, encrypted=encrypted)
+
+    def vectors(notify_of_vectors: Notify) -> VectorStore:
+        return SQLiteVectorStore(place, index, of=path, notify=notify_of_vectors)
+
+    return join_recall(
+        index, vectors, log, embedder, backend, handed_over=handed_over, notify=notify
+    )
+
+
+def join_recall(
+    index: RecallIndex,
+    vectors_with: Callable[[Notify], VectorStore],
+    log: ConversationLog,
+    embedder: Embedder | None,
+    backend: SearchBackend | None,
+    *,
+    handed_over: Callable[[], bool] = lambda: True,
+    notify: Notify,
+) -> RecallParts:
+    """Create recall over an index and vectors. ``vectors_with`` creates them with what they notify."""
     embedding: Embedding | None = None
 
     def notify_of_vectors(notice: Notice) -> None:
@@ -53,8 +77,7 @@ def recall_parts(
         if embedding is not None and notice.name == "vectors.damaged":
             embedding.lost()
 
-    place = place_of(path, VECTORS, encrypted=encrypted)
-    vectors = SQLiteVectorStore(place, index, of=path, notify=notify_of_vectors)
+    vectors = vectors_with(notify_of_vectors)
     if embedder is None:
         return RecallParts(
             index=index, vectors=vectors, backend=backend, drop_handed_over=handed_over

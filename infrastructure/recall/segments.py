@@ -1,16 +1,13 @@
 """Segments of the recall index: postings of several thousand events that are written and checked together."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
-
-from sqlite_utils import Database
 
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.projection_store.checkpoint import Total
-from refold.infrastructure.projection_store.projection import wrap_connection
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
@@ -19,6 +16,7 @@ from refold.infrastructure.projection_store.row_checksums import (
     open_row,
     seal_row,
 )
+from refold.infrastructure.projection_store.tables import SQLiteTables, Tables
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .index_tables import (
@@ -97,27 +95,27 @@ class Growth:
             found[term] = places if shared is None else sorted({*shared, *places})
         return dict(sorted(found.items()))
 
-    def write(self, db: Database) -> Mapping[int, int]:
+    def write(self, db: Tables) -> Mapping[int, int]:
         """Write all postings in the open transaction. Return the number of passages by token hash."""
         found = self.places_by_term()
         _grow(db, self.segment, self.total, found)
         return {term: len(places) for term, places in found.items()}
 
 
-def stored_sums(db: Database, segment: int) -> Sums | None:
+def stored_sums(db: Tables, segment: int) -> Sums | None:
     """Return the expected totals of a segment, or None if it does not exist.
 
     Raises:
         FoldDamaged: the record was changed.
     """
-    row = db.conn.execute(f"SELECT * FROM {SEGMENTS} WHERE segment = ?", (segment,)).fetchone()
+    row = db.execute(f"SELECT * FROM {SEGMENTS} WHERE segment = ?", (segment,)).fetchone()
     if row is None:
         return None
     _, rows, checksums, terms, posted = (int(str(cell)) for cell in open_row(SEGMENTS, row))
     return Sums(Total(rows, checksums), Total(terms, posted))
 
 
-def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
+def shrink(db: Tables, segment: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
     """Remove passages from a segment, in the open transaction.
 
     ``gone`` is their total. ``lost`` maps the hash of a token to the places of those with it.
@@ -133,7 +131,7 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
     left = [(posting, _remove_lost(posting, lost[posting.term])) for posting in found]
     emptied = [posting.place for posting, rest in left if not rest]
     rows = [pack_posting(posting.place, rest) for posting, rest in left if rest]
-    db.conn.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
+    db.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
     _put(db, rows)
     change = sum(row[2] for row in rows) - sum(posting.checksum for posting in found)
     less = Sums(Total(-gone.rows, -gone.checksums), Total(-len(emptied), change))
@@ -144,7 +142,7 @@ class PassageDamaged(FoldDamaged):
     """A passage was changed after it was stored."""
 
 
-def problem_of(db: Database, segment: int) -> str:
+def problem_of(db: Tables, segment: int) -> str:
     """Compare the passages of a segment with its postings. Return the problem, or an empty string.
 
     Raises:
@@ -158,23 +156,23 @@ def problem_of(db: Database, segment: int) -> str:
         return str(error)
 
 
-def segments_in(db: Database) -> list[int]:
+def segments_in(db: Tables) -> list[int]:
     """Return all segments, oldest first."""
-    rows = db.conn.execute(f"SELECT segment FROM {SEGMENTS} ORDER BY segment")
+    rows = db.execute(f"SELECT segment FROM {SEGMENTS} ORDER BY segment")
     return [segment for (segment,) in rows]
 
 
-def copy_segment(source: Database, into: Database, segment: int) -> bool:
+def copy_segment(source: Tables, into: Tables, segment: int) -> bool:
     """Copy a segment in its current state into empty tables, and return whether it exists."""
-    source.conn.execute("BEGIN")
+    source.execute("BEGIN")
     try:
         if stored_sums(source, segment) is None:
             return False
         for (read, write), bounds in zip(_COPIED, _bounds(segment), strict=True):
-            into.conn.executemany(write, source.conn.execute(read, bounds))
+            into.executemany(write, source.execute(read, bounds))
         return True
     finally:
-        source.conn.execute("ROLLBACK")
+        source.execute("ROLLBACK")
 
 
 def _bounds(segment: int) -> Sequence[tuple[int, int]]:
@@ -183,7 +181,7 @@ def _bounds(segment: int) -> Sequence[tuple[int, int]]:
     return (segment, segment + 1), numbers_of(segment), places
 
 
-def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]]) -> None:
+def _grow(db: Tables, segment: int, more: Total, found: Mapping[int, list[int]]) -> None:
     sums = stored_sums(db, segment)
     before: dict[int, Posting] = {}
     if sums is not None:
@@ -200,13 +198,12 @@ def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]
     _record(db, segment, (sums or Sums()).plus(grown))
 
 
-def _put(db: Database, rows: Iterable[Stored]) -> None:
-    db.conn.executemany(f"INSERT OR REPLACE INTO {POSTINGS} VALUES (?,?,?,?)", rows)
+def _put(db: Tables, rows: Sequence[Stored]) -> None:
+    db.replace(POSTINGS, rows)
 
 
-def _record(db: Database, segment: int, sums: Sums) -> None:
-    row = seal_row((segment, *sums.passages, *sums.postings))
-    db.conn.execute(f"INSERT OR REPLACE INTO {SEGMENTS} VALUES (?,?,?,?,?,?)", row)
+def _record(db: Tables, segment: int, sums: Sums) -> None:
+    db.replace(SEGMENTS, [seal_row((segment, *sums.passages, *sums.postings))])
 
 
 def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
@@ -216,12 +213,12 @@ def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
     return left
 
 
-def _problem(db: Database, segment: int) -> str:
+def _problem(db: Tables, segment: int) -> str:
     growth, bounds = Growth(segment), numbers_of(segment)
     query = (
         f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
     )
-    for row in db.conn.execute(query, bounds):
+    for row in db.execute(query, bounds):
         try:
             values = open_row(PASSAGES, row)
         except FoldDamaged as error:
@@ -232,7 +229,7 @@ def _problem(db: Database, segment: int) -> str:
         pack_posting(base | term, places) for term, places in growth.places_by_term().items()
     ]
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
-    found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
+    found = db.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
     if found != expected:
         return f"the postings of segment {segment} are not those of its passages"
     posted = Total(len(found), sum(row[2] for row in found))
@@ -312,7 +309,7 @@ class SegmentsScrub:
 
     def _problem(self, segment: int) -> str:
         # In memory, because the result of the comparison is used only here.
-        with closing(wrap_connection(open_sqlite(":memory:", isolation_level=None))) as copy:
+        with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as copy:
             create_tables(copy)
             found = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
             if not found or self._interrupted:
@@ -323,6 +320,6 @@ class SegmentsScrub:
                 return str(error)
 
 
-def _overview(db: Database) -> tuple[list[int], int]:
+def _overview(db: Tables) -> tuple[list[int], int]:
     """Return all segments and their total number of bytes."""
-    return segments_in(db), int(db.conn.execute(_SIZE).fetchone()[0])
+    return segments_in(db), int(db.execute(_SIZE).fetchone()[0])

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Filters, RecallIndex
 from refold.application.ports.vectors import Nearest
 from refold.application.recall.passages import Passage
-
-from .vector_file import VectorsFile
-from .vector_rows import digests_since, model_in, newest_in
 
 BLOCK = 1_024
 """Number of rows of a matrix. A scope has as many matrices as it needs."""
@@ -123,7 +120,9 @@ class _Block:
         # Not with the threads of a BLAS, which wait for each other on a busy machine.
         scores = np.vecdot(self.rows[: self.size], query)[there]
         if there.size > limit:
-            best = np.argpartition(-scores, limit - 1)[:limit]
+            last = np.partition(scores, -limit)[-limit]
+            # All equal ones, so that the oldest of them are chosen at the end.
+            best = np.flatnonzero(scores >= last)
             there, scores = there[best], scores[best]
         return self.columns["number"][there], scores
 
@@ -232,14 +231,34 @@ KEPT_BYTES = 256 * 1024 * 1024
 """Maximum bytes of cached matrices. The last used one is always kept."""
 
 
+class Fresh(NamedTuple):
+    """The state of a table of vectors, and the texts whose vectors were stored since an earlier state."""
+
+    opened: int
+    """Number that changes when rows may have been numbered from the beginning again."""
+    newest: int
+    """Number of the newest row."""
+    digests: Sequence[str] = ()
+
+
+class VectorTable(Protocol):
+    """A table of vectors that scopes are filled from."""
+
+    def fresh(self, model: str, dimension: int, since: Fresh | None) -> Fresh | None:
+        """Return the state now, with the texts stored after ``since`` unless that is None.
+
+        The result is None if the model has no vectors of this dimension.
+        """
+        ...
+
+
 class _Known(NamedTuple):
     """A scope and the state that it was built from."""
 
     scope: Scope
     edition: int
-    times_opened: int = 0
-    newest: int = 0
-    """Number of the newest row in the file. Later rows may be vectors that the scope lacks."""
+    state: Fresh = Fresh(0, 0)
+    """Rows stored after this state may be vectors that the scope lacks."""
 
 
 class Scopes:
@@ -251,7 +270,7 @@ class Scopes:
 
     def scope(
         self,
-        file: VectorsFile,
+        table: VectorTable,
         model: str,
         dimension: int,
         thread_id: str | None,
@@ -260,25 +279,19 @@ class Scopes:
     ) -> Scope | None:
         """Return the current vectors of a conversation, or of all, in this edition of the index.
 
-        The result is None if the model has no vectors of this dimension. Raises the errors of the file
+        The result is None if the model has no vectors of this dimension. Raises the errors of the table
         and the index.
         """
         key = (model, thread_id)
         known = self._known.pop(key, None)
         if known is None or known.edition != edition or known.scope.dimension != dimension:
             known = _Known(Scope(dimension), edition)
-        with file.reading() as db:
-            row = None if db is None else model_in(db, model)
-            if db is None or row is None or row.dimension != dimension:
-                return None
-            opened, newest = file.times_opened, newest_in(db)
-            seen = known.newest if known.times_opened == opened else 0
-            fresh: Sequence[str] = ()
-            if known.scope.is_waiting:
-                fresh = digests_since(db, row, seen)
-        known.scope.fill(fresh, read)
+        now = table.fresh(model, dimension, known.state if known.scope.is_waiting else None)
+        if now is None:
+            return None
+        known.scope.fill(now.digests, read)
         self._extend(known.scope, thread_id, read)
-        self._known[key] = known._replace(times_opened=opened, newest=newest)
+        self._known[key] = known._replace(state=now._replace(digests=()))
         self._forget_oldest()
         return known.scope
 

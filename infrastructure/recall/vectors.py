@@ -24,16 +24,18 @@ from .vector_rows import (
     count_of,
     delete_rows,
     digests_in,
+    digests_since,
     has_others,
     keep_model,
     model_for,
     model_in,
+    newest_in,
     put_vectors,
     vectors_in,
 )
 
 if TYPE_CHECKING:
-    from .vector_matrices import Scopes
+    from .vector_matrices import Fresh, Scopes
 
 logger = plain_logger(__name__)
 Answer = TypeVar("Answer")
@@ -136,6 +138,13 @@ class SQLiteVectorStore:
                 return keep_model(db, model)
 
         return self._answer(question)
+
+    def settle(self, model: str) -> None:
+        """Do nothing: searches compare with every vector."""
+
+    def describe(self) -> str | None:
+        """Return None: searches are the usual ones."""
+        return None
 
     def count(self, model: str) -> int:
         """Return the number of vectors of a model."""
@@ -266,12 +275,26 @@ class SQLiteVectorStore:
         for _ in range(TRIES):
             self._expect_dimension(model, dimension)
             edition = self._index.edition()
-            scope = scopes.scope(self._file, model, dimension, filters.thread_id, edition, read)
+            scope = scopes.scope(self, model, dimension, filters.thread_id, edition, read)
             if scope is None or limit < 1:
                 return ()
             if self._index.edition() == edition:
                 return scope.nearest(query, filters, limit)
         raise EmbedderError("store", "messages are erased too often at the moment; try again later")
+
+    def fresh(self, model: str, dimension: int, since: "Fresh | None") -> "Fresh | None":
+        """Return the state of the file, with the texts stored after an earlier state."""
+        from .vector_matrices import Fresh
+
+        with self._file.reading() as db:
+            row = None if db is None else model_in(db, model)
+            if db is None or row is None or row.dimension != dimension:
+                return None
+            opened, newest = self._file.times_opened, newest_in(db)
+            if since is None:
+                return Fresh(opened, newest)
+            seen = since.newest if since.opened == opened else 0
+            return Fresh(opened, newest, digests_since(db, row, seen))
 
     def _expect_dimension(self, model: str, dimension: int) -> None:
         """Delete vectors of another dimension. They belong to another model with the same name, so they

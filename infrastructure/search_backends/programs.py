@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from typing import IO, NamedTuple
 
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.domain.events import ConversationErased, MessageAppended, MessageErased
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 from refold.infrastructure.files.private_files import open_private
 
@@ -31,7 +31,7 @@ BATCH = 2_000
 STATE = "state.json"
 FILES = "messages"
 
-_PLACE = re.compile(r"/(t[0-9a-f]{20})/(\d{9})\.md(?:[?#].*)?$")
+_PLACE = lazy_pattern(r"/(t[0-9a-f]{20})/(\d{9})\.md(?:[?#].*)?$")
 
 
 class State(NamedTuple):

@@ -16,6 +16,7 @@ from refold.application.recall.hits import RecallMode
 from refold.application.recall.recall_query import ask
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.files.lock import WriteLock
 
 from .programs import (
@@ -46,10 +47,10 @@ MOST_PAIRED = 8
 MOST_CHARACTERS = 2_000
 """Maximum number of characters of a text for a vector search."""
 
-_WORD = re.compile(r"[^\W_]+")
-_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-_SPACE = re.compile(r"[\s\x00-\x1f\x7f]+")
-_MINUS = re.compile(r"(?<!\S)-+")
+_WORD = lazy_pattern(r"[^\W_]+")
+_IDEOGRAPHS = lazy_pattern(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_SPACE = lazy_pattern(r"[\s\x00-\x1f\x7f]+")
+_MINUS = lazy_pattern(r"(?<!\S)-+")
 
 
 def document(query: str, thread_id: str | None, *, meaning: bool) -> str:

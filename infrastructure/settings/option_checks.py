@@ -142,8 +142,14 @@ class Options(TypedDict, total=False):
     """Record the newest event of each conversation next to the log, so that a truncated log is
     noticed.
     """
+    checkpoints: bool | None
+    """Let SQLite move the content of the write-ahead log into the log file. False while Litestream does it."""
     scrub_megabytes: int | None
     """Megabytes of the log that this opening checks in the background; 0 checks nothing."""
+    postgres_schema: str | None
+    """Schema of a log on a PostgreSQL server."""
+    postgres_pool: int | None
+    """Largest number of connections to a PostgreSQL server."""
     on_compaction: "OnCompaction | None"
     """Called with every ``CompactionResult``; may be async. Its errors are logged."""
     observers: tuple[Observer, ...]

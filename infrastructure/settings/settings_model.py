@@ -230,10 +230,24 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     that a truncated or replaced log is noticed.
     """
 
+    checkpoints: bool = True
+    """Let SQLite move the content of the write-ahead log into the log file when there is enough of it.
+
+    Set it to false while a program such as Litestream does this instead: its copies are damaged otherwise.
+    Without such a program the write-ahead log grows until the log is closed.
+    """
+
     scrub_megabytes: int = Field(default=10, ge=0)
     """Megabytes of the log that each opening checks in the background, so that damage is found while a backup
     is still recent. The next opening continues where this one stopped, as recorded in ``agent.db.checked``.
     The recall index is checked as well. 0 checks nothing.
+    """
+
+    postgres_schema: str = Field(default="refold", min_length=1, max_length=63)
+    """The schema of a log on a PostgreSQL server. Each schema has a log of its own."""
+    postgres_pool: int = Field(default=8, ge=2, le=1_000)
+    """The largest number of connections to a PostgreSQL server that a memory opens, besides one for each held
+    turn. A rebuild needs two: it reads the log with one and fills tables with the other.
     """
 
     log_level: LogLevel | None = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.events import GivenInPart, OmittedMessage
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Block, Message, said
 from refold.domain.value import Value
 
@@ -79,12 +80,12 @@ def without_topics(text: str) -> tuple[str, tuple[str, ...]]:
     return more, (*names, *others)
 
 
-_TOPICS_SECTION = re.compile(
+_TOPICS_SECTION = lazy_pattern(
     rf"^[^\w\n]*(?:\d+[^\w\n]+)?{TOPICS}\b[^\w\n]*(.*)$", re.IGNORECASE | re.MULTILINE
 )
-_ANY_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
-_BETWEEN = re.compile(r"[\n,;，、；]")
-_LIST_MARK = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_ANY_HEADING = lazy_pattern(r"^#{1,6} \S", re.MULTILINE)
+_BETWEEN = lazy_pattern(r"[\n,;，、；]")
+_LIST_MARK = lazy_pattern(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _NO_TOPIC = frozenset({"none", "none.", "n/a", "-"})
 
 

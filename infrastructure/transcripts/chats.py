@@ -1,12 +1,12 @@
 """Find lists of role/content messages in a file with any surrounding structure."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
 
 from refold.application.conversation.transcripts import Skipped
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author
 from refold.domain.value import Value
 
@@ -206,8 +206,8 @@ def _has_choices(response: Any) -> bool:
 
 _AUTHORS: tuple[Author, ...] = ("person", "program", "tool")
 # Prefixes of command output from agents without tool calls.
-_OUTPUT = re.compile(r"\s*(?:EXECUTION RESULT of \[|API output: |<returncode>-?\d+</returncode>)")
-_MINI_SWE = re.compile(r"\s*<returncode>-?\d+</returncode>")
+_OUTPUT = lazy_pattern(r"\s*(?:EXECUTION RESULT of \[|API output: |<returncode>-?\d+</returncode>)")
+_MINI_SWE = lazy_pattern(r"\s*<returncode>-?\d+</returncode>")
 
 
 def named_author(item: dict[str, Any]) -> Author | None:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         NewerLog,
         NotARefoldLog,
         OpenedBeforeFork,
+        OtherHistory,
         SummariserError,
         TargetExists,
         ThreadExists,
@@ -72,7 +73,9 @@ if TYPE_CHECKING:
         AnchorState,
         BackedUp,
         ConversationSize,
+        Copied,
         ErasedAgain,
+        ErasedPlace,
         FileSize,
         LostEvent,
         Restored,
@@ -135,6 +138,7 @@ if TYPE_CHECKING:
     from refold.domain.originals import Original
     from refold.infrastructure.bootstrap import open_async_memory as aopen
     from refold.infrastructure.bootstrap import open_memory as open
+    from refold.infrastructure.maintenance.copy_log import copy_log
     from refold.infrastructure.maintenance.restore import restore_log as restore
     from refold.infrastructure.settings.option_checks import Options
     from refold.infrastructure.transcripts.from_openai import from_openai, tools_from_openai
@@ -166,12 +170,14 @@ __all__ = [
     "ConversationRow",
     "ConversationSize",
     "ConversationTurn",
+    "Copied",
     "DamageReport",
     "Embedder",
     "EmbedderError",
     "EmbeddingProgress",
     "EmptyConversation",
     "ErasedAgain",
+    "ErasedPlace",
     "ErasureReport",
     "EventCount",
     "ExpandedSummary",
@@ -219,6 +225,7 @@ __all__ = [
     "OpenedBeforeFork",
     "Options",
     "Original",
+    "OtherHistory",
     "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
@@ -269,6 +276,7 @@ __all__ = [
     "VersionConflict",
     "WriteAheadDamaged",
     "aopen",
+    "copy_log",
     "from_openai",
     "instruction_text",
     "open",
@@ -298,7 +306,7 @@ _PLACES = {
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy "
         "LogDamaged LogError LogFull LogGone LogLocked LogNotFound LogNotWritable NewerLog "
-        "NotARefoldLog OpenedBeforeFork SummariserError TargetExists ThreadExists "
+        "NotARefoldLog OpenedBeforeFork OtherHistory SummariserError TargetExists ThreadExists "
         "TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
     ),
     "refold.application.history.diff": "ContextDiff EventCount MessageChange",
@@ -308,8 +316,8 @@ _PLACES = {
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
     "refold.application.maintenance.maintenance_results": (
-        "AnchorState BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged "
-        "Share Sizes"
+        "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
+        "Restored Salvaged Share Sizes"
     ),
     "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
     "refold.application.ports.embedder": "Embedder",
@@ -353,6 +361,7 @@ _PLACES = {
     "refold.domain.notes": "Note",
     "refold.domain.originals": "Original",
     "refold.infrastructure.bootstrap": "aopen open",
+    "refold.infrastructure.maintenance.copy_log": "copy_log",
     "refold.infrastructure.maintenance.restore": "restore",
     "refold.infrastructure.settings.option_checks": "Options",
     "refold.infrastructure.transcripts.from_openai": "from_openai tools_from_openai",

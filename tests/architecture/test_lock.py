@@ -64,7 +64,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised() -> No
     pinned = locked(LOWEST)
     for requirement in wanted(tools=False):
         (lowest,) = (
-            each.version for each in requirement.specifier if each.operator in (">=", "~=")
+            each.version for each in requirement.specifier if each.operator in (">=", "~=", "==")
         )
         versions = [
             Version(next(iter(v.specifier)).version)

@@ -133,6 +133,7 @@ async def erase(used: Used, memory: Any, conversation: Any) -> None:
     await used.ask(memory, "erase_owner", "ann", "asked to")
     await used.ask(memory, "erase_conversation", "fork")
     await used.ask(memory, "erase_conversation", "never")
+    await used.ask(memory, "finish_erasures", wait=1)
     await used.ask(memory, "conversations")
     await used.ask(memory, "verify")
 

@@ -120,6 +120,12 @@ def test_a_store_that_breaks_one_thing_is_found_by_the_whole_check(
         check_store(folder / "agent.db", open=by_talk(talk))
 
 
+@pytest.mark.slow
+def test_the_store_on_a_server_passes(database: str) -> None:
+    report = check_store(database)
+    assert "a killed process lost nothing" in report.probes
+
+
 def test_the_store_on_sqlite_passes(folder: Path) -> None:
     assert "a killed process lost nothing" in check_store(folder).probes
     assert (folder / "check.db").exists()

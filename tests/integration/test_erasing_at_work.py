@@ -68,6 +68,23 @@ def test_a_reader_in_the_way_is_told_and_the_rest_is_done_later(folder: Path) ->
         assert holding(folder) == {}
 
 
+def test_a_log_that_another_program_checkpoints_is_not_truncated_by_an_erasure(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ahead = folder / "a.db-wal"
+    with refold.open(folder / "a.db", checkpoints=False) as memory:
+        conversation = memory.conversation("t")
+        talk(conversation, 3, [1])
+        before = ahead.stat().st_size
+        assert not conversation.erase(2).complete
+        assert ahead.stat().st_size >= before > 0
+        assert "another program checkpoints this log" in caplog.text
+        with refold.open(folder / "a.db") as other:
+            assert other.conversation("t").erase(2).complete
+        assert ahead.stat().st_size < before
+    assert holding(folder) == {}
+
+
 @pytest.mark.slow
 def test_what_a_dead_process_left_is_removed_when_the_log_is_opened(folder: Path) -> None:
     code = """

@@ -79,6 +79,8 @@ ACTING: Lines = {
     "erase": ("erase T 1 --yes --reason ../..", "erase ../../fork --all --yes"),
     "compress": ("compress",),
     "backup": ("backup copy.db",),
+    "copy": ("copy agent.db agent.copied.db",),
+    "db": ("db upgrade",),
     "restore": ("restore copy.db --force",),
     "anchor": ("anchor", "anchor --out agent.exported", "anchor --accept"),
     "salvage": ("salvage salvaged.db",),

@@ -105,7 +105,7 @@ def test_a_person_reviews_the_calls(
         assert_stored_once(memory, messages)
 
 
-@pytest.mark.slow(but="memory last-edit")
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_another_process_goes_on_after_a_review(

@@ -342,7 +342,7 @@ def test_a_model_of_another_vendor_gets_text_and_calls(memory: refold.Memory) ->
     assert memory.conversation("t").summaries()
 
 
-@pytest.mark.slow(but=["deleted-8", "locked-None"])
+@pytest.mark.slow(but="deleted-8")
 @pytest.mark.parametrize("keep", [None, 8])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_log_that_fails_does_not_stop_the_agent(

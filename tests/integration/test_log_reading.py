@@ -8,8 +8,8 @@ import pytest
 
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.infrastructure.event_store import store
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.event_store.stored_log import StoredLog
 from tests.support.log_files import execute, flipped, log_of, rows, say, set_state
 
 Reading = Callable[[SQLiteLog, int, int], Sequence[LoggedEvent]]
@@ -37,16 +37,16 @@ def test_what_another_appends_while_it_is_read_is_not_missing(
 ) -> None:
     with closing(SQLiteLog(path)) as log, closing(SQLiteLog(path)) as other:
         log.load("t")
-        head = SQLiteLog._head  # pyright: ignore[reportPrivateUsage]
+        head = StoredLog._head  # pyright: ignore[reportPrivateUsage]
         asked = list[str]()
 
-        def later(self: SQLiteLog, thread_id: str) -> int:
+        def later(self: StoredLog, thread_id: str) -> int:
             if not asked:
                 say(other, "five", "six")
             asked.append(thread_id)
             return head(self, thread_id)
 
-        monkeypatch.setattr(store.SQLiteLog, "_head", later)
+        monkeypatch.setattr(StoredLog, "_head", later)
         assert [event.version for event in read(log, 3, 9)] == [3, 4, 5, 6]
         assert len(asked) == 2
 

@@ -56,7 +56,7 @@ def agent_of(server: OpenAIServer, memory: refold.Memory, saver: Any, *, respons
     )
 
 
-@pytest.mark.slow(but="chat")
+@pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_sixty_turns_of_an_agent_are_never_refused(
     server: OpenAIServer, tmp_path: Path, responses: bool

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 # The modules are named, not their classes: what is named here, pytest would run by itself.
 from eventsourcing.persistence import AggregateRecorder, StoredEvent
-from eventsourcing.sqlite import SQLiteAggregateRecorder
 from eventsourcing.tests import persistence as cases
 
 from refold.infrastructure.event_store.file_format import create_tables
 from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder
+from refold.infrastructure.event_store.snapshots import SQLiteSnapshots
 from tests.support.witness import SHM
 
 
@@ -35,13 +35,13 @@ class Places(TestCase):
     def new_originator_id(self) -> UUID | str:
         return f"talk {uuid4()}"
 
-    def new_store(self) -> tuple[LogRecorder, SQLiteAggregateRecorder]:
+    def new_store(self) -> tuple[LogRecorder, SQLiteSnapshots]:
         """Events and snapshots of a new log, as the log itself makes them."""
         shared = f"file:{uuid4().hex}?mode=memory&cache=shared"
         name = shared if self.in_memory else str(Path(self.folder.name) / "log.db")
         store = DurableDatastore(name)
         self.addCleanup(self.close, store)
-        events, snapshots = LogRecorder(store), SQLiteAggregateRecorder(store, "stored_snapshots")
+        events, snapshots = LogRecorder(store), SQLiteSnapshots(store, "stored_snapshots")
         create_tables(store, [events, snapshots])
         return events, snapshots
 

@@ -285,6 +285,47 @@ def test_an_answer_that_another_process_stores(agent: Agent) -> None:
     assert agent.illegal() == []
 
 
+def test_who_is_overtaken_by_another_process_thinks_again_from_its_next_turn_on(
+    agent: Agent,
+) -> None:
+    other = Agent(agent.path, window=32_000)
+    other.requests, other.number = agent.requests, 100
+    agent.conversation.append({"role": "user", "content": "both"})
+    late = agent.ask(model=BOUND, system="A")
+    other.conversation.append(other.ask(model=BOUND, system="A"))
+    other.memory.close()
+    agent.conversation.append({"role": "user", "content": "and?"})
+    agent.ask(model=BOUND, system="A")
+    agent.conversation.append(late)
+    for _ in range(3):
+        agent.turn(model=BOUND, system="A")
+    assert agent.thoughts() == 2
+    assert agent.illegal() == []
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("asks", [True, False])
+def test_calls_after_one_request_think_where_its_process_stores_them(
+    agent: Agent, *, asks: bool, at_once: bool
+) -> None:
+    agent.turn(model=BOUND, system="A")
+    agent.conversation.append({"role": "user", "content": "do it"})
+    agent.ask(model=BOUND, system="A")
+    if not asks:
+        agent.restart()
+    messages: list[dict[str, Any]] = []
+    for name in ("a", "b", "c"):
+        thought = {"type": "thinking", "thinking": name, "signature": name}
+        call: dict[str, Any] = {"type": "tool_use", "id": name, "name": "look", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": name, "content": "out"}
+        messages.append({"role": "assistant", "content": [thought, call]})
+        messages.append({"role": "user", "content": [result]})
+    for some in [messages] if at_once else messages:
+        agent.conversation.append(some)
+    agent.ask(model=BOUND, system="A")
+    assert agent.thoughts() == (4 if asks else 0)
+
+
 def test_the_same_answer_stored_twice_thinks_once(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A")
     for _ in range(3):

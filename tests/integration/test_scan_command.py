@@ -348,6 +348,7 @@ def test_nothing_slow_is_imported_before_the_first_line(tmp_path: Path) -> None:
     assert loaded & slow == set()
 
 
+@pytest.mark.slow
 @needs_data
 def test_real_sessions_have_the_compactions_that_their_records_say(
     refold: Refold, tmp_path: Path

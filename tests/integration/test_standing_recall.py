@@ -235,6 +235,19 @@ def test_lines_that_were_sent_are_not_recorded_after_their_message_was_erased(
     assert not any(isinstance(event, LinesRecalled) and event.lines for event in events(path))
 
 
+def test_lines_of_a_request_are_dropped_after_another_process_has_erased(
+    path: Path, memory: refold.Memory
+) -> None:
+    conversation = worked(memory)
+    assert lines_of(asked(conversation)) == [f"[1] assistant: {FACT}"]
+    with opened(path) as other:
+        other.conversation("t").erase(1)
+        shown = conversation.context()
+        assert lines_of(shown) == lines_of(other.conversation("t").context()) == []
+    say(conversation, "assistant", "I do not know.")
+    assert not any(isinstance(event, LinesRecalled) for event in events(path))
+
+
 def test_every_passage_of_a_long_message_is_read(memory: refold.Memory) -> None:
     long = "\n".join(f"Note {n}: " + "nothing of interest here. " * 3 for n in range(200))
     redis = "redis on staging is used for the queue. " * 40

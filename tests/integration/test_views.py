@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from refold.application.ports.read_models import ReadModels
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import view_folds as folding
 from refold.infrastructure.projection_store.read_models import SQLiteViews
@@ -37,7 +38,7 @@ def views(log: SQLiteLog, tmp_path: Path) -> Iterator[SQLiteViews]:
         yield opened
 
 
-def everything(views: SQLiteViews) -> list[object]:
+def everything(views: ReadModels) -> list[object]:
     threads = [row.thread_id for row in views.conversations()]
     return [
         views.conversations(),
@@ -53,7 +54,7 @@ def everything(views: SQLiteViews) -> list[object]:
     ]
 
 
-def play(scribe: Scribe, acts: Sequence[Act], views: SQLiteViews) -> None:
+def play(scribe: Scribe, acts: Sequence[Act], views: ReadModels) -> None:
     for act, thread_id in acts:
         match act:
             case "say":

@@ -38,6 +38,7 @@ def test_each_request_carries_on_the_text_that_the_model_wrote_before() -> None:
             assert not (request.previous or "").startswith("Extracted by code")
 
 
+@pytest.mark.slow
 def test_a_rebuilt_summary_is_made_of_every_text_that_the_model_wrote() -> None:
     summariser = FactSummariser(300, forgets=True)
     done = play(summariser, turns=250)

@@ -1,5 +1,6 @@
 """Rendering is pure: any recorded history gives a legal request, the same bytes every time."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refold.application.conversation.loaded import Window, project
+from refold.application.conversation.recalled_texts import RecalledText
 from refold.application.ports.summariser import SourceMessage
+from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.request_forms import render_covered
 from refold.domain.compaction.policy import CompactionPolicy
@@ -16,7 +19,10 @@ from refold.domain.conversation import Coverage
 from refold.domain.events import (
     CompactionPerformed,
     Event,
+    LinesRecalled,
     MessageAppended,
+    MessagePinned,
+    RecalledLine,
     ShortenedPart,
     ToolContentOffloaded,
 )
@@ -200,6 +206,59 @@ def test_a_caller_who_changes_what_was_rendered_changes_nothing_else(
         spoil(message)
     shown.messages.clear()
     assert as_bytes(render("thread", window, None, COUNTER.count_text)) == before
+
+
+@given(HISTORIES, st.data())
+def test_a_request_that_goes_on_is_the_one_that_is_rendered_from_the_beginning(
+    history: list[Message], data: st.DataObject
+) -> None:
+    """Turns are kept between requests, whatever happens between them, and whatever callers do to them."""
+    kept, window, events = KeptTurns(), Window(), appended(history)
+    lines: dict[int, list[RecalledText]] = {}
+    while events:
+        count = data.draw(st.integers(1, 4), "messages")
+        window, events = project(window, events[:count]), events[count:]
+        match data.draw(
+            st.sampled_from(("nothing", "nothing", "lines", "previews", "compaction", "pin")),
+            "then",
+        ):
+            case "lines":
+                at = data.draw(
+                    st.sampled_from([entry.position for entry in window.entries] or [0]), "at"
+                )
+                lines[at] = [RecalledText(lines_recalled(at).lines[0], "said before")]
+                window = project(window, [lines_recalled(at)])
+            case "previews" if decision := offloaded(history, 50, 20):
+                window = project(window, [decision])
+            case "compaction" if len(window.entries) > 1:
+                first, last = window.entries[0].position, window.entries[-1].position
+                window = project(window, [compacted(first, last, ())])
+                lines = {at: text for at, text in lines.items() if at in window.recalled}
+            case "pin":
+                window = project(
+                    window, [MessagePinned(pin_id="p", position=None, text="keep", tokens=9)]
+                )
+            case _:
+                pass
+        if data.draw(st.booleans(), "drops thinking"):
+            window = dataclasses.replace(window, thinking_from=len(history) - len(events))
+        for _ in range(2):
+            count_text = COUNTER.count_text
+            shown = render("thread", window, None, count_text, recalled=lines, kept=kept)
+            again = render("thread", window, None, count_text, recalled=lines)
+            assert as_bytes(shown) == as_bytes(again)
+            assert (shown.bytes, shown.opening, shown.memory) == (
+                again.bytes,
+                again.opening,
+                again.memory,
+            )
+            spoil(shown.messages)
+
+
+def lines_recalled(at: int) -> LinesRecalled:
+    """The decision to show a line after a message."""
+    line = RecalledLine(position=0, version=1, start=0, stop=5, digest="digest", speaker="user")
+    return LinesRecalled(position=at, message_id=f"id-{at}", lines=(line,), tokens=9, asked_at=1)
 
 
 def spoil(value: Any) -> None:

@@ -83,13 +83,15 @@ def commands(folder: Path) -> Iterator[list[str]]:
         ["salvage", f"{folder / 'saved.db'}"],
         ["export", "one", "--out", f"{folder / 'one'}"],
     )
+    yield ["copy", f"{folder / 'agent.db'}", f"{folder / 'copied.db'}"]
+    yield ["db", "upgrade"]
     yield from (["restore", f"{folder / 'copy.db'}", "--force"], ["list"], ["mcp"], ["verify"])
     yield ["erase", "two", "--all", "--yes"]
 
 
 def run(words: list[str], log: Path) -> bool:
     """Run one command in this process; whether it did what it should."""
-    given = words if words[0] in ("settings",) else [*words, "--db", f"{log}"]
+    given = words if words[0] in ("settings", "copy") else [*words, "--db", f"{log}"]
     printed = io.TextIOWrapper(io.BytesIO(), write_through=True)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):

@@ -13,6 +13,7 @@ from refold.application.maintenance.maintenance_results import (
     AnchorState,
     BackedUp,
     Compressed,
+    ErasedPlace,
     KnownErasures,
     Salvaged,
     Sizes,
@@ -188,6 +189,13 @@ class NoKeeper:
 
     def compress(self, *, keep: int) -> Compressed:
         raise AssertionError(keep)
+
+    def erased_places(self) -> Sequence[ErasedPlace]:
+        return ()
+
+    def wait_for_erasures(self, seconds: float) -> bool:
+        del seconds
+        return True
 
     def damaged_copies(self) -> Sequence[Path]:
         return ()

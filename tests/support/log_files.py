@@ -12,6 +12,12 @@ from refold.application.runtime.core import Core
 from refold.infrastructure.event_store.store import SQLiteLog
 
 from .fake_ports import core_of
+from .on_postgres import (
+    execute_on_postgres,
+    is_on_postgres,
+    rows_on_postgres,
+    set_state_on_postgres,
+)
 
 Row = tuple[str, int, str, bytes]
 """Stream, version, name, stored bytes."""
@@ -67,6 +73,8 @@ def words_of(log: SQLiteLog, thread_id: str = "t") -> list[str]:
 
 def rows(path: Path, table: str = "stored_events") -> list[Row]:
     """All rows of a table, by stream and version."""
+    if is_on_postgres():
+        return rows_on_postgres(path, table)
     with closing(sqlite3.connect(path)) as connection:
         found: list[Row] = connection.execute(
             f"SELECT originator_id, originator_version, topic, state FROM {table} "
@@ -77,12 +85,18 @@ def rows(path: Path, table: str = "stored_events") -> list[Row]:
 
 def execute(path: Path, sql: str, values: Sequence[object] = ()) -> None:
     """Change a file behind the log's back."""
+    if is_on_postgres():
+        execute_on_postgres(path, sql, values)
+        return
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(sql, values)
 
 
 def set_state(path: Path, version: int, state: object, table: str = "stored_events") -> None:
     """Put other bytes into a row."""
+    if is_on_postgres():
+        set_state_on_postgres(path, version, state, table)
+        return
     execute(path, f"UPDATE {table} SET state=? WHERE originator_version=?", (state, version))
 
 

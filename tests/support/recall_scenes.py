@@ -212,6 +212,12 @@ class ListedVectors:
         made = self._embedder.embed_documents([self.texts[p.digest] for p in known])
         return {p.number: _cosine(query, vector) for p, vector in zip(known, made, strict=True)}
 
+    def settle(self, model: str) -> None:
+        raise AssertionError(model)
+
+    def describe(self) -> str | None:
+        return None
+
     def keep_only(self, model: str) -> int:
         del model
         return 0

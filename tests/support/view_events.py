@@ -16,7 +16,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.messages import Message, Role
-from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.event_store.stored_log import StoredLog
 
 EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -79,7 +79,7 @@ def failed(number: int) -> CompactionFailed:
 class Scribe:
     """Writes conversations into a log, one act after the other."""
 
-    def __init__(self, log: SQLiteLog) -> None:
+    def __init__(self, log: StoredLog) -> None:
         self.log = log
         self._acts = 0
 

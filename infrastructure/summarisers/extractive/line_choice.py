@@ -10,6 +10,7 @@ from refold.domain.facts import cues
 from refold.domain.facts.cues import shorten, squeeze
 from refold.domain.facts.exact_values import is_changing, is_trivial
 from refold.domain.facts.tool_calls import is_lookup
+from refold.domain.lazy_pattern import lazy_pattern
 
 from .summary_lines import Line, Section, format_line
 
@@ -17,9 +18,9 @@ NEVER_FILLED = 5
 """Tier of noise, which is used only if there are no other lines."""
 
 _WORK = {Section.MODIFIED, Section.READ, Section.COMMANDS, Section.ACTIONS}
-_FRAME = re.compile(r"^(?:user|assistant): (?:\[[^\]]{4,40}\] ?)?(?:\w{2,20}: )?")
-_NAMED = re.compile(r"(?<=\w )[A-Z][a-z]+|\d+|《|“")
-_WORD = re.compile(r"[a-z0-9_./-]{2,}|[\u3400-\u9fff]+", re.IGNORECASE)
+_FRAME = lazy_pattern(r"^(?:user|assistant): (?:\[[^\]]{4,40}\] ?)?(?:\w{2,20}: )?")
+_NAMED = lazy_pattern(r"(?<=\w )[A-Z][a-z]+|\d+|《|“")
+_WORD = lazy_pattern(r"[a-z0-9_./-]{2,}|[\u3400-\u9fff]+", re.IGNORECASE)
 _STOP = frozenset(
     (
         *("the", "and", "for", "with", "that", "this", "what", "was", "were", "are", "about"),

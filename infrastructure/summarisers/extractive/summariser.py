@@ -11,15 +11,16 @@ from refold.domain.facts.cues import clean, excerpt, shorten
 from refold.domain.facts.exact_values import is_trivial, steps_of, strip_trimming
 from refold.domain.facts.reading import MessagesRead, read_messages
 from refold.domain.facts.tool_calls import result_text
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import is_list, is_object
 
 from .line_choice import Room, TextCounter, fit
 from .line_sources import gather
 from .summary_lines import REPEATED, Line, Section, identity, read_line
 
-_SOURCE = re.compile(r"^\[(?:\d+|pin)\] ", re.MULTILINE)
-_SPEAKER = re.compile(r"^(?:user|assistant): ")
-_REASON = re.compile(r"^.{0,200}?: ")
+_SOURCE = lazy_pattern(r"^\[(?:\d+|pin)\] ", re.MULTILINE)
+_SPEAKER = lazy_pattern(r"^(?:user|assistant): ")
+_REASON = lazy_pattern(r"^.{0,200}?: ")
 
 
 class LedgerFilter:
@@ -48,8 +49,8 @@ class LedgerFilter:
 
 
 _HEADINGS = {f"## {section.value}": section for section in Section}
-_PREAMBLE = re.compile(r"Extracted by code from messages (-?\d{1,9}) to (-?\d{1,9})\b.*")
-_FOCUS = re.compile(r"Focus named by the user, as data: “.*”")
+_PREAMBLE = lazy_pattern(r"Extracted by code from messages (-?\d{1,9}) to (-?\d{1,9})\b.*")
+_FOCUS = lazy_pattern(r"Focus named by the user, as data: “.*”")
 _CARRIED_FRAME = {"---", "[Conversation Summary]", "**Turn Context (split turn):**"}
 
 

@@ -1,7 +1,6 @@
 """The lines of a summary: sections, headings, and how lines are formatted and parsed."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import Any, cast
 from refold.domain.facts import cues
 from refold.domain.facts.cues import clean, excerpt, shorten, squeeze
 from refold.domain.facts.fact import STATEMENTS, Fact
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import is_list, is_object
 
 
@@ -55,9 +55,9 @@ REPEATED = {
 }
 """Sections whose lines represent all occurrences: they have a count and the newest position."""
 
-_WRITTEN = re.compile(r"- \[(-?\d{1,9})\] (.+)")
-_COUNT = re.compile(r" \(×(\d{1,6})\)$")
-_NOT_WORDS = re.compile(r"[\W_]+")
+_WRITTEN = lazy_pattern(r"- \[(-?\d{1,9})\] (.+)")
+_COUNT = lazy_pattern(r" \(×(\d{1,6})\)$")
+_NOT_WORDS = lazy_pattern(r"[\W_]+")
 
 
 def format_line(line: Line) -> str:
@@ -198,8 +198,8 @@ _CLOSED = {
     "finished",
     "closed",
 }
-_NUMBER = re.compile(r"#(\d{1,6})\b")
-_CARRIED = re.compile(r"todo(?: #(\d{1,6}))? \((\w+)\): ")
+_NUMBER = lazy_pattern(r"#(\d{1,6})\b")
+_CARRIED = lazy_pattern(r"todo(?: #(\d{1,6}))? \((\w+)\): ")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import refold
 from refold.application.api.memory import Memory
+from refold.infrastructure.files.log_place import hide_password, is_address
 from refold.testing import store_contents
 from refold.testing.checked_store import (
     CheckedStore,
@@ -77,12 +78,16 @@ def check_store(
     >>> check_store(tmp_path / "agent.db")
     >>> check_store(lambda: refold.open(tmp_path / "agent.db", encryption_key=key))
     """
-    subject = name_of(open or place) if open or callable(place) else f"The store at {place}"
+    subject = name_of(open or place) if open or callable(place) else f"The store at {_shown(place)}"
     findings = Findings(subject)
     opening = opening_of(place, open, window=8_000, summariser="extractive", background=False)
     store = CheckedStore(opening, findings, uuid.uuid4().hex[:8], timeout)
     _try_all(store, _probes(place, open), only, timeout)
     return findings.settle()
+
+
+def _shown(place: Place) -> str:
+    return hide_password(str(place)) if is_address(place) else str(place)
 
 
 def _probes(place: Place, open: Callable[..., Memory] | None) -> list[Probe]:

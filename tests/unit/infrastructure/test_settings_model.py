@@ -274,7 +274,9 @@ def test_every_setting_can_be_said_by_a_variable_and_by_a_file(
     path = tmp_path / "policy.toml"
     for row in all_settings():
         if row.default and row.name != "models":
-            text = f'"{row.default}"' if row.type.startswith("one of") else row.default
+            text = (
+                f'"{row.default}"' if row.type.startswith(("one of", "a string")) else row.default
+            )
             path.write_text(f"{row.name} = {text}\n", "utf-8")
             assert read_configuration(policy_file=path).source_of(row.name) is not None
             with monkeypatch.context() as patch:

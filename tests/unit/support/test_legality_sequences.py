@@ -163,6 +163,15 @@ def test_older_models_do_not_tie_thinking_to_its_prefix() -> None:
     assert preserved_thinking_violations([*GROWING, compacted | {"model": "unknown-9"}]) != []
 
 
+def test_what_an_older_model_saw_changes_nothing_for_the_others() -> None:
+    other = request(*THIRD, system="be brief", model="claude-opus-4-5")
+
+    assert preserved_thinking_violations([*GROWING, other, GROWING[2]]) == []
+    assert (
+        preserved_thinking_violations([*GROWING, other, request(*THIRD, system="be brief")]) != []
+    )
+
+
 def test_an_answer_is_signed_behind_the_request_it_answers() -> None:
     asked = request(*FIRST, answer=assistant("2", "b")["content"])
     compacted = request(user("a summary"), user("two"), assistant("2", "b"), user("three"))

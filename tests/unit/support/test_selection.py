@@ -63,19 +63,24 @@ def test_slow_tests_run_where_they_are_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("words", "chosen", "expected"),
-    [("", "", MEMORY), ("--all", "", "disk"), ("", "chosen", "chosen")],
-    ids=["quick", "all", "chosen"],
+    ("words", "chosen", "ci", "expected"),
+    [
+        ("", "", "", MEMORY),
+        ("--all", "", "", "disk"),
+        ("--all", "", "true", MEMORY),
+        ("", "chosen", "", "chosen"),
+    ],
+    ids=["quick", "all", "all in CI", "chosen"],
 )
 def test_temporary_folders_of_quick_runs_are_in_memory(
-    folder: Path, words: str, chosen: str, expected: str
+    folder: Path, words: str, chosen: str, ci: str, expected: str
 ) -> None:
     if not Path(MEMORY).is_dir() or shutil.disk_usage(MEMORY).free < 2 << 30:
         pytest.skip("there is no room in memory for files")
     (folder / "disk").mkdir()
     (folder / "chosen").mkdir()
     (folder / "test_two.py").write_text(SURROUNDINGS, "utf-8")
-    places = {"TMPDIR": f"{folder / 'disk'}"}
+    places = {"TMPDIR": f"{folder / 'disk'}", "CI": ci}
     if chosen:
         places["PYTEST_DEBUG_TEMPROOT"] = f"{folder / chosen}"
     [place] = lines(folder, words, "place", **places)
@@ -87,9 +92,19 @@ def test_bytecode_is_kept_where_the_environment_forbids_it(folder: Path) -> None
     assert lines(folder, "", "bytecode", PYTHONDONTWRITEBYTECODE="1") == ["bytecode True"]
 
 
+def test_what_passed_is_repeated_only_if_it_draws_examples_or_did_not_run(folder: Path) -> None:
+    named = {"REFOLD_X_PASSED": f"{folder / 'passed'}"}
+    (folder / "test_four.py").write_text("def test_four():\n    print('four ran')\n")
+    assert "four ran" in lines(folder, "", "four", **named)
+    assert lines(folder, "--all", "four", "quick", "slow", **named) == [
+        "quick, 300 examples",
+        "slow ran",
+    ]
+
+
 def lines(folder: Path, words: str, *beginnings: str, **more: str) -> list[str]:
     """Run pytest in the folder, and return the lines that its tests print."""
-    unset = ("CI", "HYPOTHESIS_PROFILE", "PYTEST_DEBUG_TEMPROOT")
+    unset = ("CI", "HYPOTHESIS_PROFILE", "PYTEST_DEBUG_TEMPROOT", "REFOLD_X_PASSED")
     environment = {k: v for k, v in os.environ.items() if k not in unset} | more
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]

@@ -1,0 +1,364 @@
+"""A log of stored events: load by snapshot and newer events, decide on the newest state, append and erase.
+
+What differs between stores is behind its recorder and the methods that a subclass must have.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from functools import partial
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from eventsourcing.persistence import IntegrityError
+
+from refold.application.conversation.loaded import LoadedConversation, must_reload
+from refold.application.errors import LogDamaged, LogError, was_closed
+from refold.application.ports.conversation_log import (
+    Decision,
+    Erasure,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.runtime.opening_process import OpeningProcess
+from refold.domain.errors import RefoldError
+from refold.domain.events import Event
+from refold.infrastructure.sqlite.sqlite_failures import look_twice
+
+from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
+from .envelope import EventMapper, link_of
+from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
+from .snapshots import SnapshotStore, state_after_erasing
+from .stream_copies import Copied, StreamCopier
+from .stream_reads import StreamReader, read_complete, scan_events
+
+CONFLICTS = 20
+"""Attempts to decide again after another writer was faster."""
+
+
+class Appended(NamedTuple):
+    """The events that were appended to a stream by an erasure."""
+
+    events: tuple[Event, ...]
+    head: Head
+    number: int | None
+    """Log position of the last event, or None if it is not known."""
+
+
+class StoredKeys(Protocol):
+    """The idempotency keys of a log."""
+
+    def versions(self, stream: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """Map those of these keys that are stored to the versions of their messages."""
+        ...
+
+
+class Eraser(Protocol):
+    """The part of an erasure that changes stored rows."""
+
+    def erase(
+        self, erasures: Mapping[str, tuple[Head, Erasure]], stamp: str
+    ) -> Mapping[str, Appended]:
+        """Erase in all of these streams and append to each its event, or change nothing."""
+        ...
+
+
+class LogParts(NamedTuple):
+    """The parts that a log works with."""
+
+    mapper: EventMapper
+    reader: StreamReader
+    loader: StreamLoader
+    snapshots: SnapshotStore
+    copier: StreamCopier
+    eraser: Eraser
+    keys: StoredKeys
+
+
+R = TypeVar("R")
+
+
+class _Done(NamedTuple, Generic[R]):
+    """Work that the end of a transaction stores."""
+
+    result: R
+    heads: Mapping[str, Head]
+    """Newest event of each stream that it appended to."""
+
+
+class StoredLog(ABC):
+    """The part of a ``ConversationLog`` that does not depend on the store."""
+
+    def __init__(self, shown: str, parts: LogParts) -> None:
+        """Create a log. ``shown`` names it for people."""
+        self._shown = shown
+        self._parts = parts
+        self._process = OpeningProcess(shown)
+        self._closed = False
+        self._remembered = RememberedStreams()
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """Load a conversation at version ``at``, or at the newest version."""
+        with self._guard():
+            if at is not None:
+                return self._parts.loader.load(thread_id, at=at).loaded
+            return self._refresh(thread_id).loaded
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Decide on the current state of a conversation and append the resulting events."""
+        stamp = stamp_of(at)
+        with self._guard(), self.writing():
+            for tries in range(CONFLICTS):
+                try:
+                    done = self._store_once(
+                        lambda: self._alone(thread_id, tries),  # noqa: B023 (called in this round)
+                        partial(
+                            self._decide_and_insert, thread_id, decide, stamp, is_again=tries > 0
+                        ),
+                    )
+                except IntegrityError:
+                    # Another writer appended after the state that was decided on: decide again.
+                    continue
+                stream, events = done.result
+                if events:
+                    self._remembered.put(thread_id, stream)
+                    if is_due(stream.loaded.state, events):
+                        self._parts.snapshots.take(thread_id, stream.loaded.state, stream.head.link)
+                return stream.loaded, events
+        raise self._overtaken_error()
+
+    def _decide_and_insert(
+        self, thread_id: str, decide: Decision, stamp: str, *, is_again: bool
+    ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
+        stream, events = self._decide(thread_id, decide, is_again=is_again)
+        if events:
+            self._admit((thread_id,))
+            insert = partial(self._insert, stream, events, stamp)
+            stream = look_twice(insert, self._parts.reader.forget)
+        return _Done((stream, events), {thread_id: stream.head} if events else {})
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """Erase content as decided, and return what was stored in each conversation."""
+        with self._guard(), self.writing():
+            for tries in range(CONFLICTS):
+                erase = partial(self._decide_and_erase, decide, stamp_of(at), is_again=tries > 0)
+                try:
+                    done = self._store_once(self._erasing, erase)
+                except IntegrityError:
+                    continue
+                return self._reload_erased(*done.result)
+        raise self._overtaken_error()
+
+    def _decide_and_erase(
+        self, decide: ErasureDecision, stamp: str, *, is_again: bool
+    ) -> "_Done[tuple[Mapping[str, Stream], Mapping[str, Appended]]]":
+        streams: dict[str, Stream] = {}
+        erasures = decide(partial(self._load_into, streams, is_again))
+        if not erasures:
+            return _Done((streams, {}), {})
+        self._admit(())
+        heads = {t: (streams[t].head, erasure) for t, erasure in erasures.items()}
+        appended = self._parts.eraser.erase(heads, stamp)
+        return _Done((streams, appended), {t: one.head for t, one in appended.items()})
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """Copy a conversation up to a version into a new one, and append the decided events."""
+        loader = self._parts.loader
+
+        def copy() -> _Done[tuple[LoadedConversation, tuple[Event, ...], Copied]]:
+            with suppress(LogDamaged):  # Events before the damage can still be copied.
+                self._refresh(source).loaded.present()
+            before = loader.load(source, at=version).loaded
+            self._admit(())
+            events = tuple(decide(before))
+            copied = self._parts.copier.copy(source, version, into, events, stamp_of(at))
+            return _Done((before, events, copied), {into: copied.head})
+
+        with self._guard(), self.writing():
+            before, events, copied = self._store_once(self._copying, copy).result
+            self._note_heads({into: (copied.head, None)})
+            self._parts.snapshots.copy(source, into, copied.links)
+            if version not in copied.links:
+                self._parts.snapshots.take(into, before.state, copied.link)
+            if must_reload(events):
+                return self._refresh(into).loaded
+            stream = Stream(loader.copied(before, into))
+            stream = loader.after(stream, events, copied.head)
+            self._remembered.put(into, stream)
+            return stream.loaded
+
+    def _store_once(
+        self, enter: Callable[[], AbstractContextManager[object]], act: "Callable[[], _Done[R]]"
+    ) -> "_Done[R]":
+        """Return the result of ``act`` within a context whose end stores it, exactly once.
+
+        A commit may have succeeded although an error was reported.
+        """
+        tried: list[_Done[R]] = []
+
+        def attempt() -> _Done[R]:
+            heads: Mapping[str, Head] = tried[-1].heads if tried else {}
+            if heads and all(self._is_stored(*head) for head in heads.items()):
+                return tried[-1]
+            with enter():
+                tried.append(act())
+            return tried[-1]
+
+        return self._retry(attempt)
+
+    def _is_stored(self, thread_id: str, head: Head) -> bool:
+        rows = self._parts.reader.recorder.select_versions(thread_id, [head.version])
+        return any(link_of(row) == head.link for row in rows)
+
+    def _retry(self, attempt: Callable[[], R]) -> R:
+        """Return the result of ``attempt``, which is safe to repeat."""
+        return attempt()
+
+    def forks(self) -> Sequence[Fork]:
+        """Return all forks in the log."""
+        with self._guard():
+            return self._parts.copier.forks()
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """Return the newest version that was logged at or before a moment."""
+        with self._guard():
+            return self._parts.copier.version_at(thread_id, moment)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """Map those of these keys that are stored to the versions of their messages."""
+        with self._guard():
+            return self._parts.keys.versions(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """Return the events from version ``first`` to ``last``."""
+        with self._guard():
+            read = partial(self._parts.reader.read, thread_id, first, last)
+            return read_complete(
+                thread_id, range(first, last + 1), read, partial(self._head, thread_id)
+            )
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """Return the events with these versions."""
+        with self._guard():
+            read = partial(self._parts.reader.read_at, thread_id, versions)
+            return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the lock of all writers, if the store has one."""
+        return nullcontext()
+
+    @abstractmethod
+    def _guard(self) -> AbstractContextManager[None]:
+        """Check that the log is open here, and convert errors."""
+
+    @abstractmethod
+    def _rows_after(self, number: int) -> Sequence[Row]:
+        """Return the next rows of the whole log."""
+
+    @abstractmethod
+    def _store(self, thread_id: str, sealed: SealedRows, before: Head) -> None:
+        """Store rows that follow ``before``. Raise ``IntegrityError`` if another writer was faster."""
+
+    def _alone(self, thread_id: str, tries: int) -> AbstractContextManager[object]:
+        """Keep other writers of a conversation away while it is decided and stored."""
+        del thread_id, tries
+        return nullcontext()
+
+    def _keep_away(self, thread_id: str) -> None:
+        """Keep other writers of a conversation away until the open transaction ends."""
+        del thread_id
+
+    def _erasing(self) -> AbstractContextManager[object]:
+        """Keep away everything that could copy content while it is erased."""
+        return nullcontext()
+
+    def _copying(self) -> AbstractContextManager[object]:
+        """Keep erasures away while a conversation is copied."""
+        return nullcontext()
+
+    @abstractmethod
+    def _admit(self, thread_ids: Sequence[str]) -> None:
+        """Refuse to write if stored events are known to be missing or damaged."""
+
+    @abstractmethod
+    def _note_heads(self, heads: Mapping[str, tuple[Head, int | None]]) -> None:
+        """Record the newest events outside the log, if the store has a place for that."""
+
+    def _check_open(self) -> None:
+        self._process.check()
+        if self._closed:
+            raise was_closed(self._shown)
+
+    def _scan(self, after: int, seen: dict[str, int]) -> Iterator[LoggedEvent]:
+        forget, mapper = self._parts.reader.forget, self._parts.mapper
+        return scan_events(self._scanned_rows, mapper, after, seen, forget)
+
+    def _scanned_rows(self, number: int) -> Sequence[Row]:
+        with self._guard():
+            return self._rows_after(number)
+
+    def _overtaken_error(self) -> LogError:
+        return LogError(
+            f"{self._shown}: another writer was faster {CONFLICTS} times; nothing was stored"
+        )
+
+    def _decide(
+        self, thread_id: str, decide: Decision, *, is_again: bool
+    ) -> tuple[Stream, tuple[Event, ...]]:
+        # A cached state is good enough for a decision that leads to an insert: the insert fails if
+        # the state is stale. A refusal or an empty decision needs the newest state, and so does another
+        # attempt: it keeps the other writers away now.
+        cached = None if is_again else self._remembered.find(thread_id)
+        if cached is not None:
+            with suppress(RefoldError):
+                events = tuple(decide(cached.loaded))
+                if events:
+                    return cached, events
+        stream = self._refresh(thread_id)
+        return stream, tuple(decide(stream.loaded))
+
+    def _head(self, thread_id: str) -> int:
+        return self._refresh(thread_id).head.version
+
+    def _refresh(self, thread_id: str) -> Stream:
+        known, loader = self._remembered.find(thread_id), self._parts.loader
+        stream = loader.load(thread_id) if known is None else loader.catch_up(known)
+        self._remembered.put(thread_id, stream)
+        return stream
+
+    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
+        thread_id = stream.loaded.thread_id
+        sealed = seal_rows(self._parts.mapper, thread_id, stream.head, events, stamp)
+        self._store(thread_id, sealed, stream.head)
+        if must_reload(events):
+            return self._parts.loader.load(thread_id)
+        return self._parts.loader.after(stream, events, sealed.head)
+
+    def _load_into(
+        self, streams: dict[str, Stream], is_again: bool, thread_id: str
+    ) -> LoadedConversation:
+        if thread_id not in streams:
+            if is_again:
+                self._keep_away(thread_id)
+            streams[thread_id] = self._refresh(thread_id)
+        return streams[thread_id].loaded
+
+    def _reload_erased(
+        self, before: Mapping[str, Stream], appended: Mapping[str, Appended]
+    ) -> Mapping[str, Stored]:
+        self._remembered.forget(appended)
+        self._note_heads({t: (one.head, one.number) for t, one in appended.items()})
+        stored: dict[str, Stored] = {}
+        for thread_id, (events, head, _) in appended.items():
+            state = state_after_erasing(before[thread_id].loaded.state, events)
+            state = state or self._parts.loader.load(thread_id).loaded.state
+            self._parts.snapshots.take(thread_id, state, head.link)
+            stream = self._refresh(thread_id)
+            stored[thread_id] = Stored(stream.loaded, events)
+        return stored

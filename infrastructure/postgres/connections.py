@@ -1,0 +1,260 @@
+"""Connections to a PostgreSQL server: address, pool, and transactions that may be nested."""
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import blake2b
+from string import Formatter
+from typing import Any, LiteralString, NamedTuple, cast
+
+import psycopg
+from psycopg import Connection, Cursor, conninfo, sql
+from psycopg.errors import Diagnostic
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
+
+from refold.application.runtime.opening_process import OpeningProcess
+from refold.domain.errors import InvalidSetting
+from refold.infrastructure.files.log_place import hide_password
+
+from .failures import as_library_errors, wait_for_start
+
+SCHEMA = "refold"
+"""Name of the schema by default."""
+POOL = 8
+"""Number of connections by default."""
+WAIT = 30.0
+"""Seconds to wait for a connection."""
+_APPLICATION = "refold"
+
+
+class Address(NamedTuple):
+    """The address of a log on a server."""
+
+    conninfo: str
+    schema: str = SCHEMA
+    pool: int = POOL
+
+    @classmethod
+    def of(cls, place: str, *, schema: str = SCHEMA, pool: int = POOL) -> "Address":
+        """Parse an address such as ``postgresql://me@db/agents?sslmode=require``.
+
+        Raises:
+            InvalidSetting: it is not an address.
+        """
+        try:
+            conninfo.conninfo_to_dict(place)
+        except Exception as error:
+            # The message of libpq quotes the address, which may have a password.
+            raise InvalidSetting(
+                "path: not a PostgreSQL address; write postgresql://USER@HOST:PORT/DATABASE, with "
+                "percent-encoding for special characters",
+                setting="path",
+            ) from error.__class__(type(error).__name__)
+        return cls(place, schema, pool)
+
+    @property
+    def shown(self) -> str:
+        """Address for people, without its password."""
+        return hide_password(self.conninfo)
+
+    def lock(self, purpose: str, name: str = "") -> int:
+        """Return the number of an advisory lock."""
+        said = f"{self.schema}\0{purpose}\0{name}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(said, digest_size=8).digest(), signed=True)
+
+
+class Store:
+    """The pool of one log. Statements name tables as ``{table}``: see ``sql``."""
+
+    def __init__(self, address: Address) -> None:
+        """Create a pool. No connection is made before the first transaction."""
+        self.address = address
+        self._process = OpeningProcess(address.shown)
+        self._own = threading.local()
+        self._texts: dict[str, bytes] = {}
+        self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+            address.conninfo,
+            min_size=0,
+            max_size=address.pool,
+            timeout=WAIT,
+            open=False,
+            name=_APPLICATION,
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None,
+                "application_name": _APPLICATION,
+            },
+        )
+        self._opening = threading.Lock()
+        self.rebuilding = threading.Lock()
+        """Lock of threads that fold the log in one transaction and read it in others: one at a time."""
+        self._prepares_after: int | None = None
+        """Times that a statement runs before it is prepared, or None if statements are not prepared."""
+
+    def sql(self, statement: str) -> bytes:
+        """Return a statement in which each ``{name}`` is that table of the schema."""
+        known = self._texts.get(statement)
+        if known is None:
+            template = sql.SQL(cast("LiteralString", statement))  # type: ignore[redundant-cast]
+            names = {name for _, name, _, _ in Formatter().parse(statement) if name is not None}
+            schema = self.address.schema
+            tables = {name: sql.Identifier(schema, name) for name in names}
+            # The library caches what it finds in bytes, and would join the parts again at each call.
+            known = template.format(**tables).as_bytes(None)
+            self._texts[statement] = known
+        return known
+
+    @contextmanager
+    def connection(self) -> Generator[Connection[TupleRow]]:
+        """Yield the connection of the open transaction, or one of the pool."""
+        self._process.check()
+        current = getattr(self._own, "connection", None)
+        if current is not None:
+            yield current
+            return
+        with as_library_errors():
+            self._open()
+            with self._pool.connection() as connection:
+                connection.prepare_threshold = self._prepares_after
+                yield connection
+
+    @contextmanager
+    def transaction(self) -> Generator[Connection[TupleRow]]:
+        """Run the block in one transaction. Statements of this thread join it.
+
+        Inside another transaction, a failed block undoes its own changes only.
+        """
+        with self.connection() as connection:
+            if self.is_inside:
+                with as_library_errors(), connection.transaction():
+                    yield connection
+                return
+            with connection.transaction():
+                self._own.connection = connection
+                try:
+                    yield connection
+                finally:
+                    self._own.connection = None
+
+    @contextmanager
+    def transaction_apart(self) -> Generator[Connection[TupleRow]]:
+        """Run the block in a transaction that other statements of this thread do not join."""
+        self._process.check()
+        with as_library_errors():
+            self._open()
+            with self._pool.connection() as connection:
+                connection.prepare_threshold = self._prepares_after
+                with connection.transaction():
+                    yield connection
+
+    def look_for_pooler(self) -> None:
+        """Prepare statements from now on, unless a pooler is between client and server.
+
+        It may give each transaction another connection, on which nothing is prepared.
+        """
+        with self.connection() as connection, as_library_errors():
+            found = connection.execute("SELECT pg_backend_pid()").fetchone()
+            if found is not None and found[0] == connection.info.backend_pid:
+                self._prepares_after = 1
+
+    @cached_property
+    def is_replica(self) -> bool:
+        """True if the server was a replica when this was asked first. Nothing can be written there."""
+        ((found,),) = self.rows("SELECT pg_is_in_recovery()")
+        return bool(found)
+
+    @property
+    def is_inside(self) -> bool:
+        """True if this thread has a transaction open."""
+        return getattr(self._own, "connection", None) is not None
+
+    def run(self, statement: str, values: Any = None) -> Cursor[TupleRow]:
+        """Run one statement, alone or in the open transaction, and return its cursor with all rows."""
+        with self.connection() as connection, as_library_errors():
+            return connection.execute(self.sql(statement), values, binary=True)
+
+    def rows(self, statement: str, values: Any = None) -> list[TupleRow]:
+        """Return the rows of one statement."""
+        return self.run(statement, values).fetchall()
+
+    def run_script(self, statements: str) -> None:
+        """Run several statements without values, alone or in the open transaction."""
+        with self.connection() as connection, as_library_errors():
+            connection.execute(self.sql(statements))
+
+    def create_schema(self) -> None:
+        """Create the schema if it is missing."""
+        name = sql.Identifier(self.address.schema)
+        with self.connection() as connection, as_library_errors():
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+
+    def rewrite(self, table: str, note: Callable[[Diagnostic], None]) -> None:
+        """Write a table again without its deleted rows. ``note`` gets the notices of the server.
+
+        Unlike VACUUM FULL, CLUSTER runs in a transaction, so the timeout for its lock does not outlive it behind a
+        pooler.
+        """
+        index, name = sql.Identifier(f"{table}_pkey"), sql.Identifier(self.address.schema, table)
+        with self.transaction() as connection, as_library_errors():
+            connection.execute("SET LOCAL lock_timeout = '5s'")
+            connection.add_notice_handler(note)
+            try:
+                connection.execute(sql.SQL("CLUSTER (VERBOSE) {} USING {}").format(name, index))
+            finally:
+                connection.remove_notice_handler(note)
+
+    def stream(self, statement: str, values: Any, size: int) -> Iterator[TupleRow]:
+        """Yield the rows of a query in the open transaction, ``size`` at a time in memory."""
+        assert self.is_inside, "the rows are read within the transaction of the caller"
+        with (
+            self.connection() as connection,
+            as_library_errors(),
+            connection.cursor(name="refold", binary=True) as cursor,
+        ):
+            cursor.itersize = size
+            cursor.execute(self.sql(statement), values)
+            yield from cursor
+
+    def lock(self, purpose: str, name: str = "", *, shared: bool = False) -> None:
+        """Wait for an advisory lock, and keep it until the open transaction ends."""
+        how = "_shared" if shared else ""
+        self.run(f"SELECT pg_advisory_xact_lock{how}(%s)", (self.address.lock(purpose, name),))
+
+    def close(self) -> None:
+        """Close all connections; closing twice is safe."""
+        if self._process.is_this:
+            self._pool.close()
+
+    def _connect(self) -> Connection[TupleRow]:
+        return psycopg.connect(self.address.conninfo, application_name=_APPLICATION)
+
+    def _open(self) -> None:
+        if self._pool.closed:
+            with self._opening:
+                if self._pool.closed:
+                    # The pool would try until its time is up, and not say what is wrong.
+                    wait_for_start(self._connect).close()
+                    self._pool.open()
+
+
+ESCAPE = "\x01"
+"""Character that begins the replacement of NUL and of itself. It comes next after NUL, so the order stays."""
+
+
+def to_text(value: str) -> str:
+    """Return a text without NUL, which PostgreSQL refuses. ``from_text`` reverses it.
+
+    Texts have the same order before and after, byte by byte.
+    """
+    if "\0" in value or ESCAPE in value:
+        return value.replace(ESCAPE, f"{ESCAPE}\x02").replace("\0", f"{ESCAPE}{ESCAPE}")
+    return value
+
+
+def from_text(stored: str) -> str:
+    """Return the text that ``to_text`` was given."""
+    if ESCAPE in stored:
+        return stored.replace(f"{ESCAPE}{ESCAPE}", "\0").replace(f"{ESCAPE}\x02", ESCAPE)
+    return stored

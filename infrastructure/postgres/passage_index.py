@@ -1,0 +1,201 @@
+"""The recall index on a server: the same passages as in a file, and an index of their tokens."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.recall.passages import Passage
+from refold.infrastructure.observability.log_observer import Notice, ignore
+from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
+from refold.infrastructure.projection_store.tables import Tables
+from refold.infrastructure.recall import index_search
+from refold.infrastructure.recall.index_tables import (
+    PASSAGE_COLUMNS,
+    PASSAGES,
+    TERM_COLUMNS,
+    TERMS,
+    THREAD_COLUMNS,
+    THREADS,
+    Proved,
+    Thread,
+    terms_of,
+)
+from refold.infrastructure.recall.recall_index import RecallContent, SegmentPostings, fold_into
+
+from . import passage_search as searching
+from .connections import Store
+from .followed_tables import FollowedTables
+from .passage_search import TOKENS
+
+Answer = TypeVar("Answer")
+
+_COLUMNS = ", ".join(PASSAGE_COLUMNS)
+_AT = f"SELECT {_COLUMNS} FROM {{passages}} WHERE thread = ? AND position = ?"
+
+
+class TokenPostings:
+    """The ``Postings`` on a server, which keeps an index of the tokens itself."""
+
+    def __init__(self) -> None:
+        self._terms = Counter[int]()
+
+    def take(self, passage: Passage, checksum: int) -> None:
+        """Count the tokens of a new passage."""
+        del checksum
+        self._terms.update(terms_of(passage.tokens))
+
+    def write(self, db: Tables) -> Mapping[int, int]:
+        """Return the number of new passages by token hash."""
+        del db
+        return self._terms
+
+    def rows_at(
+        self, db: Tables, thread_id: str, thread: Thread, position: int
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of the passages of a message."""
+        del thread_id
+        return db.execute(_AT, (thread.token, position)).fetchall()
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
+        """Delete the rows of passages."""
+        del gone
+        numbers = [(passage.number,) for passage in passages]
+        db.executemany("DELETE FROM {passages} WHERE number = ?", numbers)
+
+
+class ServerRecallContent(RecallContent):
+    """The ``Content`` of the recall index on a server.
+
+    Where the tables on the server cannot be used, they are in memory, and are those of a file.
+    """
+
+    def create(self, db: Tables) -> None:
+        """Create every table except that of checkpoints, in the open transaction."""
+        if db.leaves_bytes:
+            super().create(db)
+            return
+        for name, columns in (
+            (PASSAGES, PASSAGE_COLUMNS),
+            (THREADS, THREAD_COLUMNS),
+            (TERMS, TERM_COLUMNS),
+        ):
+            db.create_table(name, columns, next(iter(columns)), columns)
+
+    def finish(self, db: Tables) -> None:
+        """Create the indexes on a server."""
+        if db.leaves_bytes:
+            return
+        db.create_index("passages_of_owners", PASSAGES, "owner", where="owner <> ''")
+        db.create_index("passages_by_place", PASSAGES, "thread, position, part", unique=True)
+        db.create_index("passages_by_digest", PASSAGES, "digest")
+        db.execute(f"CREATE INDEX ON {{passages}} USING gin ({TOKENS})")
+        db.execute(_NO_STATISTICS)
+
+    def fold(
+        self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
+    ) -> tuple[Progress, bool]:
+        """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
+        postings = SegmentPostings if db.leaves_bytes else TokenPostings
+        return fold_into(db, progress, events, left, postings)
+
+    def forget(self, db: Tables) -> None:
+        """Empty the tables with final rows."""
+        if db.leaves_bytes:
+            super().forget(db)
+        else:
+            db.execute("DELETE FROM {passages}")
+
+    def damage(self, db: Tables) -> Iterator[Damage]:
+        """Yield the damage outside of rows. A server keeps its indexes itself."""
+        return super().damage(db) if db.leaves_bytes else iter(())
+
+
+# Statistics of an index of arrays would have words that people wrote.
+_NO_STATISTICS = """
+DO $do$ BEGIN EXECUTE (
+    SELECT 'ALTER INDEX ' || indexrelid::regclass || ' ALTER COLUMN 1 SET STATISTICS 0' FROM pg_index
+    WHERE indrelid = '{passages}'::regclass AND indexprs IS NOT NULL
+); END $do$
+"""
+
+SERVER_RECALL = ServerRecallContent()
+
+
+class PostgresRecallIndex:
+    """The ``RecallIndex`` on the server of a log, which several machines share."""
+
+    def __init__(
+        self, store: Store, log: ConversationLog, *, notify: Callable[[Notice], None] = ignore
+    ) -> None:
+        """Create the index. Its tables are created and filled by the first query."""
+        self.followed = FollowedTables(store, SERVER_RECALL, log, notify=notify)
+        self._proved = Proved()
+
+    def answer(self, question: Callable[[Tables], Answer]) -> Answer:
+        """Catch up with the log, then query."""
+        return self.followed.answer(question)
+
+    def edition(self) -> int:
+        """Return the edition of the index. Every erasure starts a new one."""
+        return self.answer(reading_from)
+
+    def find(
+        self,
+        tokens: Sequence[str],
+        filters: Filters = NO_FILTERS,
+        *,
+        limit: int = 50,
+        also: Sequence[int] = (),
+    ) -> Found:
+        """Find the best passages with these tokens that pass the filters."""
+
+        def question(db: Tables) -> Found:
+            if db.leaves_bytes:
+                return index_search.find(db, tokens, filters, limit, also, self._proved)
+            return searching.find(db, tokens, filters, limit, also)
+
+        return self.answer(question)
+
+    def passages(
+        self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
+    ) -> Sequence[Passage]:
+        """Return the next passages after a number that pass the filters."""
+
+        def question(db: Tables) -> Sequence[Passage]:
+            if db.leaves_bytes:
+                return index_search.in_order(db, after, limit, filters, self._proved)
+            return searching.in_order(db, after, limit, filters)
+
+        return self.answer(question)
+
+    def digests(self) -> Collection[str]:
+        """Return the digests of all texts."""
+
+        def question(db: Tables) -> Collection[str]:
+            if db.leaves_bytes:
+                return index_search.every_digest(db, self._proved)
+            return searching.every_digest(db)
+
+        return self.answer(question)
+
+    def check(self) -> Iterator[Damage]:
+        """Yield all differences from a replay."""
+        return self.followed.check()
+
+    def rebuild(self) -> int:
+        """Fold the whole log again, and return the number of passages."""
+        return self.followed.rebuild()
+
+    def drop(self) -> bool:
+        """Delete the index, and return whether nothing is left."""
+        return self.followed.drop()
+
+    def forget_erased(self) -> bool:
+        """Write what is left to new files, and return whether nothing that was erased is left."""
+        return self.followed.forget_erased()
+
+    def close(self) -> None:
+        """Release connections. A second call does nothing."""
+        self.followed.close()

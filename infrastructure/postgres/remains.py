@@ -1,0 +1,153 @@
+"""Find where bytes of erased content may still be on a server, and wait until the write-ahead log has none."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+
+from eventsourcing.persistence import PersistenceError
+from psycopg.errors import Diagnostic, InsufficientPrivilege
+
+from refold.application.maintenance.maintenance_results import ErasedPlace
+from refold.application.runtime.plain_lines import plain_logger
+
+from .connections import Store
+from .failures import code_of
+
+_SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
+
+logger = plain_logger(__name__)
+
+
+class ErasedRemains:
+    """The places where keys of erased content may still be: their table, and the write-ahead log."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def rewrite_keys(self, number: int) -> bool:
+        """Rewrite the partitions of the keys that erasures up to ``number`` deleted.
+
+        Return False if a partition stayed in use, or while a transaction elsewhere can still see deleted rows.
+        """
+        tables = self._store.rows(
+            "SELECT DISTINCT tableoid::regclass::text FROM {payload_keys} WHERE originator_id IN "
+            "(SELECT originator_id FROM {pending_erasures} WHERE number <= %s)",
+            (number,),
+        )
+        done = [self._rewrite(table.rpartition(".")[2].strip('"')) for (table,) in tables]
+        if not all(done):
+            return False
+        with self._store.transaction():
+            self._store.run("DELETE FROM {pending_erasures} WHERE number <= %s", (number,))
+            self._store.run(
+                "INSERT INTO {erased_keys_in_wal} (written_at) VALUES (pg_current_wal_insert_lsn()) "
+                "ON CONFLICT (only_row) DO UPDATE SET written_at = excluded.written_at, highest = NULL"
+            )
+        return True
+
+    def _rewrite(self, table: str) -> bool:
+        left: list[int] = []
+
+        def note(said: Diagnostic) -> None:
+            # "N dead row versions cannot be removed yet", in any language.
+            if found := re.match(r"\D*(\d+)", said.message_detail or ""):
+                left.append(int(found[1]))
+
+        try:
+            self._store.rewrite(table, note)
+        except PersistenceError as error:
+            logger.warning("a table of keys cannot be rewritten now (SQLSTATE %s)", code_of(error))
+            return False
+        if any(left):
+            logger.warning(
+                "a transaction elsewhere still sees %d keys of erased content", sum(left)
+            )
+        return not any(left)
+
+    def places(self) -> Iterator[ErasedPlace]:
+        """Yield every place with its state."""
+        ((pending,),) = self._store.rows("SELECT count(*) FROM {pending_erasures}")
+        if pending:
+            yield ErasedPlace(
+                place="keys",
+                state="pending",
+                detail="another transaction uses or still sees the table of keys, or this role may not rewrite it (it "
+                "needs MAINTAIN, or must own it): erase again, or open the log again",
+            )
+        else:
+            yield ErasedPlace(
+                place="keys", state="gone", detail="the keys of the payloads were removed"
+            )
+        yield self._write_ahead()
+        yield from self._out_of_reach()
+
+    def _write_ahead(self) -> ErasedPlace:
+        place = "write-ahead log"
+        try:
+            if self._is_overwritten():
+                return ErasedPlace(
+                    place=place, state="gone", detail="its segments were overwritten"
+                )
+        except PersistenceError as error:
+            if code_of(error) != InsufficientPrivilege.sqlstate:
+                raise
+            detail = "this role may not see it; GRANT pg_monitor, pg_checkpoint and EXECUTE ON FUNCTION pg_switch_wal"
+            return ErasedPlace(place=place, state="pending", detail=detail)
+        detail = "segments with the keys are not recycled yet: `refold erase --wait` switches and checkpoints them"
+        return ErasedPlace(place=place, state="pending", detail=detail)
+
+    def _is_overwritten(self) -> bool:
+        """Return whether every segment that had a key was removed, or renamed and then overwritten."""
+        rows = self._store.rows(
+            "SELECT substr(pg_walfile_name(written_at), 9), highest, "
+            "substr(pg_walfile_name(pg_current_wal_lsn()), 9) FROM {erased_keys_in_wal}"
+        )
+        if not rows:
+            return True
+        ((written, highest, current),) = rows
+        segments = [name for (name,) in self._store.rows(_SEGMENTS)]
+        if any(name <= written for name in segments):
+            return False
+        if highest is None:
+            # Old segments get the names of later ones, and keep their bytes until those are written.
+            highest = max(segments)
+            self._store.run("UPDATE {erased_keys_in_wal} SET highest = %s", (highest,))
+        if current <= highest:
+            return False
+        self._store.run("DELETE FROM {erased_keys_in_wal} WHERE highest = %s", (highest,))
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Switch and checkpoint the write-ahead log until it has no keys. Return whether that was reached."""
+        until = time.monotonic() + seconds
+        while not self._is_overwritten():
+            if time.monotonic() > until:
+                return False
+            self._store.run("SELECT pg_switch_wal()")
+            self._store.run("CHECKPOINT")
+        return True
+
+    def _out_of_reach(self) -> Sequence[ErasedPlace]:
+        ((archiving, logging, slow),) = self._store.rows(
+            "SELECT current_setting('archive_mode'), current_setting('log_statement'), "
+            "current_setting('log_min_duration_statement')"
+        )
+        logs = logging in ("mod", "all") or slow != "-1"
+        said = {
+            "replicas": "each keeps the write-ahead log that it received: erase its old segments there",
+            "archive of the write-ahead log": (
+                "the server archives: delete old segments there"
+                if archiving != "off"
+                else "the server archives none"
+            ),
+            "base backups": "backups from before have the keys: delete them when your rules say so",
+            "server log": (
+                "it logs statements with their values: delete its old files"
+                if logs
+                else "it logs no values"
+            ),
+        }
+        return [
+            ErasedPlace(place=place, state="out of reach", detail=detail)
+            for place, detail in said.items()
+        ]

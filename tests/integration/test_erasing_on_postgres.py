@@ -1,0 +1,126 @@
+"""What was erased is in no byte of the server's folder that refold can reach, and the rest is named."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import refold
+from refold.infrastructure.postgres.connections import Address, Store
+from tests.support.postgres import Server, database_of, private_server
+
+SECRET = "Zanzibar-4471-platypus"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with private_server() as started:
+        yield started
+
+
+@pytest.fixture
+def place(server: Server) -> str:
+    return server.new_database()
+
+
+def keys_of(place: str) -> list[bytes]:
+    store = Store(Address.of(place))
+    try:
+        return [bytes(key) for (key,) in store.rows("SELECT key FROM {payload_keys}")]
+    finally:
+        store.close()
+
+
+def files_with(folder: Path, *wanted: bytes) -> list[str]:
+    """The files below a folder that have one of these bytes."""
+    found: list[str] = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            found += [path.name for one in wanted if one in content]
+    return found
+
+
+def talk(memory: refold.Memory) -> refold.ConversationMemory:
+    conversation = memory.conversation("t")
+    for number in range(6):
+        conversation.append({"role": "user", "content": f"question {number}"})
+        conversation.append({"role": "assistant", "content": f"answer {number}"})
+    conversation.append({"role": "user", "content": f"my password is {SECRET}"})
+    return conversation
+
+
+def states(places: tuple[refold.ErasedPlace, ...]) -> dict[str, str]:
+    return {place.place: place.state for place in places}
+
+
+def test_nothing_of_an_erased_message_is_in_any_file_after_waiting(
+    server: Server, place: str
+) -> None:
+    with refold.open(place) as memory:
+        conversation = talk(memory)
+        before = set(keys_of(place))
+        conversation.recall("password")
+        assert memory.conversations()
+        report = conversation.erase(12)
+        gone = before - set(keys_of(place))
+        assert gone, "the erased event kept its key"
+        assert not report.complete
+        assert states(report.places) == {
+            "keys": "gone",
+            "write-ahead log": "pending",
+            "replicas": "out of reach",
+            "archive of the write-ahead log": "out of reach",
+            "base backups": "out of reach",
+            "server log": "out of reach",
+        }
+        places = memory.finish_erasures(wait=60)
+        assert states(places)["write-ahead log"] == "gone"
+        assert report.finished(places).complete
+        assert memory.verify().ok
+        assert [m.message.role for m in conversation.messages()] == ["user", "assistant"] * 6 + [
+            "user"
+        ]
+    server.stop("fast")
+    try:
+        assert files_with(server.data, SECRET.encode(), *gone) == []
+    finally:
+        server.start()
+
+
+def test_the_search_finds_what_is_there(server: Server, place: str) -> None:
+    """Without the last step of an erasure, the keys are in a file."""
+    with refold.open(place) as memory:
+        conversation = talk(memory)
+        before = set(keys_of(place))
+        conversation.erase(12)
+        gone = before - set(keys_of(place))
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+    assert files_with(server.data, *gone)
+
+
+def test_a_reader_that_still_sees_the_keys_is_waited_for_by_the_next_opening(place: str) -> None:
+    with refold.open(place) as memory, psycopg.connect(place) as reader:
+        conversation = talk(memory)
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT 1 FROM refold.stored_events")
+        report = conversation.erase(12)
+        assert states(report.places)["keys"] == "pending"
+        assert SECRET not in str(conversation.context().messages)
+        reader.rollback()
+    with refold.open(place) as memory:
+        assert states(memory.finish_erasures())["keys"] == "gone"
+
+
+def test_a_role_that_may_not_see_the_write_ahead_log_is_told_so(server: Server, place: str) -> None:
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("CREATE ROLE app LOGIN")
+        connection.execute(f"GRANT CREATE ON DATABASE {database_of(place)} TO app".encode())
+    with refold.open(place.replace("refold@", "app@")) as memory:
+        report = talk(memory).erase(12)
+        [ahead] = [one for one in report.places if one.place == "write-ahead log"]
+        assert ahead.state == "pending"
+        assert "pg_monitor" in ahead.detail
+        assert not report.complete

@@ -1,0 +1,92 @@
+"""The tables of a log on a server: created once by whoever comes first, and usable by the code of today tomorrow."""
+
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+import refold as library
+from tests.support.command_line import Refold, talk
+
+OPEN = "import sys, refold; refold.open(sys.argv[1]).conversation('t').append({'role': 'user', 'content': 'x'})"
+
+
+def change(place: str, *statements: str) -> None:
+    with psycopg.connect(place, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+@pytest.mark.slow
+def test_eight_processes_prepare_an_empty_database_at_once(database: str) -> None:
+    words = [sys.executable, "-c", OPEN, database]
+    started = [subprocess.Popen(words, stderr=subprocess.PIPE) for _ in range(8)]
+    ended = [(child.communicate(timeout=120)[1], child.returncode) for child in started]
+    assert [code for _, code in ended] == [0] * 8, ended
+    with library.open(database) as memory:
+        assert len(memory.conversation("t").messages()) == 8
+        assert memory.verify().ok
+
+
+def tomorrow(place: str, oldest_code: int) -> None:
+    """Upgrade the tables as a later version may do: a nullable column and a table more."""
+    change(
+        place,
+        "ALTER TABLE refold.stored_events ADD COLUMN tenant text",
+        "CREATE TABLE refold.of_tomorrow (id bigint PRIMARY KEY)",
+        f"INSERT INTO refold.schema_versions (version, oldest_code) VALUES (1000, {oldest_code})",
+    )
+
+
+def test_the_code_of_today_uses_the_tables_of_tomorrow(database: str, refold: Refold) -> None:
+    begin(database)
+    tomorrow(database, oldest_code=1)
+    use(database)
+    done = refold("db", "upgrade", "--db", database, "--json")
+    assert (done.code, done.answer["version"], done.answer["applied"]) == (0, 1000, [])
+    assert refold("stats", "--db", database).code == 0
+    assert refold("copy", database, "copied.db").code == 0
+
+
+def begin(place: str) -> None:
+    with library.open(place, window=8_000) as memory:
+        memory.conversation("one").append(talk(30, "Some words of it. " * 12), recorded=True)
+
+
+def use(place: str) -> None:
+    """Do what changes or reads tables."""
+    with library.open(place, window=8_000) as memory:
+        one = memory.conversation("one")
+        with one.turn():
+            one.append({"role": "user", "content": "More quokkas."}, key="k")
+        assert one.compact().outcome == "performed"
+        one.pin(2)
+        one.fork(thread_id="two")
+        one.erase(3)
+        memory.erase_conversation("two")
+        assert one.recall("quokkas").hits
+        assert memory.conversations()
+        memory.replay()
+        assert memory.verify().ok
+
+
+def test_tables_that_need_later_code_are_refused(database: str, refold: Refold) -> None:
+    begin(database)
+    tomorrow(database, oldest_code=1000)
+    for words in (("list",), ("db", "upgrade")):
+        done = refold(*words, "--db", database, "--json")
+        assert (done.code, done.answer["error"]) == (2, "NewerLog")
+        assert "install a newer refold" in done.answer["message"]
+
+
+def test_db_upgrade_says_what_it_did(database: str, refold: Refold) -> None:
+    assert "created the tables of version" in refold("db", "upgrade", "--db", database).out
+    assert "nothing to do" in refold("db", "upgrade", "--db", database).out
+    assert "files are upgraded when they are opened" in refold("db", "upgrade").out
+
+
+def test_tables_of_another_program_are_refused(database: str, refold: Refold) -> None:
+    change(database, "CREATE SCHEMA refold", "CREATE TABLE refold.others (id bigint)")
+    done = refold("db", "upgrade", "--db", database, "--json")
+    assert (done.code, done.answer["error"]) == (2, "NotARefoldLog")

@@ -1,0 +1,145 @@
+"""Turns that are kept between requests: when they are, and when a request is rendered from the beginning."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from refold.application.conversation.entries import Entry, LongEntries, ScanResult, Words
+from refold.application.conversation.loaded import Window, project
+from refold.application.rendering import kept_turns
+from refold.application.rendering.kept_turns import KeptTurns
+from refold.application.rendering.render import render
+from refold.application.rendering.turn_builder import TurnBuilder
+from refold.domain.events import Event, SaidPart, UserContentShortened
+from refold.domain.messages import Block
+from tests.support.builders import appended, assistant, history, text, user
+from tests.support.fake_ports import PlainCounter
+
+COUNT = PlainCounter().count_text
+SEARCH: Block = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "refold"},
+}
+FOUND: Block = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+
+class StoredEntries(NamedTuple):
+    """Messages that a log has."""
+
+    entries: tuple[Entry, ...]
+
+    def read(self, start: int, stop: int) -> Iterator[Entry]:
+        return (entry for entry in self.entries if start <= entry.position < stop)
+
+    def scan(self, start: int, stop: int, words: Words, most: int) -> ScanResult:
+        raise NotImplementedError
+
+
+def messages(kept: KeptTurns, window: Window, thread_id: str = "t") -> list[dict[str, Any]]:
+    """The turns of a request, which are those without anything kept."""
+    shown = render(thread_id, window, None, COUNT, kept=kept)
+    again = render(thread_id, window, None, COUNT)
+    assert (shown.messages, shown.tokens, shown.bytes) == (
+        again.messages,
+        again.tokens,
+        again.bytes,
+    )
+    return shown.messages
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of messages that were added to turns, call by call."""
+    found: list[int] = []
+    add = TurnBuilder.add
+
+    def counting(builder: TurnBuilder, entries: Any) -> None:
+        found.append(len(entries))
+        add(builder, entries)
+
+    monkeypatch.setattr(TurnBuilder, "add", counting)
+    return found
+
+
+def window_of(*events: Event) -> Window:
+    return project(Window(), events)
+
+
+TALK = history(user("one"), assistant("two"), user("three"), assistant("four"), user("five"))
+
+
+def test_a_request_adds_only_the_messages_that_are_new(added: list[int]) -> None:
+    kept, window = KeptTurns(), window_of(*TALK[:3])
+    render("t", window, None, COUNT, kept=kept)
+    render("t", window, None, COUNT, kept=kept)
+    render("t", project(window, TALK[3:]), None, COUNT, kept=kept)
+    assert added == [3, 0, 2]
+
+
+def test_each_conversation_has_turns_of_its_own(added: list[int]) -> None:
+    kept, window = KeptTurns(), window_of(*TALK[:3])
+    for thread_id in ("one", "other", "one"):
+        render(thread_id, window, None, COUNT, kept=kept)
+    assert added == [3, 3, 0]
+
+
+def test_what_was_forgotten_is_rendered_from_the_beginning(added: list[int]) -> None:
+    kept, window = KeptTurns(), window_of(*TALK[:3])
+    render("t", window, None, COUNT, kept=kept)
+    kept.forget("t")
+    kept.forget("unknown")
+    render("t", window, None, COUNT, kept=kept)
+    assert added == [3, 3]
+
+
+def test_the_conversation_that_was_used_longest_ago_is_dropped_first(
+    added: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_turns, "MOST", 2)
+    kept, window = KeptTurns(), window_of(*TALK[:3])
+    for thread_id in ("a", "b", "a", "c", "a", "b"):
+        render(thread_id, window, None, COUNT, kept=kept)
+    assert added == [3, 3, 0, 3, 0, 3]
+
+
+def test_messages_that_are_read_from_the_log_are_not_kept(added: list[int]) -> None:
+    kept, window = KeptTurns(), window_of(*TALK[:3])
+    entries = window.entries
+    assert isinstance(entries, tuple)
+    long = window.shelve(1, StoredEntries(entries))
+    assert isinstance(long.entries, LongEntries)
+    for _ in range(2):
+        render("t", long, None, COUNT, kept=kept)
+    assert added == [3, 3]
+
+
+def test_a_call_of_a_server_tool_appears_when_its_result_follows_later() -> None:
+    kept, window = KeptTurns(), window_of(*history(user("look"), assistant(text("I do"), SEARCH)))
+    assert SEARCH not in messages(kept, window)[1]["content"]
+    window = project(window, [appended(2, user("and?")), appended(3, assistant(FOUND))])
+    assert SEARCH in messages(kept, window)[1]["content"]
+
+
+def test_a_call_of_a_paused_response_goes_when_another_message_follows() -> None:
+    kept = KeptTurns()
+    paused = appended(1, assistant(text("I do"), SEARCH), stop_reason="pause_turn")
+    window = window_of(appended(0, user("look")), paused)
+    assert SEARCH in messages(kept, window)[1]["content"]
+    window = project(window, [appended(2, user("stop"))])
+    assert SEARCH not in messages(kept, window)[1]["content"]
+
+
+def test_a_run_that_is_left_out_goes_on_in_later_messages() -> None:
+    kept, long = KeptTurns(), user(text("long " * 50))
+    said = [appended(0, user("go")), appended(1, long), appended(2, long)]
+    parts = tuple(SaidPart(position=at, block=0, tokens_freed=9) for at in (1, 2))
+    decision = UserContentShortened(parts=parts, head=0, tail=0, left_out=True)
+    whole = window_of(*said, decision)
+    entries = whole.entries
+    assert isinstance(entries, tuple)
+    messages(kept, dataclasses.replace(whole, entries=entries[:2]))
+    messages(kept, whole)
