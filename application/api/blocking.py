@@ -11,6 +11,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
+from refold.application.errors import LogError
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
 from refold.domain.errors import RefoldError
@@ -25,7 +26,7 @@ GRACE = 2.0
 """Seconds that cancelled work has to record its end; work that takes longer is abandoned."""
 
 
-class WorkEnded(RefoldError):
+class WorkEnded(LogError):
     """The memory was closed before the work ended; a write that had begun may be stored."""
 
 
@@ -73,7 +74,8 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
-        self._waiting: set[Future[Any]] = set()
+        self._waiting: dict[Future[Any], asyncio.AbstractEventLoop] = {}
+        self._closed = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result.
@@ -90,10 +92,10 @@ class Runner:
                 "a summariser or an observer called the memory that called it, and would wait forever: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
-        loop, future = self.loop, None
+        loop, future = self._loop_for(coroutine), None
         try:
             future = self._submitted(coroutine, loop)
-            self._waiting.add(future)
+            self._waiting[future] = loop
             if loop.is_closed():  # The loop may have closed before the coroutine was registered.
                 _end(future)
             return future.result()
@@ -111,7 +113,14 @@ class Runner:
             raise
         finally:
             if future is not None:
-                self._waiting.discard(future)
+                self._waiting.pop(future, None)
+
+    def _loop_for(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.AbstractEventLoop:
+        try:
+            return self.loop
+        except BaseException:
+            coroutine.close()
+            raise
 
     def _submitted(
         self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
@@ -129,7 +138,10 @@ class Runner:
         return self.run(run_to_end(function, *args, **kwargs))
 
     def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Schedule a function in the loop, unless the requesting work is cancelled first."""
+        """Schedule a function in the loop, unless the requesting work is cancelled first.
+
+        Nothing begins after another thread has closed the runner.
+        """
         withdrawal, context = CURRENT.get(), copy_context()
         context.run(CURRENT.set, None)  # The new work is independent of the work that requested it.
 
@@ -137,12 +149,13 @@ class Runner:
             if withdrawal is None or not withdrawal.is_withdrawn:
                 function(*args, **kwargs)
 
-        loop = self.loop
-        try:
-            loop.call_soon_threadsafe(begin, context=context)
-        except RuntimeError:  # If another thread has closed the loop, nothing begins any more.
-            if not loop.is_closed():
-                raise
+        with suppress(WorkEnded):
+            loop = self.loop
+            try:
+                loop.call_soon_threadsafe(begin, context=context)
+            except RuntimeError:
+                if not loop.is_closed():
+                    raise
 
     def close(self) -> None:
         """Cancel running work and stop the loop if it was started; closing twice is safe."""
@@ -151,6 +164,7 @@ class Runner:
         with self._lock:
             loop, thread, workers = self._loop, self._thread, self._workers
             self._loop = self._thread = self._workers = None
+            self._closed = True
         atexit.unregister(self.close)
         if loop is None or thread is None or workers is None or loop.is_closed():
             return
@@ -174,9 +188,15 @@ class Runner:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running event loop."""
+        """The running event loop.
+
+        Raises:
+            WorkEnded: the runner was closed.
+        """
         self._process.check()  # The thread that held the lock may not exist in this process.
         with self._lock:
+            if self._closed:
+                raise WorkEnded("the memory was closed; open it again to go on")
             if self._loop is None or self._loop.is_closed():
                 self._loop = self._start_loop()
             return self._loop
@@ -202,8 +222,9 @@ class Runner:
         finally:
             # A loop can end in the middle of its work when memory runs out.
             loop.close()
-            for future in tuple(self._waiting):
-                _end(future)
+            for future, its_loop in tuple(self._waiting.items()):
+                if its_loop is loop:
+                    _end(future)
 
 
 class CallersLoop(Runner):

@@ -17,6 +17,8 @@ from refold.infrastructure.files.fork_gate import GATE
 
 from .sqlite_failures import leave_untouched
 
+LAST_USE = 2.0
+"""Seconds that closing waits for threads that use a connection."""
 LET_GO = 0.1
 """Seconds to wait for a busy pool when closing idle connections."""
 Identity = tuple[int, int]
@@ -234,14 +236,19 @@ class SteadyPool(SQLiteConnectionPool):
             self._put_condition.release()
 
     def close(self) -> None:
-        """Close the pool.
+        """Close the pool, and wait up to ``LAST_USE`` seconds for threads that use a connection.
 
+        A connection in use is closed when it is returned: Python crashes if another thread closes it.
         In a forked process, do nothing: its locks may never be released.
         """
         with suppress(AttributeError):  # The pool was never created.
-            if self._process.is_this:
-                with GATE.used():
-                    super().close()
+            if not self._process.is_this:
+                return
+            with GATE.used(), self._put_condition:
+                self._closed = True
+                while self._pool:
+                    self._pool.popleft().close()
+                self._put_condition.wait_for(lambda: not self._in_use, LAST_USE)
 
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
@@ -265,12 +272,14 @@ class SteadyPool(SQLiteConnectionPool):
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Return a connection to the pool, which may be closed by now.
 
-        In that case there is no caller to notify, such as when a program is interrupted. In a forked
-        process, do nothing.
+        A connection of a closed pool is closed. In a forked process, do nothing.
         """
         if not self._process.is_this:
             return
         try:
             super().put_connection(conn)
         except ConnectionPoolClosedError:
-            conn.close()
+            with self._put_condition:
+                conn.close()
+                self._in_use.pop(id(conn), None)
+                self._put_condition.notify_all()

@@ -13,6 +13,7 @@ import refold
 from refold.application.api.blocking import Runner, WorkEnded
 from refold.infrastructure.event_store.recorder import LogRecorder
 from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.sqlite.connection_pool import SteadyPool
 
 WAIT = 20
 
@@ -141,3 +142,58 @@ def test_an_erasure_and_two_that_close_all_end(tmp_path: Path) -> None:
     with refold.open(tmp_path / "agent.db") as again:
         text = str(again.conversation("t").messages())
         assert error is not None or "secret words" not in text
+
+
+def test_a_runner_that_was_closed_refuses_work_and_starts_no_thread() -> None:
+    runner = Runner()
+    assert runner.run(asyncio.sleep(0, "done")) == "done"
+    runner.close()
+    begun: list[str] = []
+    with pytest.raises(refold.LogError, match="the memory was closed; open it again"):
+        runner.run(asyncio.sleep(0, "late"))
+    runner.begin(begun.append, "late")
+    assert not runner.started
+    assert begun == []
+
+
+def test_a_loop_that_ends_leaves_the_work_of_its_successor_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Runner()
+    first = runner.loop
+    close = first.close
+    closed, go_on = threading.Event(), threading.Event()
+
+    def close_slowly() -> None:
+        close()
+        closed.set()
+        assert go_on.wait(WAIT)
+
+    async def work() -> str:
+        go_on.set()
+        await asyncio.to_thread(first_thread.join, WAIT)
+        return "done"
+
+    monkeypatch.setattr(first, "close", close_slowly)
+    [first_thread] = [one for one in threading.enumerate() if one.name == "refold"]
+    first.call_soon_threadsafe(first.stop)
+    assert closed.wait(WAIT)
+    assert runner.run(work()) == "done"
+    runner.close()
+
+
+def test_a_connection_in_use_is_closed_by_its_user(tmp_path: Path) -> None:
+    pool = SteadyPool(db_name=str(tmp_path / "agent.db"))
+    used, idle = pool.get_connection(is_writer=False), pool.get_connection(is_writer=True)
+    pool.put_connection(idle)
+    with ThreadPoolExecutor() as threads:
+        closing = threads.submit(pool.close)
+        with pytest.raises(TimeoutError):
+            closing.result(0.3)
+        assert idle.closed
+        cursor = used.cursor()
+        cursor.execute("SELECT 1")
+        assert cursor.fetchone()[0] == 1
+        pool.put_connection(used)
+        closing.result(1)
+    assert used.closed
