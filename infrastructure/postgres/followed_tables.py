@@ -222,13 +222,19 @@ class FollowedTables:
             self._in_memory.close()
 
     def _ask(self, question: Callable[[Tables], Answer]) -> Answer:
-        self._catch_up()
-        with self._reading() as db:
-            answer = question(db)
-            if self._damaged:
-                self._damaged = False
-                name = f"{self._content.name}.rebuilt"
-                self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
+        while True:
+            self._catch_up()
+            with self._reading() as db:
+                # Tables that a rebuild swapped in since may be behind those that were caught up.
+                if db.identity() == self._seen:
+                    return self._answer_from(db, question)
+
+    def _answer_from(self, db: PostgresTables, question: Callable[[Tables], Answer]) -> Answer:
+        answer = question(db)
+        if self._damaged:
+            self._damaged = False
+            name = f"{self._content.name}.rebuilt"
+            self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
         return answer
 
     @contextmanager

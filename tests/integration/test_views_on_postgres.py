@@ -221,6 +221,40 @@ def test_machines_that_catch_up_at_once_see_the_same_and_fold_once(
         one.close()
 
 
+def test_tables_that_are_swapped_in_are_caught_up_before_they_are_read(
+    log: PostgresLog, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe = Scribe(log)
+    scribe.say("t", "before")
+    folded, go_on = threading.Event(), threading.Event()
+    with (
+        closing(PostgresLog(Address.of(database))) as own,
+        closing(PostgresViews(own.store, own)) as building,
+        closing(PostgresViews(log.store, log)) as reading,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        assert len(reading.messages("t", 0, 10)) == 1
+        tables, new_tables = reading.followed, building.followed
+        finish, read = new_tables._finish, tables._reading
+
+        def hold(new: Any) -> None:
+            finish(new)
+            folded.set()
+            assert go_on.wait(20)
+
+        def read_after_swap() -> Any:
+            go_on.set()
+            rebuilt.result(20)
+            return read()
+
+        monkeypatch.setattr(new_tables, "_finish", hold)
+        monkeypatch.setattr(tables, "_reading", read_after_swap)
+        rebuilt = thread.submit(new_tables._build, None)
+        assert folded.wait(20)
+        scribe.say("t", "meanwhile")
+        assert len(reading.messages("t", 0, 10)) == 2
+
+
 def test_a_rebuild_disturbs_neither_readers_nor_writers(log: PostgresLog, database: str) -> None:
     scribe = Scribe(log)
     scribe.say("t", *(f"word {n}" for n in range(300)))

@@ -1,6 +1,7 @@
 """A compaction on demand: what its result says, and that a failure changes nothing."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -35,6 +36,16 @@ from tests.support.fake_summarisers import (
 LONG = "word " * 40
 
 
+OPENED: list[Runner] = []
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 class Desk:
     """A conversation of ``turns`` long turns, with a log in memory to look into."""
 
@@ -42,6 +53,7 @@ class Desk:
         self.log = MemoryLog()
         self.core = core_of(self.log, summariser=summariser)
         self.runner = Runner()
+        OPENED.append(self.runner)
         self.conversation = ConversationMemory(self.core, "t", self.runner)
         if turns:
             self.conversation.append(long_talk(turns))
@@ -55,10 +67,7 @@ class Desk:
         return context.system, context.messages, context.tokens
 
     def compact(self, focus: str | None = None) -> CompactionResult:
-        try:
-            return self.conversation.compact(focus=focus)
-        finally:
-            self.runner.close()
+        return self.conversation.compact(focus=focus)
 
 
 def long_talk(turns: int) -> list[dict[str, object]]:
