@@ -87,6 +87,15 @@ class OpeningProcess:
         """True if it is the current process."""
         return os.getpid() == self._pid and self._forks == _forks
 
+    def check_forks(self) -> None:
+        """Raise if Python has forked this process since; ``check`` also finds other forks, with a system call.
+
+        Raises:
+            OpenedBeforeFork: this process was forked from it.
+        """
+        if self._forks != _forks:
+            raise OpenedBeforeFork(self.what)
+
     def check(self) -> None:
         """Raise unless it is the current process.
 

@@ -2,6 +2,7 @@
 
 import atexit
 import json
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -76,7 +77,7 @@ class ScrubFile:
     def stamp(self) -> tuple[int, int] | None:
         """Value that changes with the content of the file, or None if there is no file."""
         try:
-            status = self._path.stat() if self._path else None
+            status = os.stat(self._path) if self._path else None  # noqa: PTH116 (for every append)
         except OSError:
             return None
         return None if status is None else (status.st_ino, status.st_mtime_ns)

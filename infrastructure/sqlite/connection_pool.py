@@ -2,19 +2,26 @@
 
 import os
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Lock, RLock
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from eventsourcing.persistence import ConnectionPoolClosedError, ConnectionUnavailableError
-from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
+from eventsourcing.sqlite import (
+    SQLiteConnection,
+    SQLiteConnectionPool,
+    SQLiteCursor,
+    SQLiteTransaction,
+)
 
 from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 
+from .sqlite_connection import CheckedConnection
 from .sqlite_failures import leave_untouched
 
 LAST_USE = 2.0
@@ -70,9 +77,15 @@ class OpenedFiles:
         Raises:
             LogGone: one was moved, deleted or replaced.
         """
-        if self._find_files() != self._files and (
-            self.users or self._find_files().log != self._files.log
+        log, ahead, shared = self._names
+        known = self._files
+        if (
+            identity_of(log) == known.log
+            and identity_of(ahead) == known.ahead
+            and identity_of(shared) == known.shared
         ):
+            return
+        if self.users or self._find_files().log != known.log:
             raise self._gone_error()
 
     def check_shared(self) -> None:
@@ -82,7 +95,7 @@ class OpenedFiles:
             LogGone: the log or the shared memory was deleted or replaced.
         """
         log, _, shared = self._names
-        if (identity_of(log), identity_of(shared)) != (self._files.log, self._files.shared):
+        if identity_of(log) != self._files.log or identity_of(shared) != self._files.shared:
             raise self._gone_error()
 
     def _gone_error(self) -> LogGone:
@@ -106,7 +119,7 @@ class OpenedFiles:
         return Files(*map(identity_of, self._names))
 
 
-class DurableConnection(SQLiteConnection):
+class DurableConnection(CheckedConnection):
     """A connection that acknowledges a commit only if it can be found again.
 
     SQLite continues to write to a deleted file: the system keeps the file until it is closed.
@@ -121,47 +134,45 @@ class DurableConnection(SQLiteConnection):
         """
         super().__init__(sqlite_conn=connection, max_age=max_age)
         self._files = files
+        self._usual_wait: int | None = None
         if files is not None:
             files.users += 1
 
-    @contextmanager
-    def transaction(self, *, commit: bool) -> Generator[SQLiteCursor]:
-        """Run a transaction on the files that were opened."""
+    def prepare(self, *, commit: bool) -> None:
+        """Check the files before a transaction, and limit its wait for other programs.
+
+        Raises:
+            LogGone: a file was moved, deleted or replaced.
+        """
         if commit:
             self.check()
+            most = LOCK_WAIT.get()
+            if most is not None:
+                [usual] = self._sqlite_conn.execute("PRAGMA busy_timeout").fetchone()
+                self._usual_wait = usual
+                self._wait(min(int(most * 1000), usual))
         elif self._files is not None:
             self._files.check_shared()
-        with self._waiting(commit), super().transaction(commit=commit) as cursor:
-            yield cursor
 
-    @contextmanager
-    def _waiting(self, writes: bool) -> Generator[None]:
-        """Limit the wait for other programs to the remaining time of the current work."""
-        most = LOCK_WAIT.get()
-        if most is None or not writes:
-            yield
-            return
-        [usual] = self._sqlite_conn.execute("PRAGMA busy_timeout").fetchone()
-        self._wait(min(int(most * 1000), usual))
-        try:
-            yield
-        finally:
-            if not self.closed:
-                self._wait(usual)
-
-    def _wait(self, milliseconds: int) -> None:
-        self._sqlite_conn.execute(f"PRAGMA busy_timeout={milliseconds}")
-
-    def settle(self) -> None:
-        """Roll back a transaction that a failed commit left open.
+    def finish(self) -> None:
+        """Roll back a transaction that a failed commit left open, and restore the usual wait.
 
         Otherwise no later transaction could begin on this connection.
         """
-        if not self.closed and self._sqlite_conn.in_transaction:
+        usual, self._usual_wait = self._usual_wait, None
+        if self.closed:
+            return
+        if self._sqlite_conn.in_transaction:
             try:
                 self._sqlite_conn.rollback()
             except sqlite3.Error:
                 self.close()
+                return
+        if usual is not None:
+            self._wait(usual)
+
+    def _wait(self, milliseconds: int) -> None:
+        self._sqlite_conn.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     def commit(self) -> None:
         """Commit, and check that the files are still in place."""
@@ -208,6 +219,14 @@ class _PlainCondition(Condition):
         slots.__enter__, slots.__exit__ = lock.__enter__, lock.__exit__
 
 
+class _LastFirst(deque[SQLiteConnection]):
+    """A queue that gives out the newest entry first: the pages that this connection has cached are current."""
+
+    def popleft(self) -> SQLiteConnection:
+        """Remove and return the newest entry."""
+        return self.pop()
+
+
 class SteadyPool(SQLiteConnectionPool):
     """A connection pool that releases its locks if a connection fails to open or memory runs out.
 
@@ -219,6 +238,7 @@ class SteadyPool(SQLiteConnectionPool):
         super().__init__(db_name=db_name)
         untyped: Any = self  # The library declares a semaphore.
         untyped._get_semaphore = Lock()
+        self._pool = _LastFirst()
         self._put_condition, self._no_readers = _PlainCondition(), _PlainCondition()
         self._process = OpeningProcess(db_name)
         if not self.is_sqlite_memory_mode:
@@ -283,3 +303,57 @@ class SteadyPool(SQLiteConnectionPool):
                 conn.close()
                 self._in_use.pop(id(conn), None)
                 self._put_condition.notify_all()
+
+
+class Transaction:
+    """A transaction on a connection of a pool, which is returned at its end.
+
+    One object does the work of the library's six nested generators, because every append pays for them.
+    """
+
+    __slots__ = ("_commit", "_connection", "_cursor", "_inner", "_pool", "_use")
+
+    def __init__(self, pool: SQLiteConnectionPool, *, commit: bool) -> None:
+        """Create a transaction; entering it begins it. ``commit`` says whether it writes."""
+        self._pool, self._commit, self._use = pool, commit, GATE.used()
+
+    def __enter__(self) -> SQLiteCursor:
+        self._use.__enter__()
+        try:
+            self._connection = connection = self._pool.get_connection(is_writer=self._commit)
+            try:
+                if isinstance(connection, CheckedConnection):
+                    connection.prepare(commit=self._commit)
+                self._inner = SQLiteTransaction(connection, commit=self._commit)
+                self._cursor = cursor = self._inner.__enter__()
+            except BaseException:
+                self._return()
+                raise
+        except BaseException:
+            self._use.__exit__(None, None, None)
+            raise
+        return cursor
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            try:
+                self._cursor.__exit__()
+            except BaseException as failure:
+                kind, error, trace = type(failure), failure, failure.__traceback__
+            self._inner.__exit__(kind, error, trace)
+        finally:
+            self._return()
+            self._use.__exit__(None, None, None)
+
+    def _return(self) -> None:
+        connection = self._connection
+        try:
+            if isinstance(connection, CheckedConnection):
+                connection.finish()
+        finally:
+            self._pool.put_connection(connection)

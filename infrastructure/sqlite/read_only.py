@@ -16,15 +16,13 @@ from tempfile import TemporaryFile
 from time import perf_counter
 from typing import NamedTuple, NoReturn
 
-from eventsourcing.sqlite import SQLiteConnection, SQLiteCursor
-
 from refold.application.errors import LogBusy, LogNotWritable
 from refold.infrastructure.event_store.file_format import identify
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.observability.log_observer import Figure, Notice
 
-from .sqlite_connection import open_sqlite
+from .sqlite_connection import CheckedConnection, open_sqlite
 
 _KINDS = """
 9p acfs afpfs afs beegfs ceph cephfs cifs coda curlftpfs davfs davfs2 drvfs gcsfuse gfs gfs2 glusterfs goofys
@@ -292,7 +290,7 @@ def connect_read_only(path: Path) -> sqlite3.Connection:
     return open_sqlite(uri, uri=True, isolation_level=None)
 
 
-class ReadingConnection(SQLiteConnection):
+class ReadingConnection(CheckedConnection):
     """A pooled connection that only reads, and checks the files before each transaction."""
 
     def __init__(self, place: ReadOnlyPlace, name: str, max_age: float | None) -> None:
@@ -320,9 +318,8 @@ class ReadingConnection(SQLiteConnection):
         super().__init__(sqlite_conn=connection, max_age=max_age)
         self._place = place
 
-    @contextmanager
-    def transaction(self, *, commit: bool) -> Generator[SQLiteCursor]:
-        """Run a read transaction.
+    def prepare(self, *, commit: bool) -> None:
+        """Check the files before a transaction.
 
         Raises:
             LogNotWritable: the transaction would write.
@@ -331,8 +328,6 @@ class ReadingConnection(SQLiteConnection):
         if commit:
             self._place.refuse()
         self._place.check()
-        with super().transaction(commit=commit) as cursor:
-            yield cursor
 
 
 class RefusingLock(WriteLock):

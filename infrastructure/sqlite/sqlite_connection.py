@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from eventsourcing.sqlite import SQLiteConnection, SQLiteCursor
+
 from refold.application.runtime.opening_process import OpeningProcess, prevent_destruction
 from refold.infrastructure.files.fork_gate import GATE, OpenFile
 
@@ -87,19 +89,19 @@ class ProcessCursor(sqlite3.Cursor):
 
     def execute(self, sql: str, parameters: Any = (), /) -> "ProcessCursor":
         """Run a statement, unless the process was forked."""
-        self.process.check()
+        self.process.check_forks()
         super().execute(sql, parameters)
         return self
 
     def executemany(self, sql: str, seq_of_parameters: Iterable[Any], /) -> "ProcessCursor":
         """Run a statement once per parameter set, unless the process was forked."""
-        self.process.check()
+        self.process.check_forks()
         super().executemany(sql, seq_of_parameters)
         return self
 
     def executescript(self, sql_script: str, /) -> "ProcessCursor":
         """Run a script, unless the process was forked."""
-        self.process.check()
+        self.process.check_forks()
         super().executescript(sql_script)
         return self
 
@@ -220,6 +222,26 @@ class ProcessConnection(sqlite3.Connection):
         ):  # Another thread owns the connection, or Python is shutting down: the library closes it.
             if self.file is not None:
                 closed(self.file)
+
+
+class CheckedConnection(SQLiteConnection):
+    """A connection that is checked before each transaction."""
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Generator[SQLiteCursor]:
+        """Run a transaction, if the connection may still be used."""
+        self.prepare(commit=commit)
+        try:
+            with super().transaction(commit=commit) as cursor:
+                yield cursor
+        finally:
+            self.finish()
+
+    def prepare(self, *, commit: bool) -> None:
+        """Check the connection before a transaction."""
+
+    def finish(self) -> None:
+        """Make the connection ready for the next transaction."""
 
 
 @contextmanager

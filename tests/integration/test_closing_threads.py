@@ -159,8 +159,10 @@ def test_a_runner_that_was_closed_refuses_work_and_starts_no_thread() -> None:
 def test_a_loop_that_ends_leaves_the_work_of_its_successor_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    others = set(threading.enumerate())
     runner = Runner()
     first = runner.loop
+    [first_thread] = set(threading.enumerate()) - others
     close = first.close
     closed, go_on = threading.Event(), threading.Event()
 
@@ -175,7 +177,6 @@ def test_a_loop_that_ends_leaves_the_work_of_its_successor_alone(
         return "done"
 
     monkeypatch.setattr(first, "close", close_slowly)
-    [first_thread] = [one for one in threading.enumerate() if one.name == "refold"]
     first.call_soon_threadsafe(first.stop)
     assert closed.wait(WAIT)
     assert runner.run(work()) == "done"
