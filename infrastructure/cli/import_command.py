@@ -128,12 +128,14 @@ def refuse_another(
     Raises:
         TranscriptError: the stored conversation with this thread id has other content.
     """
+    # Erased or lost messages cannot be compared.
+    stored = {m.position: m.message for m in conversation.messages() if not m.erased}
+    if not stored:
+        return
     # Compare only user messages: an answer may have been read in another form at the last import.
     known = [m for m in recorded.messages if m.message.role == "user" and conversation.knows(m)]
     if not known:
         return
-    # Erased or lost messages cannot be compared.
-    stored = {m.position: m.message for m in conversation.messages() if not m.erased}
     # They are known by their keys, so this stores nothing; without their ends, not even what a message has grown by.
     places = conversation.append_recorded([_begin_of(m) for m in known]).positions
     said = (plain_message(m.message) for m in known)

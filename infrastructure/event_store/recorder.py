@@ -200,7 +200,9 @@ class LogRecorder(SQLiteApplicationRecorder):
             self._refuse_plain(c)
             return
         assert self._encodings is not None
-        c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (self._encodings.fingerprint,))
+        c.execute(
+            "INSERT OR IGNORE INTO encryption_keys VALUES (?)", (self._encodings.fingerprint,)
+        )
         if c.sqlite_cursor.rowcount:
             begin_key(c, self._encodings)
 

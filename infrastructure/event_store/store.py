@@ -117,7 +117,10 @@ class SQLiteLog(StoredLog):
     def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
         """Hold the lock of the writers. With ``or_reading``, hold nothing if the log cannot be written."""
         with self._guard():
-            return nullcontext() if or_reading and self._lock.refuses else self._lock.held()
+            return nullcontext() if or_reading and self._lock.refuses else self._writing()
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return self._lock.held()
 
     def copy_end(self) -> FileCopyEnd:
         """Return this log as an end of a copy."""

@@ -88,6 +88,16 @@ class _Done(NamedTuple, Generic[R]):
     """Newest event of each stream that it appended to."""
 
 
+class _Ready(NamedTuple):
+    """Events that were decided on and sealed, and can be inserted."""
+
+    before: Stream
+    events: tuple[Event, ...]
+    sealed: SealedRows
+    after: Stream | None
+    """The stream with the events, or None if it must be loaded."""
+
+
 class StoredLog(ABC):
     """The part of a ``ConversationLog`` that does not depend on the store."""
 
@@ -111,39 +121,68 @@ class StoredLog(ABC):
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """Decide on the current state of a conversation and append the resulting events."""
         stamp = stamp_of(at)
-        with self._guard(), self.writing():
-            for tries in range(CONFLICTS):
-                try:
-                    done = self._store_once(
-                        lambda: self._alone(thread_id, tries),  # noqa: B023 (called in this round)
-                        partial(
-                            self._decide_and_insert, thread_id, decide, stamp, is_again=tries > 0
-                        ),
-                    )
-                except IntegrityError:
-                    # Another writer appended after the state that was decided on: decide again.
-                    continue
-                stream, events = done.result
-                if events:
-                    self._remembered.put(thread_id, stream)
-                    if is_due(stream.loaded.state, events):
-                        self._parts.snapshots.take(thread_id, stream.loaded.state, stream.head.link)
-                return stream.loaded, events
+        with self._guard():
+            # Everything that needs no lock comes first: others wait only for the insert.
+            ready = self._ready(thread_id, decide, stamp)
+            with self._writing():
+                for tries in range(CONFLICTS):
+                    try:
+                        done = self._store_once(
+                            lambda: self._alone(thread_id, tries),  # noqa: B023 (called in this round)
+                            partial(self._decide_and_insert, thread_id, decide, stamp, ready),
+                        )
+                    except IntegrityError:
+                        # Another writer appended after the state that was decided on: decide again.
+                        ready = None
+                        continue
+                    stream, events = done.result
+                    if events:
+                        self._remembered.put(thread_id, stream)
+                        if is_due(stream.loaded.state, events):
+                            state, link = stream.loaded.state, stream.head.link
+                            self._parts.snapshots.take(thread_id, state, link)
+                    return stream.loaded, events
         raise self._overtaken_error()
 
+    def _ready(self, thread_id: str, decide: Decision, stamp: str) -> _Ready | None:
+        """Return what to insert according to the remembered state, or None if that decides on no event.
+
+        It is good enough for a decision that leads to an insert: the insert fails if the state is stale. A
+        refusal or an empty decision needs the newest state.
+        """
+        cached = self._remembered.find(thread_id)
+        if cached is not None:
+            with suppress(RefoldError):
+                events = tuple(decide(cached.loaded))
+                if events:
+                    return self._prepare(cached, events, stamp)
+        return None
+
+    def _prepare(self, stream: Stream, events: tuple[Event, ...], stamp: str) -> _Ready:
+        thread_id = stream.loaded.thread_id
+        sealed = seal_rows(self._parts.mapper, thread_id, stream.head, events, stamp)
+        if must_reload(events):
+            return _Ready(stream, events, sealed, None)
+        return _Ready(stream, events, sealed, self._parts.loader.after(stream, events, sealed.head))
+
     def _decide_and_insert(
-        self, thread_id: str, decide: Decision, stamp: str, *, is_again: bool
+        self, thread_id: str, decide: Decision, stamp: str, ready: _Ready | None
     ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
-        stream, events = self._decide(thread_id, decide, is_again=is_again)
-        if events:
-            self._admit((thread_id,))
-            insert = partial(self._insert, stream, events, stamp)
-            stream = look_twice(insert, self._parts.reader.forget)
-        return _Done((stream, events), {thread_id: stream.head} if events else {})
+        if ready is not None and self._remembered.find(thread_id) is not ready.before:
+            ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
+        if ready is None:
+            stream = self._refresh(thread_id)
+            events = tuple(decide(stream.loaded))
+            if not events:
+                return _Done((stream, ()), {})
+            ready = self._prepare(stream, events, stamp)
+        self._admit((thread_id,))
+        stream = look_twice(partial(self._insert, ready), self._parts.reader.forget)
+        return _Done((stream, ready.events), {thread_id: stream.head})
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content as decided, and return what was stored in each conversation."""
-        with self._guard(), self.writing():
+        with self._guard(), self._writing():
             for tries in range(CONFLICTS):
                 erase = partial(self._decide_and_erase, decide, stamp_of(at), is_again=tries > 0)
                 try:
@@ -180,7 +219,7 @@ class StoredLog(ABC):
             copied = self._parts.copier.copy(source, version, into, events, stamp_of(at))
             return _Done((before, events, copied), {into: copied.head})
 
-        with self._guard(), self.writing():
+        with self._guard(), self._writing():
             before, events, copied = self._store_once(self._copying, copy).result
             self._note_heads({into: (copied.head, None)})
             self._parts.snapshots.copy(source, into, copied.links)
@@ -249,7 +288,7 @@ class StoredLog(ABC):
             read = partial(self._parts.reader.read_at, thread_id, versions)
             return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
-    def writing(self) -> AbstractContextManager[None]:
+    def _writing(self) -> AbstractContextManager[None]:
         """Hold the lock of all writers, if the store has one."""
         return nullcontext()
 
@@ -308,21 +347,6 @@ class StoredLog(ABC):
             f"{self._shown}: another writer was faster {CONFLICTS} times; nothing was stored"
         )
 
-    def _decide(
-        self, thread_id: str, decide: Decision, *, is_again: bool
-    ) -> tuple[Stream, tuple[Event, ...]]:
-        # A cached state is good enough for a decision that leads to an insert: the insert fails if
-        # the state is stale. A refusal or an empty decision needs the newest state, and so does another
-        # attempt: it keeps the other writers away now.
-        cached = None if is_again else self._remembered.find(thread_id)
-        if cached is not None:
-            with suppress(RefoldError):
-                events = tuple(decide(cached.loaded))
-                if events:
-                    return cached, events
-        stream = self._refresh(thread_id)
-        return stream, tuple(decide(stream.loaded))
-
     def _head(self, thread_id: str) -> int:
         return self._refresh(thread_id).head.version
 
@@ -332,13 +356,10 @@ class StoredLog(ABC):
         self._remembered.put(thread_id, stream)
         return stream
 
-    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
-        thread_id = stream.loaded.thread_id
-        sealed = seal_rows(self._parts.mapper, thread_id, stream.head, events, stamp)
-        self._store(thread_id, sealed, stream.head)
-        if must_reload(events):
-            return self._parts.loader.load(thread_id)
-        return self._parts.loader.after(stream, events, sealed.head)
+    def _insert(self, ready: _Ready) -> Stream:
+        thread_id = ready.before.loaded.thread_id
+        self._store(thread_id, ready.sealed, ready.before.head)
+        return ready.after or self._parts.loader.load(thread_id)
 
     def _load_into(
         self, streams: dict[str, Stream], is_again: bool, thread_id: str

@@ -75,8 +75,8 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a JSON list, or an empty list for another value."""
-    found = (as_object(item) for item in as_list(value) or [])
-    return [item for item in found if item is not None]
+    items: list[Any] = as_list(value) or []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _next_start(text: str, start: int) -> int:

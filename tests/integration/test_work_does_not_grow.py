@@ -195,5 +195,5 @@ def test_the_counts_notice_work(logs: dict[int, Path], monkeypatch: pytest.Monke
         work = counted.of(lambda: (append(memory), ask(memory)))
         whole = counted.of(lambda: list(memory.conversation("t").messages()))
     assert work["bytes written"] > 4_096
-    assert work["statements"] and work["messages counted"] and work["messages rendered"]
+    assert all(work[what] for what in ("statements", "messages counted", "messages rendered"))
     assert whole["events decoded"] > SHORT
