@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
 
+ID_BYTES = 10
+"""Random bytes of an id, stored as hex digits. Two of a thousand million ids are equal with a chance below 1 in a million."""
+
+
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
     """Open the memory in the file at ``path``.
 
@@ -125,7 +129,7 @@ def _open(path: str | Path, options: Options) -> Core:
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or partial(datetime.now, UTC),
-        new_id=options.get("new_id") or partial(token_hex, 16),
+        new_id=options.get("new_id") or partial(token_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

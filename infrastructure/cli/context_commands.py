@@ -204,7 +204,8 @@ def _print_size(made: Context) -> None:
     say(f"[dim]{size}[/dim]")
 
 
-_LONG_ID = lazy_pattern(r"\b[0-9a-f]{32}\b")
+_LONG_ID = lazy_pattern(r"\b(?:[0-9a-f]{20}|[0-9a-f]{32})\b")
+"""An id that refold made; those of version 0.8 and before have 32 digits."""
 
 READ_EXAMPLE = "Examples: refold read thread-42/17; refold read thread-42 17; refold read refold://thread-42/17"
 EXPLAIN_EXAMPLE = (
