@@ -207,6 +207,4 @@ def in_software_alone() -> Iterator[Row]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         for row in rows(Path(place), long="--long" in sys.argv):
-            print(
-                f"{'ok  ' if row.is_met else 'MISS'} {row.what}: {row.figure:.2f} {row.unit} (goal {row.goal}): {row.ours} | {row.floor}"
-            )
+            print(row)
