@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 ID_BYTES = 10
-"""Random bytes of an id, stored as hex digits. Two of a thousand million ids are equal with a chance below 1 in a million."""
+"""Random bytes of an id, stored as hex digits. The chance that two of 10**9 ids are equal is below 1 in a million."""
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
