@@ -102,7 +102,7 @@ class FileCopyEnd:
         mapper: EventMapper,
         held: HeldLog,
         eraser: StreamEraser,
-        writing: Callable[[], AbstractContextManager[None]],
+        writing: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.shown = str(path)
         self._path = path

@@ -16,9 +16,10 @@ from .conversation_loader import StreamLoader
 from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import StreamEraser
+from .group_commit import Alone, GroupCommit
 from .log_copy import FileCopyEnd
 from .recorder import DurableDatastore, Head, Row, SealedRows
-from .stored_log import LogParts, StoredLog
+from .stored_log import Decided, LogParts, Ready, StoredLog
 from .stream_copies import SQLiteCopyRows, StreamCopier
 from .stream_reads import SCAN_BATCH, StreamReader
 from .turn_files import open_log_file
@@ -68,6 +69,7 @@ class SQLiteLog(StoredLog):
         copier = StreamCopier(SQLiteCopyRows(self._recorder), mapper)
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
+        self._together = GroupCommit(self._lock, self._store_all, Ready.answer)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -114,12 +116,12 @@ class SQLiteLog(StoredLog):
         with self._guard():
             return self._datastore, self._parts.mapper
 
-    def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
+    def writing(self, *, or_reading: bool = False) -> AbstractContextManager[object]:
         """Hold the lock of the writers. With ``or_reading``, hold nothing if the log cannot be written."""
         with self._guard():
             return nullcontext() if or_reading and self._lock.refuses else self._writing()
 
-    def _writing(self) -> AbstractContextManager[None]:
+    def _writing(self) -> AbstractContextManager[object]:
         return self._lock.held()
 
     def copy_end(self) -> FileCopyEnd:
@@ -162,6 +164,28 @@ class SQLiteLog(StoredLog):
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         return self._recorder.rows_after(number, SCAN_BATCH)
+
+    def _in_turn(self, ready: Ready | None, alone: Alone[Ready, Decided]) -> Decided:
+        if ready is None or not ready.may_share:
+            return super()._in_turn(ready, alone)
+        return self._together.store(ready, alone)
+
+    def _store_all(self, appends: Sequence[Ready]) -> Sequence[bool]:
+        """Store appends of several threads in one commit, and return which were stored."""
+        self._admit([one.thread_id for one in appends])
+        stored = self._recorder.insert_together(
+            [
+                (one.sealed.rows, one.sealed.keys, {one.thread_id: one.before.head})
+                for one in appends
+            ]
+        )
+        for one, numbers in zip(appends, stored, strict=True):
+            if numbers and one.after is not None:
+                self.held.anchor.keep(
+                    Mark(one.thread_id, *one.sealed.head, numbers[-1]), self.held.marks
+                )
+                self._remembered.put(one.thread_id, one.after)
+        return [bool(numbers) for numbers in stored]
 
     def _store(self, thread_id: str, sealed: SealedRows, before: Head) -> None:
         rows, keys, head = sealed

@@ -29,6 +29,7 @@ from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .envelope import EventMapper, link_of
+from .group_commit import Alone
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
 from .stream_copies import Copied, StreamCopier
@@ -80,6 +81,10 @@ class LogParts(NamedTuple):
 R = TypeVar("R")
 
 
+Decided = tuple[LoadedConversation, tuple[Event, ...]]
+"""The conversation after a decision, and the events that were stored."""
+
+
 class _Done(NamedTuple, Generic[R]):
     """Work that the end of a transaction stores."""
 
@@ -88,7 +93,7 @@ class _Done(NamedTuple, Generic[R]):
     """Newest event of each stream that it appended to."""
 
 
-class _Ready(NamedTuple):
+class Ready(NamedTuple):
     """Events that were decided on and sealed, and can be inserted."""
 
     before: Stream
@@ -96,6 +101,27 @@ class _Ready(NamedTuple):
     sealed: SealedRows
     after: Stream | None
     """The stream with the events, or None if it must be loaded."""
+
+    @property
+    def thread_id(self) -> str:
+        """Name of the stream."""
+        return self.before.loaded.thread_id
+
+    def answer(self) -> "Decided":
+        """Return the result of the decision, once it is stored."""
+        assert self.after is not None
+        return self.after.loaded, self.events
+
+    @property
+    def may_share(self) -> bool:
+        """True if nothing else must be stored after the commit, so that it may be one with other appends."""
+        return self.after is not None and not is_due(self.after.loaded.state, self.events)
+
+    def done(self) -> "_Done[tuple[Stream, tuple[Event, ...]]] | None":
+        """Return the result of storing it, or None if the stream must be loaded."""
+        if self.after is None:
+            return None
+        return _Done((self.after, self.events), {self.thread_id: self.after.head})
 
 
 class StoredLog(ABC):
@@ -124,27 +150,43 @@ class StoredLog(ABC):
         with self._guard():
             # Everything that needs no lock comes first: others wait only for the insert.
             ready = self._ready(thread_id, decide, stamp)
-            with self._writing():
-                for tries in range(CONFLICTS):
-                    try:
-                        done = self._store_once(
-                            lambda: self._alone(thread_id, tries),  # noqa: B023 (called in this round)
-                            partial(self._decide_and_insert, thread_id, decide, stamp, ready),
-                        )
-                    except IntegrityError:
-                        # Another writer appended after the state that was decided on: decide again.
-                        ready = None
-                        continue
-                    stream, events = done.result
-                    if events:
-                        self._remembered.put(thread_id, stream)
-                        if is_due(stream.loaded.state, events):
-                            state, link = stream.loaded.state, stream.head.link
-                            self._parts.snapshots.take(thread_id, state, link)
-                    return stream.loaded, events
+            return self._in_turn(ready, partial(self._store_alone, thread_id, decide, stamp))
+
+    def _in_turn(self, ready: Ready | None, alone: "Alone[Ready, Decided]") -> "Decided":
+        """Store an append when it is the turn of this thread."""
+        with self._writing():
+            return alone(ready)
+
+    def _store_alone(
+        self,
+        thread_id: str,
+        decide: Decision,
+        stamp: str,
+        ready: Ready | None,
+        *,
+        is_doubtful: bool = False,
+    ) -> "Decided":
+        before = ready.done() if ready is not None and is_doubtful else None
+        for tries in range(CONFLICTS):
+            try:
+                done = self._store_once(
+                    lambda: self._alone(thread_id, tries),  # noqa: B023 (called in this round)
+                    partial(self._decide_and_insert, thread_id, decide, stamp, ready),
+                    before,
+                )
+            except IntegrityError:
+                # Another writer appended after the state that was decided on: decide again.
+                ready = before = None
+                continue
+            stream, events = done.result
+            if events:
+                self._remembered.put(thread_id, stream)
+                if is_due(stream.loaded.state, events):
+                    self._parts.snapshots.take(thread_id, stream.loaded.state, stream.head.link)
+            return stream.loaded, events
         raise self._overtaken_error()
 
-    def _ready(self, thread_id: str, decide: Decision, stamp: str) -> _Ready | None:
+    def _ready(self, thread_id: str, decide: Decision, stamp: str) -> Ready | None:
         """Return what to insert according to the remembered state, or None if that decides on no event.
 
         It is good enough for a decision that leads to an insert: the insert fails if the state is stale. A
@@ -158,15 +200,15 @@ class StoredLog(ABC):
                     return self._prepare(cached, events, stamp)
         return None
 
-    def _prepare(self, stream: Stream, events: tuple[Event, ...], stamp: str) -> _Ready:
+    def _prepare(self, stream: Stream, events: tuple[Event, ...], stamp: str) -> Ready:
         thread_id = stream.loaded.thread_id
         sealed = seal_rows(self._parts.mapper, thread_id, stream.head, events, stamp)
         if must_reload(events):
-            return _Ready(stream, events, sealed, None)
-        return _Ready(stream, events, sealed, self._parts.loader.after(stream, events, sealed.head))
+            return Ready(stream, events, sealed, None)
+        return Ready(stream, events, sealed, self._parts.loader.after(stream, events, sealed.head))
 
     def _decide_and_insert(
-        self, thread_id: str, decide: Decision, stamp: str, ready: _Ready | None
+        self, thread_id: str, decide: Decision, stamp: str, ready: Ready | None
     ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
         if ready is not None and self._remembered.find(thread_id) is not ready.before:
             ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
@@ -233,13 +275,16 @@ class StoredLog(ABC):
             return stream.loaded
 
     def _store_once(
-        self, enter: Callable[[], AbstractContextManager[object]], act: "Callable[[], _Done[R]]"
+        self,
+        enter: Callable[[], AbstractContextManager[object]],
+        act: "Callable[[], _Done[R]]",
+        before: "_Done[R] | None" = None,
     ) -> "_Done[R]":
         """Return the result of ``act`` within a context whose end stores it, exactly once.
 
-        A commit may have succeeded although an error was reported.
+        A commit may have succeeded although an error was reported. ``before`` is what such a commit stored.
         """
-        tried: list[_Done[R]] = []
+        tried: list[_Done[R]] = [] if before is None else [before]
 
         def attempt() -> _Done[R]:
             heads: Mapping[str, Head] = tried[-1].heads if tried else {}
@@ -288,7 +333,7 @@ class StoredLog(ABC):
             read = partial(self._parts.reader.read_at, thread_id, versions)
             return read_complete(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
-    def _writing(self) -> AbstractContextManager[None]:
+    def _writing(self) -> AbstractContextManager[object]:
         """Hold the lock of all writers, if the store has one."""
         return nullcontext()
 
@@ -356,10 +401,9 @@ class StoredLog(ABC):
         self._remembered.put(thread_id, stream)
         return stream
 
-    def _insert(self, ready: _Ready) -> Stream:
-        thread_id = ready.before.loaded.thread_id
-        self._store(thread_id, ready.sealed, ready.before.head)
-        return ready.after or self._parts.loader.load(thread_id)
+    def _insert(self, ready: Ready) -> Stream:
+        self._store(ready.thread_id, ready.sealed, ready.before.head)
+        return ready.after or self._parts.loader.load(ready.thread_id)
 
     def _load_into(
         self, streams: dict[str, Stream], is_again: bool, thread_id: str

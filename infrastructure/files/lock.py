@@ -5,7 +5,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -163,8 +163,11 @@ class WriteLock:
             GATE.close_in_child(self.close)
 
     @contextmanager
-    def held(self) -> Generator[None]:
-        """Hold the lock.
+    def held(self, is_done: Callable[[], bool] = lambda: False) -> Generator[bool]:
+        """Hold the lock, and yield True.
+
+        If ``is_done`` returns True once other threads are kept away, the lock is not needed any more: yield
+        False, and keep no other process away.
 
         Raises:
             LogBusy: another process held the lock for longer than the timeout.
@@ -174,16 +177,19 @@ class WriteLock:
         self._process.check()
         withdrawal = CURRENT.get()
         with self._alone(withdrawal):
+            if is_done():
+                yield False
+                return
             if self._is_closed:
                 raise was_closed(self._of)
             if self._path is None:
                 _begin(withdrawal)
-                yield
+                yield True
                 return
             file = self._lock_file(self._path)
             try:
                 _begin(withdrawal)
-                yield
+                yield True
             finally:
                 # In a forked process, this would release the lock of the parent process.
                 if self._process.is_this and not file.closed:

@@ -340,14 +340,15 @@ class RefusingLock(WriteLock):
         self._place = place
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def held(self, is_done: Callable[[], bool] = lambda: False) -> Generator[bool]:
         """Refuse to lock.
 
         Raises:
             LogNotWritable: always.
         """
+        del is_done
         self._place.refuse()
-        yield
+        yield True
 
 
 def _fill(shared: sqlite3.Connection, place: ReadOnlyPlace) -> None:

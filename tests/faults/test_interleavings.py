@@ -138,12 +138,12 @@ def test_locks_that_are_taken_in_two_orders_are_a_deadlock(
     held, load = WriteLock.held, StoredLog.load
 
     @contextmanager
-    def held_and_remembered(self: WriteLock) -> Generator[None]:
-        with held(self), LATER.lock:
-            yield
+    def held_and_remembered(self: WriteLock, *arguments: Any) -> Generator[bool]:
+        with held(self, *arguments) as holds, LATER.lock:
+            yield holds
 
     def load_locked(self: Any, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        with LATER.lock, self.writing():
+        with LATER.lock, self._writing():
             return load(self, thread_id, at=at)
 
     monkeypatch.setattr(WriteLock, "held", held_and_remembered)

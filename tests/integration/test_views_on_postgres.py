@@ -234,7 +234,8 @@ def test_tables_that_are_swapped_in_are_caught_up_before_they_are_read(
         ThreadPoolExecutor(1) as thread,
     ):
         assert len(reading.messages("t", 0, 10)) == 1
-        tables, new_tables = reading.followed, building.followed
+        tables: Any = reading.followed
+        new_tables: Any = building.followed
         finish, read = new_tables._finish, tables._reading
 
         def hold(new: Any) -> None:

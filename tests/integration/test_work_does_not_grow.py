@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +162,7 @@ def test_the_work_is_the_same_at_both_lengths(
             say_and_ask(memory)
             list_after_append(memory)
             for _ in range(REPEATS):
-                found[size] = found.get(size, Counter()) + counted.of(
-                    lambda memory=memory: act(memory)
-                )
+                found[size] = found.get(size, Counter()) + counted.of(partial(act, memory))
     short, long = (found[size].pop("bytes written", 0) for size in (SHORT, LONG))
     assert found[SHORT] == found[LONG]
     assert long <= (1 + TOLERANCE) * short
@@ -183,7 +182,7 @@ def test_a_new_process_does_the_same_work_for_its_first_request(
         with opened(path) as memory:
             # The messages that are shown are read; a compaction of few messages leaves some more of them.
             shown = len(memory.conversation("t").context().messages)
-        work = counted.of(lambda path=path: begin(path))
+        work = counted.of(partial(begin, path))
         found[size] = work - Counter({"events decoded": shown, "messages rendered": shown})
     assert found[LONG] <= found[SHORT]
 
@@ -192,7 +191,7 @@ def test_a_new_process_does_the_same_work_for_its_first_request(
 def test_the_counts_notice_work(logs: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     counted = CountedWork(monkeypatch)
     with opened(logs[SHORT]) as memory:
-        work = counted.of(lambda: (append(memory), ask(memory)))
+        work = counted.of(partial(say_and_ask, memory))
         whole = counted.of(lambda: list(memory.conversation("t").messages()))
     assert work["bytes written"] > 4_096
     assert all(work[what] for what in ("statements", "messages counted", "messages rendered"))
