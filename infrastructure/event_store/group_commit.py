@@ -8,7 +8,10 @@ from typing import Generic, Protocol, TypeVar
 
 from refold.application.errors import LogBusy
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
+from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.lock import WriteLock
+
+logger = plain_logger(__name__)
 
 MOST = 64
 """Maximum number of appends in one commit."""
@@ -85,11 +88,8 @@ class GroupCommit(Generic[Ready, Answer]):
             self._queue.append(own)
         try:
             with self._lock.held(lambda: own.has_ended) as leads:
-                if leads:
-                    together = self._take(own)
-                    if len(together) == 1:
-                        return alone(ready)
-                    self._lead(together)
+                if leads and not self._lead(own):
+                    return alone(ready)
         except (LogBusy, Withdrawn):
             # Another thread may have begun to store it meanwhile.
             if self._leave(own):
@@ -102,38 +102,49 @@ class GroupCommit(Generic[Ready, Answer]):
         with self._lock.held():
             return alone(ready if own.is_doubtful else None, is_doubtful=own.is_doubtful)
 
-    def _take(self, own: _Append[Ready]) -> list[_Append[Ready]]:
-        """Return the appends of the next commit: ``own``, then others in the order of their arrival."""
-        with self._changing:
-            self._queue.remove(own)
-            others = [one for one in list(self._queue)[: MOST - 1] if one.begin()]
-            for one in others:
-                self._queue.remove(one)
-                one.is_taken = True
-        return [own, *others]
-
-    def _lead(self, together: Sequence[_Append[Ready]]) -> None:
+    def _lead(self, own: _Append[Ready]) -> bool:
+        """Store ``own`` with others that wait. Return False, and store nothing, if there are none."""
+        together = [own]
         try:
-            stored = self._store_all([one.ready for one in together])
-        except BaseException as error:
-            for one in together:
-                one.is_doubtful = True
-            if not isinstance(error, Exception):
-                raise
-        else:
-            for one, is_stored in zip(together, stored, strict=True):
-                one.is_stored = is_stored
+            self._take(own, together)
+            if len(together) == 1:
+                return False
+            self._store(together)
+        except Exception as error:
+            # Each thread now stores its own append, and gets its own error.
+            logger.info("%d appends could not be stored together: %s", len(together), error)
         finally:
             for one in together:
                 one.has_ended = True
+        return True
+
+    def _store(self, together: Sequence[_Append[Ready]]) -> None:
+        for one in together:
+            one.is_doubtful = True
+        stored = self._store_all([one.ready for one in together])
+        for one, is_stored in zip(together, stored, strict=True):
+            one.is_stored, one.is_doubtful = is_stored, False
+
+    def _take(self, own: _Append[Ready], together: list[_Append[Ready]]) -> None:
+        """Move the appends of the next commit out of the queue, in the order of their arrival."""
+        with self._changing:
+            self._discard(own)
+            while self._queue and len(together) < MOST:
+                one = self._queue.popleft()
+                if one.begin():
+                    together.append(one)
+                    one.is_taken = True
 
     def _leave(self, own: _Append[Ready]) -> bool:
         """Leave the queue, or wait for the thread that stores it already. Return whether it left."""
         with self._changing:
             if not own.is_taken:
-                if own in self._queue:
-                    self._queue.remove(own)
+                self._discard(own)
                 return True
         while not own.has_ended:
             time.sleep(LOOK)
         return False
+
+    def _discard(self, own: _Append[Ready]) -> None:
+        if own in self._queue:
+            self._queue.remove(own)
