@@ -1,12 +1,18 @@
-"""The log on SQLite: one file, one lock of all writers, and an anchor next to it."""
+"""The log on SQLite: one file, one lock of all writers, commits that threads share, and an anchor next to it."""
 
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from refold.application.errors import LogDamaged
+from refold.application.errors import LogBusy, LogDamaged
 from refold.application.maintenance.maintenance_results import Compressed
 from refold.application.ports.conversation_log import Damage, LoggedEvent
+from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
@@ -16,16 +22,135 @@ from .conversation_loader import StreamLoader
 from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import StreamEraser
-from .group_commit import Alone, GroupCommit
 from .log_copy import FileCopyEnd
 from .recorder import DurableDatastore, Head, Row, SealedRows
-from .stored_log import Decided, LogParts, Ready, StoredLog
+from .stored_log import Alone, Decided, LogParts, Ready, StoredLog
 from .stream_copies import SQLiteCopyRows, StreamCopier
 from .stream_reads import SCAN_BATCH, StreamReader
 from .turn_files import open_log_file
 
 LAST_WRITE = 2.0
 """Seconds that closing waits for another thread that writes."""
+
+
+MOST = 64
+"""Maximum number of appends in one commit."""
+LOOK = 0.001
+"""Seconds between two looks whether a commit of another thread has ended."""
+
+logger = plain_logger(__name__)
+
+
+class _Append:
+    """An append that waits for the lock."""
+
+    __slots__ = ("has_ended", "is_doubtful", "is_stored", "is_taken", "ready", "withdrawal")
+
+    def __init__(self, ready: Ready) -> None:
+        self.ready = ready
+        self.withdrawal: Withdrawal | None = CURRENT.get()
+        self.is_taken = self.has_ended = self.is_stored = self.is_doubtful = False
+
+    def begin(self) -> bool:
+        """Begin to write. Return whether the caller still wants it."""
+        try:
+            if self.withdrawal is not None:
+                self.withdrawal.write()
+        except Withdrawn:
+            return False
+        return True
+
+
+class SharedCommits:
+    """Stores the appends of several threads in one commit.
+
+    A thread puts its append into a queue and waits for the lock of the writers. The first one that gets the lock
+    stores all that wait; the others find theirs stored. An append that cannot be stored with the others, or
+    may not be, is stored alone, so that each thread gets its own error.
+    """
+
+    def __init__(
+        self,
+        lock: WriteLock,
+        store_all: Callable[[Sequence[Ready]], Sequence[bool]],
+    ) -> None:
+        """Share commits. ``store_all`` stores several appends in one, and returns which were stored."""
+        self._lock = lock
+        self._store_all = store_all
+        self._queue: deque[_Append] = deque()
+        self._changing = threading.Lock()
+
+    def store(self, ready: Ready, alone: Alone) -> Decided:
+        """Store an append, together with those of other threads that wait.
+
+        Raises:
+            LogError: it is not stored.
+        """
+        own = _Append(ready)
+        with self._changing:
+            self._queue.append(own)
+        try:
+            with self._lock.held(lambda: own.has_ended) as leads:
+                if leads and not self._lead(own):
+                    return alone(ready)
+        except (LogBusy, Withdrawn):
+            # Another thread may have begun to store it meanwhile.
+            if self._leave(own):
+                raise
+        except BaseException:
+            self._leave(own)
+            raise
+        if own.is_stored:
+            return ready.answer()
+        with self._lock.held():
+            return alone(ready if own.is_doubtful else None, is_doubtful=own.is_doubtful)
+
+    def _lead(self, own: _Append) -> bool:
+        """Store ``own`` with others that wait. Return False, and store nothing, if there are none."""
+        together = [own]
+        try:
+            self._take(own, together)
+            if len(together) == 1:
+                return False
+            self._store(together)
+        except Exception as error:
+            # Each thread now stores its own append, and gets its own error.
+            logger.info("%d appends could not be stored together: %s", len(together), error)
+        finally:
+            for one in together:
+                one.has_ended = True
+        return True
+
+    def _store(self, together: Sequence[_Append]) -> None:
+        for one in together:
+            one.is_doubtful = True
+        stored = self._store_all([one.ready for one in together])
+        for one, is_stored in zip(together, stored, strict=True):
+            one.is_stored, one.is_doubtful = is_stored, False
+
+    def _take(self, own: _Append, together: list[_Append]) -> None:
+        """Move the appends of the next commit out of the queue, in the order of their arrival."""
+        with self._changing:
+            self._discard(own)
+            while self._queue and len(together) < MOST:
+                one = self._queue.popleft()
+                if one.begin():
+                    together.append(one)
+                    one.is_taken = True
+
+    def _leave(self, own: _Append) -> bool:
+        """Leave the queue, or wait for the thread that stores it already. Return whether it left."""
+        with self._changing:
+            if not own.is_taken:
+                self._discard(own)
+                return True
+        while not own.has_ended:
+            time.sleep(LOOK)
+        return False
+
+    def _discard(self, own: _Append) -> None:
+        if own in self._queue:
+            self._queue.remove(own)
 
 
 class SQLiteLog(StoredLog):
@@ -69,7 +194,7 @@ class SQLiteLog(StoredLog):
         copier = StreamCopier(SQLiteCopyRows(self._recorder), mapper)
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
-        self._together = GroupCommit(self._lock, self._store_all, Ready.answer)
+        self._together = SharedCommits(self._lock, self._store_all)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -165,7 +290,7 @@ class SQLiteLog(StoredLog):
     def _rows_after(self, number: int) -> Sequence[Row]:
         return self._recorder.rows_after(number, SCAN_BATCH)
 
-    def _in_turn(self, ready: Ready | None, alone: Alone[Ready, Decided]) -> Decided:
+    def _in_turn(self, ready: Ready | None, alone: Alone) -> Decided:
         if ready is None or not ready.may_share:
             return super()._in_turn(ready, alone)
         return self._together.store(ready, alone)

@@ -29,7 +29,6 @@ from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .conversation_loader import RememberedStreams, Stream, StreamLoader, is_due
 from .envelope import EventMapper, link_of
-from .group_commit import Alone
 from .recorder import Head, Row, SealedRows, seal_rows, stamp_of
 from .snapshots import SnapshotStore, state_after_erasing
 from .stream_copies import Copied, StreamCopier
@@ -124,6 +123,14 @@ class Ready(NamedTuple):
         return _Done((self.after, self.events), {self.thread_id: self.after.head})
 
 
+class Alone(Protocol):
+    """Stores an append in a commit of its own. The lock of the writers is held."""
+
+    def __call__(self, ready: Ready | None, *, is_doubtful: bool = False) -> "Decided":
+        """Store it. ``ready`` is None if it must be decided again; ``is_doubtful``: it may be stored already."""
+        ...
+
+
 class StoredLog(ABC):
     """The part of a ``ConversationLog`` that does not depend on the store."""
 
@@ -152,7 +159,7 @@ class StoredLog(ABC):
             ready = self._ready(thread_id, decide, stamp)
             return self._in_turn(ready, partial(self._store_alone, thread_id, decide, stamp))
 
-    def _in_turn(self, ready: Ready | None, alone: "Alone[Ready, Decided]") -> "Decided":
+    def _in_turn(self, ready: Ready | None, alone: Alone) -> Decided:
         """Store an append when it is the turn of this thread."""
         with self._writing():
             return alone(ready)

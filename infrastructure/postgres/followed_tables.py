@@ -99,9 +99,8 @@ class FollowedTables:
         self._log = log
         self._notify = notify
         self._declared = declared_by(content)
-        schema = store.address.schema
-        self._live = FoldNames(schema, content.name)
-        self._new = FoldNames(schema, f"{content.name}_new")
+        self._live = FoldNames(store.address.schema, content.name)
+        self._new = FoldNames(store.address.schema, f"{content.name}_new")
         self._process = OpeningProcess(store.address.shown)
         # Threads wait here and not with a connection of the pool, which the one that folds needs.
         self._folding = threading.Lock()
@@ -129,7 +128,7 @@ class FollowedTables:
         try:
             return query_with_repairs(
                 lambda: retry(ask),
-                is_replaced=lambda: self._in_memory is None and self._is_replaced(),
+                is_replaced=lambda: self._in_memory is None and retry(self._is_replaced),
                 repair=self._repair,
             )
         except NoAnswer as error:
@@ -226,16 +225,14 @@ class FollowedTables:
             self._catch_up()
             with self._reading() as db:
                 # Tables that a rebuild swapped in since may be behind those that were caught up.
-                if db.identity() == self._seen:
-                    return self._answer_from(db, question)
-
-    def _answer_from(self, db: PostgresTables, question: Callable[[Tables], Answer]) -> Answer:
-        answer = question(db)
-        if self._damaged:
-            self._damaged = False
-            name = f"{self._content.name}.rebuilt"
-            self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
-        return answer
+                if db.identity() != self._seen:
+                    continue
+                answer = question(db)
+                if self._damaged:
+                    self._damaged = False
+                    name = f"{self._content.name}.rebuilt"
+                    self._notify(Notice(name, "", {self._content.counts: self._content.count(db)}))
+                return answer
 
     @contextmanager
     def _reading(self) -> Generator[PostgresTables]:
@@ -267,11 +264,8 @@ class FollowedTables:
                 yield Damage(name, "", 0, "differs", "the columns of the table")
 
     def _is_replaced(self) -> bool:
-        return retry(self._identity) != self._seen
-
-    def _identity(self) -> int:
         with self._apart(self._live) as db:
-            return db.identity()
+            return db.identity() != self._seen
 
     @property
     def _seen(self) -> int:
