@@ -45,7 +45,8 @@ _PREFIXES = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
-_HINTS = ("pass", "secret", "token", "key", "密码", "口令")
+_ASCII_HINTS = ("key", "pass", "token", "secret")
+_HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
 _IN_URL = lazy_pattern(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
@@ -60,18 +61,27 @@ def clean(text: str) -> str:
     return _BLANKS.sub(" ", _CONTROL.sub("", text)).strip(" ⏎")
 
 
-_SIGN = lazy_pattern(
-    "|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic")))
-    + f"|(?i:{'|'.join(map(re.escape, _HINTS))})"
-)
-"""A part that every credential has."""
+_EXACT_SIGN = lazy_pattern("|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic"))))
+_HINT = lazy_pattern("|".join(map(re.escape, _HINTS)), re.IGNORECASE)
 _SHORT = 300
+
+
+def _has_sign(text: str) -> bool:
+    """Return whether a text has a part that every credential has."""
+    if text.isascii():
+        folded = text.lower()
+        for hint in _ASCII_HINTS:
+            if hint in folded:
+                return True
+    elif _HINT.search(text):
+        return True
+    return _EXACT_SIGN.search(text) is not None
 
 
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
-    if len(text) < _SHORT and not _SIGN.search(text):
+    if len(text) < _SHORT and not _has_sign(text):
         return text
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
