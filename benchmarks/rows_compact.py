@@ -29,37 +29,33 @@ OLD, OLD_LONG = 40, 1_000
 """Compactions before those that are measured, of the older conversation."""
 ROUNDS = 6
 BATCH = 8
-WORDS = [
-    "parser",
-    "token",
-    "node",
-    "visitor",
-    "config",
-    "cache",
-    "index",
-    "worker",
-    "queue",
-    "socket",
-    "buffer",
-    "schema",
-    "ledger",
-    "cursor",
-    "batch",
-    "stream",
-    "commit",
-    "branch",
-    "render",
-    "layout",
-    "widget",
-    "canvas",
-    "signal",
-    "thread",
-    "timer",
-    "codec",
-    "filter",
-    "module",
-    "adapter",
-]
+WORDS = (
+    *(
+        "parser",
+        "token",
+        "node",
+        "visitor",
+        "config",
+        "cache",
+        "index",
+        "worker",
+        "queue",
+        "socket",
+    ),
+    *(
+        "buffer",
+        "schema",
+        "ledger",
+        "cursor",
+        "batch",
+        "stream",
+        "commit",
+        "branch",
+        "render",
+        "layout",
+    ),
+    *("widget", "canvas", "signal", "thread", "timer", "codec", "filter", "module", "adapter"),
+)
 
 
 def messages() -> Iterator[dict[str, Any]]:
