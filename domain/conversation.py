@@ -75,7 +75,10 @@ class ActiveSummary(Value, frozen=True):
     text_tokens: int = 0
     """Tokens of the text alone."""
     leaves: tuple[int, ...] = ()
-    """Versions of the compactions whose leaf summaries together cover the same messages."""
+    """Versions of the compactions whose leaf summaries together cover the same messages.
+
+    A rebuilt summary has the texts of all before it, so that of these only the last compaction is named.
+    """
     effective: bool = True
     """Whether the summary brought the conversation down to its target size."""
 

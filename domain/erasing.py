@@ -138,6 +138,7 @@ def strip_event(event: Event, marker: str) -> Event:
 
 def _withdraw_summary(event: CompactionPerformed) -> CompactionPerformed:
     leaf = replace(event.leaf, text=WITHDRAWN) if event.leaf else None
+    earlier = tuple(replace(one, text=WITHDRAWN) for one in event.earlier)
     return replace(
         event,
         text=WITHDRAWN,
@@ -146,6 +147,7 @@ def _withdraw_summary(event: CompactionPerformed) -> CompactionPerformed:
         ledger=(),
         ledger_shown=0,
         leaf=leaf,
+        earlier=earlier,
         block=None,
         topics=(),
         topics_shown=0,

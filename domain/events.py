@@ -163,6 +163,11 @@ class CompactionPerformed(Value, frozen=True):
     """Number of entries of the index that are rendered."""
     index_left_out: int = 0
     """Tokens of the entries that had no room."""
+    earlier: tuple[LeafSummary, ...] = ()
+    """Texts about all that was covered before, if the summary was rebuilt from them.
+
+    The next rebuild continues them, so that it does not read all compactions again.
+    """
 
 
 class CompactionFailed(Value, frozen=True):

@@ -155,7 +155,7 @@ def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tu
         return ()
     if state.summary is not None and state.summary.coverage == event.coverage:
         return (*before[:-1], version)  # The same messages were summarised again.
-    return (*before, version)
+    return (*(before[-1:] if event.earlier else before), version)
 
 
 def _revert_summary(state: Conversation, event: CompactionReverted, version: int) -> Conversation:

@@ -110,27 +110,25 @@ def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False
 def _climb(
     core: Core, budget: Budget, loaded: LoadedConversation, *, all_of_it: bool
 ) -> "Decision":
-    policy, size = core.settings.policy, measure_as(core, loaded, budget).size
-    taken: list[Event] = []
-    now = loaded
+    policy, taken = core.settings.policy, list[Event]()
+    before = now = measure_as(core, loaded, budget)
     for rung in (_offload, _condense):
-        events = rung(core, budget, now)
+        events = rung(core, now)
         if not events:
             continue
         taken += events
-        now = now.after(events)
-        shown = measure_as(core, now, budget)
-        enough = is_enough(size, shown.size, budget, policy)
+        now = measure_as(core, now.loaded.after(events), budget)
+        enough = is_enough(before.size, now.size, budget, policy)
         if rung is _condense:
             # Messages beyond the tier of condensed messages are summarised.
-            enough = enough and condensed_part_fits(now.state, shown.budget, policy)
+            enough = enough and condensed_part_fits(now.loaded.state, now.budget, policy)
         if enough:
             return Decision(tuple(taken), enough=True)
     if not taken or all_of_it:
         return Decision(tuple(taken))
-    shown = measure_as(core, now, budget)
-    known = expect_length(now.state, core.summariser.name)
-    plan = plan_compaction(now.state, shown.budget, policy, "size", expected=known)
+    state = now.loaded.state
+    known = expect_length(state, core.summariser.name)
+    plan = plan_compaction(state, now.budget, policy, "size", expected=known)
     if isinstance(plan, NothingToCompact):
         return Decision(tuple(taken))
     return Decision(tuple(_uncovered_decisions(taken, plan.coverage)))
@@ -199,8 +197,8 @@ def record(core: Core, thread_id: str, decide: Decide) -> Shortened:
     )
 
 
-def _offload(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
-    policy, now = core.settings.policy, measure_as(core, loaded, budget)
+def _offload(core: Core, now: Measured) -> Sequence[Event]:
+    policy, loaded = core.settings.policy, now.loaded
     preview = large_preview(policy)
     least = min(policy.offload_tokens, int(now.budget.room * policy.giant_share))
     parts = tool_parts(core, loaded, preview, least=least)
@@ -212,8 +210,8 @@ def _offload(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence
     )
 
 
-def _condense(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
-    policy, now = core.settings.policy, measure_as(core, loaded, budget)
+def _condense(core: Core, now: Measured) -> Sequence[Event]:
+    policy, loaded = core.settings.policy, now.loaded
     # The end of a result says how it ended, which the beginning seldom does.
     tail = policy.condensed_characters // 2
     head = policy.condensed_characters - tail

@@ -277,7 +277,7 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "system text", sum(part != after for part, after in pairs)
         case CompactionPerformed(), CompactionPerformed():
             yield "summary", 1
-            yield "leaf", 1 if event.leaf else 0
+            yield "leaf", len(event.earlier) + (1 if event.leaf else 0)
             yield "ledger", len(event.ledger)
             yield "index", len(event.index)
             yield "topics", len(event.topics)

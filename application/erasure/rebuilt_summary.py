@@ -16,6 +16,7 @@ from refold.application.summaries.leaves import (
     GAP,
     NoteSummariser,
     add_heading,
+    is_written,
     leaf_within,
     text_of_leaves,
 )
@@ -153,6 +154,13 @@ class _Part(NamedTuple):
     leaf: LeafSummary | None
     covered: Coverage
     before: Coverage | None
+    only: Stretch | None = None
+    """Positions of an earlier text that is about some of these messages, or None."""
+
+    @property
+    def stretch(self) -> Stretch:
+        """The positions that lose an extract with this part."""
+        return self.only or stretch_of(self.covered, self.before)
 
     @property
     def is_withdrawn(self) -> bool:
@@ -161,6 +169,8 @@ class _Part(NamedTuple):
 
     def has(self, position: int) -> bool:
         """Return whether a message belongs to this part."""
+        if self.only and not self.only.start <= position < self.only.stop:
+            return False
         return self.covered.covers(position) and not (self.before and self.before.covers(position))
 
 
@@ -195,8 +205,7 @@ class _Rebuilder:
     async def rebuild(self) -> SummaryRebuild:
         parts = self._parts()
         touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
-        stretches = [stretch_of(part.covered, part.before) for part in touched]
-        positions = reread_positions(self._old, stretches, self._gone)
+        positions = reread_positions(self._old, [part.stretch for part in touched], self._gone)
         self._unread = self._note_unread(len(positions))
         gathering = Gathering(self._core, self._thread_id, (), self._known_entries())
         fresh = dict[_Part, list[LeafSummary]]()
@@ -254,9 +263,12 @@ class _Rebuilder:
         parts: list[_Part] = []
         for version in state.summary.leaves if state.summary else ():
             [logged] = self._core.log.read(self._source, version, version)
-            assert isinstance(logged.event, CompactionPerformed)
-            parts.append(_Part(logged.event.leaf, logged.event.coverage, before))
-            before = logged.event.coverage
+            made = logged.event
+            assert isinstance(made, CompactionPerformed)
+            if made.earlier:
+                parts = list(_earlier_parts(made, before or made.coverage))
+            parts.append(_Part(made.leaf, made.coverage, before))
+            before = made.coverage
         return parts or [_Part(None, self._old.coverage, None)]
 
     def _note_unread(self, read: int) -> str:
@@ -373,6 +385,16 @@ def _performed_event(
         block=None,
         model_calls=0,
     )
+
+
+def _earlier_parts(made: CompactionPerformed, covered: Coverage) -> Iterator[_Part]:
+    """Yield the parts of the extracts that a rebuilt summary continues. ``covered`` was covered before it."""
+    if any(leaf.text == WITHDRAWN for leaf in made.earlier):
+        yield _Part(None, covered, None)
+        return
+    for leaf in made.earlier:
+        if not is_written(leaf):
+            yield _Part(leaf, covered, None, Stretch(leaf.start, leaf.stop))
 
 
 def _leaves(

@@ -50,13 +50,25 @@ def tokens_of(text: str) -> list[str]:
     gives every character and every pair of neighbours. A token has 1 to 64 letters or digits, with
     ASCII letters in lower case. Any string is valid, and no character is special.
     """
+    tokens: list[str] = []
+    for found in _chunks(text):
+        tokens += _tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found)
+    return tokens
+
+
+def token_set(text: str) -> frozenset[str]:
+    """Return the different tokens of a text. A word that occurs often is read once."""
+    tokens: set[str] = set()
+    for found in set(_chunks(text)):
+        tokens.update(_tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found))
+    return frozenset(tokens)
+
+
+def _chunks(text: str) -> list[str]:
     chunk = _ASCII_CHUNK
     if not text.isascii():
         text, chunk = _fold_characters(text), _CHUNK
-    tokens: list[str] = []
-    for found in chunk.findall(text):
-        tokens += _tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found)
-    return tokens
+    return chunk.findall(text)
 
 
 def pad(tokens: Iterable[str]) -> str:

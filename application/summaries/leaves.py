@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
@@ -207,7 +207,9 @@ _RANGE = "Extracted by code from messages {first} to {last}:"
 _BY_MODEL = "Written by "
 _WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
-"""Divisor of the length of older texts, which are shortened to the quotient."""
+"""Divisor of the length of a carried text, which is shortened to the quotient."""
+LEAVES_ROOM = 8
+"""Factor of the limit of a summary: the room of the texts that it is rebuilt from."""
 
 
 async def leaf_of(
@@ -250,13 +252,24 @@ async def leaf_within(
 
 def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
     """Return the stored leaves that together cover what the active summary covers."""
+    found = (leaf for made in leaf_events(core, loaded) for leaf in (*made.earlier, made.leaf))
+    return tuple(leaf for leaf in found if leaf and not is_written(leaf))
+
+
+def leaf_events(core: Core, loaded: LoadedConversation) -> list[CompactionPerformed]:
+    """Return the compactions whose texts together are about what the active summary covers, in order.
+
+    If the first one is a rebuilt summary, its earlier texts are about all that was covered before it.
+    """
     summary = loaded.state.summary
-    found: list[LeafSummary] = []
-    for version in summary.leaves if summary else ():
+    found: list[CompactionPerformed] = []
+    for version in reversed(summary.leaves if summary else ()):
         [logged] = core.log.read(loaded.thread_id, version, version)
-        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
-            found.append(logged.event.leaf)
-    return tuple(found)
+        if isinstance(logged.event, CompactionPerformed):
+            found.insert(0, logged.event)
+            if logged.event.earlier:
+                break
+    return found
 
 
 def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
@@ -266,12 +279,10 @@ def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
     and the extract has facts that the model omitted. A model's text covers all messages up to then;
     a split turn gives two texts.
     """
-    summary = loaded.state.summary
     found: list[LeafSummary] = []
-    for version in summary.leaves if summary else ():
-        [logged] = core.log.read(loaded.thread_id, version, version)
-        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
-            found += [*_model_texts(core, logged.event), logged.event.leaf]
+    for made in leaf_events(core, loaded):
+        if made.leaf:
+            found += [*made.earlier, *_model_texts(core, made), made.leaf]
     return tuple(found)
 
 
@@ -306,39 +317,55 @@ def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSu
 async def text_of_leaves(
     core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
 ) -> str:
-    """Return the leaves in order, headed by their ranges, in about ``room`` tokens.
+    """Return the leaves in order, headed by their ranges, in about ``room`` tokens."""
+    return join_leaves(await keep_within(core, thread_id, leaves, room))
+
+
+async def keep_within(
+    core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
+) -> tuple[LeafSummary, ...]:
+    """Return the leaves in order, in about ``room`` tokens.
 
     The newest leaves stay whole. If there is too much text, the older ones together are shortened
-    to a third or less.
+    to half of the room.
     """
     count = core.counter.count_text
-    older, newest = await asyncio.to_thread(_split_newest, leaves, room, count)
+    split = await asyncio.to_thread(_count_older, leaves, room, count)
+    older, newest = leaves[:split], leaves[split:]
     if not older:
-        return "\n\n".join(newest)
-    shortened = await shorten_text(core, thread_id, older, room // 2)
-    return "\n\n".join([shortened, *newest])
+        return tuple(newest)
+    text = await _shorten_to(core, thread_id, join_leaves(older), room // 2)
+    start, stop = min(leaf.start for leaf in older), max(leaf.stop for leaf in older)
+    return (LeafSummary(start=start, stop=stop, text=text, tokens=count(text)), *newest)
 
 
-def _split_newest(
-    leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
-) -> tuple[str, list[str]]:
-    """Return the older leaves as one text, empty if all fit, and the newest as a list."""
-    texts = [add_heading(leaf) for leaf in leaves]
-    if count("\n\n".join(texts)) <= room:
-        return "", texts
-    newest: list[str] = []
-    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
-        newest.insert(0, texts.pop())
-    return "\n\n".join(texts), newest
+def _count_older(leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]) -> int:
+    """Return how many of the oldest leaves must be shortened; 0 if all fit."""
+    if count(join_leaves(leaves)) <= room:
+        return 0
+    older = len(leaves)
+    while older and count(join_leaves(leaves[older - 1 :])) <= room // 2:
+        older -= 1
+    return older
+
+
+def join_leaves(leaves: Iterable[LeafSummary]) -> str:
+    """Return the texts of leaves under their headings."""
+    return "\n\n".join(map(add_heading, leaves))
 
 
 async def shorten_text(core: Core, thread_id: str, text: str, room: int) -> str:
     """Shorten a text to about a third or less, and to about ``room`` tokens, without a model."""
-    count = core.counter.count_text
-    target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
+    target = min(core.counter.count_text(text) // _SHORTER, room)
+    return await _shorten_to(core, thread_id, text, target)
+
+
+async def _shorten_to(core: Core, thread_id: str, text: str, tokens: int) -> str:
+    target = max(SHORTEST_SUMMARY, tokens)
     limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
-    return ends_within(await _extract(core, thread_id, request), limit, count, GAP)
+    extract = await _extract(core, thread_id, request)
+    return ends_within(extract, limit, core.counter.count_text, GAP)
 
 
 def add_heading(leaf: LeafSummary) -> str:

@@ -28,7 +28,7 @@ from refold.domain.ledger.index import (
     merge_entries,
 )
 from refold.domain.ledger.line import LedgerLine, gather
-from refold.domain.ledger.line_choice import Costs, choose_lines, merge_ledger
+from refold.domain.ledger.line_choice import Costs, LineChooser, merge_ledger
 from refold.domain.messages import strings_in
 
 logger = plain_logger(__name__)
@@ -79,6 +79,7 @@ class Gathering:
         self._thread_id = thread_id
         self._policy = core.settings.policy
         self._lines = tuple(known)
+        self._chooser: LineChooser | None = None
         self._entries = tuple(entries)
 
     @property
@@ -107,7 +108,7 @@ class Gathering:
         try:
             if self.is_wanted:
                 fresh = gather(facts, self._policy.failure_characters)
-                self._lines = merge_ledger(self._lines, fresh)
+                self._lines, self._chooser = merge_ledger(self._lines, fresh), None
             if self.is_index_wanted:
                 self._entries = merge_entries(self._entries, entries_of(facts))
         except Exception as error:
@@ -143,17 +144,14 @@ class Gathering:
         if not self.is_wanted:
             return KeptLedger(self._lines)
         count = self._core.counter.count_text
-        costs = Costs(
-            lambda line: count(ledger_line(line) + "\n"), lambda line: count(heading_text(line))
-        )
-        room_of_lines = room - ledger_overhead(count)
-        fitted = choose_lines(
-            self._lines,
-            room_of_lines,
-            costs,
-            failures=self._policy.failures_kept,
-            has_index=self.is_index_wanted,
-        )
+        if self._chooser is None:
+            costs = Costs(
+                lambda line: count(ledger_line(line) + "\n"),
+                lambda line: count(heading_text(line)),
+            )
+            failures, has_index = self._policy.failures_kept, self.is_index_wanted
+            self._chooser = LineChooser(self._lines, costs, failures=failures, has_index=has_index)
+        fitted = self._chooser.choose(room - ledger_overhead(count))
         shown = fitted.shown
         while shown:
             text = ledger_text(fitted.lines[:shown], ())

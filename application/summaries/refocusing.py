@@ -60,6 +60,7 @@ def plan_refocus(
     source = Source(
         messages=tuple(SourceMessage(position=e.position, message=e.message) for e in events),
         before=before,
+        earlier=made.earlier,
         focus=focus,
     )
     tokens = sum(e.tokens for e in events) + (before.tokens if before else 0)

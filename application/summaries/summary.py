@@ -30,7 +30,15 @@ from refold.domain.facts.reading import MessagesRead
 from refold.domain.value import replace
 
 from .chunking import skimming_note
-from .leaves import OFF, earlier_texts, is_written, leaf_of, names_of_code
+from .leaves import (
+    LEAVES_ROOM,
+    OFF,
+    earlier_texts,
+    is_written,
+    keep_within,
+    leaf_of,
+    names_of_code,
+)
 from .ledger_and_index import (
     Gathering,
     KeptIndex,
@@ -40,7 +48,7 @@ from .ledger_and_index import (
     read_covered,
 )
 from .summariser_calls import SummariserCalls
-from .writer import Task, Writer, Written, divide
+from .writer import Divided, Task, Writer, Written, divide
 
 FIRST = 64
 """Number of oldest messages to read, because they often state the subject."""
@@ -120,6 +128,8 @@ class Source(NamedTuple):
     """Number of further messages that were only skimmed."""
     looked: str = ""
     """Digest of the skimmed messages."""
+    earlier: tuple[LeafSummary, ...] = ()
+    """Texts that the replaced summary was rebuilt from, if it is written again for the same messages."""
 
     def digest(self, omitted: Sequence[OmittedMessage] = ()) -> str:
         """Return the digest of what a summariser receives, without omitted messages."""
@@ -203,42 +213,64 @@ async def write_summary(
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     rooms = _Rooms(core, plan, budget)
-    read, gathering = await asyncio.to_thread(_gather, core, before, source)
-    ledger = await asyncio.to_thread(gathering.select, rooms.ledger)
-    planned = await asyncio.to_thread(_plan_index, before, gathering, ledger, rooms, summariser)
+    gathered = await asyncio.to_thread(_gather, before, source, rooms, summariser)
+    leaves = await keep_within(
+        core, before.thread_id, source.leaves, LEAVES_ROOM * plan.limit_tokens
+    )
     split_at = None if signs(summariser) else plan.split_at
-    task = Task(
-        plan=plan,
-        budget=budget,
-        divided=divide(source.messages, source.before, split_at, source.leaves),
-        focus=source.focus,
-        ledger="\n".join(filter(None, (ledger.text, planned.text))),
-        ledger_tokens=ledger.tokens,
-        named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
-        wanted_tokens=rooms.wanted(gathering),
-        skimming=_skimming_note(before.thread_id, source),
-        read=read,
-    )
+    divided = divide(source.messages, source.before, split_at, leaves)
+    task = _task_of(before, source, rooms, gathered, divided)
     written = await Writer(core, before.thread_id, summariser, calls, task).write()
-    ledger = await asyncio.to_thread(_enlarge_ledger, gathering, ledger, rooms, written)
-    index = await asyncio.to_thread(_select_index, before, gathering, ledger, rooms, written)
-    leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming, read)
+    messages, skimming = source.messages, task.skimming
+    leaf = await leaf_of(core, before.thread_id, messages, plan, skimming, gathered.read)
     made = await asyncio.to_thread(
-        _build_summary, core, summariser.name, task, written, ledger, index
+        _build_summary, before, source, rooms, gathered, task, written, summariser.name
     )
-    digest = await asyncio.to_thread(source.digest, written.omitted)
-    made = replace(made, model_calls=calls.model_calls, source_digest=digest, leaf=leaf)
-    topics = await asyncio.to_thread(_topics, core, before, source, task, written, made)
-    return replace(
-        made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
-    )
+    earlier = leaves or source.earlier
+    return replace(made, model_calls=calls.model_calls, leaf=leaf, earlier=earlier)
+
+
+class _Gathered(NamedTuple):
+    """What code read from the newly covered messages, before the text is written."""
+
+    read: MessagesRead
+    gathering: Gathering
+    ledger: KeptLedger
+    planned: KeptIndex
+    """The part of the index that a model may rely on."""
 
 
 def _gather(
-    core: Core, before: LoadedConversation, source: Source
-) -> tuple[MessagesRead, Gathering]:
-    read = read_covered(core, before.thread_id, source.messages)
-    return read, gather_ledger(core, before, read.facts)
+    before: LoadedConversation, source: Source, rooms: "_Rooms", summariser: Summariser
+) -> _Gathered:
+    read = read_covered(rooms.core, before.thread_id, source.messages)
+    gathering = gather_ledger(rooms.core, before, read.facts)
+    ledger = gathering.select(rooms.ledger)
+    # Code leaves out what the ledger has by itself.
+    by_code = is_by_code(summariser)
+    planned = KeptIndex() if by_code else _select_index(before, gathering, ledger, rooms, None)
+    return _Gathered(read, gathering, ledger, planned)
+
+
+def _task_of(
+    before: LoadedConversation,
+    source: Source,
+    rooms: "_Rooms",
+    gathered: _Gathered,
+    divided: Divided,
+) -> Task:
+    return Task(
+        plan=rooms.plan,
+        budget=rooms.budget,
+        divided=divided,
+        focus=source.focus,
+        ledger="\n".join(filter(None, (gathered.ledger.text, gathered.planned.text))),
+        ledger_tokens=gathered.ledger.tokens,
+        named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
+        wanted_tokens=rooms.wanted(gathered.gathering),
+        skimming=_skimming_note(before.thread_id, source),
+        read=gathered.read,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,19 +350,6 @@ def _enlarge_ledger(
     return gathering.select(room)
 
 
-def _plan_index(
-    before: LoadedConversation,
-    gathering: Gathering,
-    ledger: KeptLedger,
-    rooms: _Rooms,
-    summariser: Summariser,
-) -> KeptIndex:
-    """Return the index that a model may rely on. Code leaves out what the ledger has by itself."""
-    if is_by_code(summariser):
-        return KeptIndex()
-    return _select_index(before, gathering, ledger, rooms, None)
-
-
 def _select_index(
     before: LoadedConversation,
     gathering: Gathering,
@@ -371,6 +390,26 @@ def _topics(
 
 
 def _build_summary(
+    before: LoadedConversation,
+    source: Source,
+    rooms: _Rooms,
+    gathered: _Gathered,
+    task: Task,
+    written: Written,
+    summariser: str,
+) -> Summary:
+    gathering = gathered.gathering
+    ledger = _enlarge_ledger(gathering, gathered.ledger, rooms, written)
+    index = _select_index(before, gathering, ledger, rooms, written)
+    made = _join_parts(rooms.core, summariser, task, written, ledger, index)
+    made = replace(made, source_digest=source.digest(written.omitted))
+    topics = _topics(rooms.core, before, source, task, written, made)
+    return replace(
+        made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
+    )
+
+
+def _join_parts(
     core: Core,
     summariser: str,
     task: Task,

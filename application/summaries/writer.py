@@ -33,7 +33,14 @@ from .chunking import (
     split_into_chunks,
     split_messages,
 )
-from .leaves import history_text, join_parts, shorten_text, text_of_leaves, whole_text
+from .leaves import (
+    history_text,
+    join_leaves,
+    join_parts,
+    shorten_text,
+    text_of_leaves,
+    whole_text,
+)
 from .summariser_calls import SummariserCalls
 
 
@@ -117,8 +124,6 @@ On recorded sessions, with a budget of 10 %, ledger and index had the answers to
 """
 _NAMING_SHARE = 3
 """Divisor of the limit of a summary. The note about omitted messages may use the quotient."""
-_LEAVES_ROOM = 8
-"""Factor of the limit for stored texts; less in a small window."""
 
 
 class Task(NamedTuple):
@@ -267,11 +272,10 @@ class Writer:
     async def _carry(self, part: Part) -> str:
         if not part.leaves:
             return await self._shorten(part)
-        room = _LEAVES_ROOM * self._task.plan.limit_tokens
-        if self._capacity is not None:
-            policy = self._core.settings.policy
-            own = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
-            room = min(room, own)
+        if self._capacity is None:
+            return join_leaves(part.leaves)
+        policy = self._core.settings.policy
+        room = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
 
     async def _shorten(self, part: Part) -> str:

@@ -421,9 +421,15 @@ def _terms(messages: Sequence[SourceMessage], facts: Sequence[Fact]) -> dict[_Ke
     stated: defaultdict[int, list[Fact]] = defaultdict(list)
     for fact in facts:
         stated[fact.position].append(fact)
+    keys: dict[str, _Key] = {}
     for source in messages:
         for one in candidates(source.message, stated[source.position]):
-            key = (one.text,) if one.neighbours is not None else tuple(tokens_of(one.text))
+            if one.neighbours is not None:
+                key: _Key = (one.text,)
+            elif one.text in keys:
+                key = keys[one.text]
+            else:
+                key = keys[one.text] = tuple(tokens_of(one.text))
             if key:
                 terms[key].take(one, source.position)
     return terms

@@ -5,7 +5,7 @@ from math import ceil, log2
 from typing import NamedTuple
 
 from refold.application.ports.summariser import SourceMessage
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.tokens import token_set
 from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
@@ -83,11 +83,11 @@ def _positions(key: _Key, places: Sequence[_Place]) -> list[int]:
 
 
 def _place(source: SourceMessage) -> _Place:
-    return _Place(source.position, frozenset(tokens_of(readable(source.message)[:_SCANNED])))
+    return _Place(source.position, token_set(readable(source.message)[:_SCANNED]))
 
 
 def _key(name: str) -> _Key:
-    return frozenset(tokens_of(name))
+    return token_set(name)
 
 
 logger = plain_logger(__name__)

@@ -159,6 +159,7 @@ def _with_parts(performed: CompactionPerformed, summary: Summary) -> CompactionP
         index=summary.index,
         index_shown=summary.index_shown,
         index_left_out=summary.index_left_out,
+        earlier=summary.earlier,
     )
 
 

@@ -113,6 +113,7 @@ class Summary(Value, frozen=True):
     index: tuple[IndexEntry, ...] = ()
     index_shown: int = 0
     index_left_out: int = 0
+    earlier: tuple[LeafSummary, ...] = ()
 
 
 def judge_text(

@@ -1,7 +1,7 @@
 """Clean texts into single lines without credentials, and recognise rules, decisions and requests."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning, ends
@@ -32,6 +32,8 @@ _NAMED = (
     r"((?:pass(?:word|wd|phrase)|secret(?:[_-]?key)?|token|api[_-]?key|access[_-]?key|"
     r"private[_-]?key|密码|口令)[\"']?\s{0,2}"
 )
+_ASCII_NAMES = ("pass", "secret", "token", "api", "access", "private")
+"""The beginnings of these names, without the Chinese ones."""
 _ASSIGNED = lazy_pattern(
     _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\])([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
 )
@@ -45,7 +47,8 @@ _PREFIXES = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
-_HINTS = ("pass", "secret", "token", "key", "密码", "口令")
+_ASCII_HINTS = ("key", "pass", "token", "secret")
+_HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
 _IN_URL = lazy_pattern(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
@@ -60,24 +63,30 @@ def clean(text: str) -> str:
     return _BLANKS.sub(" ", _CONTROL.sub("", text)).strip(" ⏎")
 
 
-_SIGN = lazy_pattern(
-    "|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic")))
-    + f"|(?i:{'|'.join(map(re.escape, _HINTS))})"
-)
-"""A part that every credential has."""
+_EXACT_SIGN = lazy_pattern("|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic"))))
+_HINT = lazy_pattern("|".join(map(re.escape, _HINTS)), re.IGNORECASE)
 _SHORT = 300
+
+
+def _has_sign(text: str) -> bool:
+    """Return whether a text has a part that every credential has."""
+    if text.isascii():
+        folded = text.lower()
+        if any(map(folded.__contains__, _ASCII_HINTS)):
+            return True
+    elif _HINT.search(text):
+        return True
+    return _EXACT_SIGN.search(text) is not None
 
 
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
-    if len(text) < _SHORT and not _SIGN.search(text):
+    if len(text) < _SHORT and not _has_sign(text):
         return text
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
-    folded = text.casefold()
-    if any(hint in folded for hint in _HINTS):
-        text = _LABELLED.sub(r"\1[redacted]", _ASSIGNED.sub(r"\1[redacted]", text))
+    text = _replace_named(text, lambda found: f"{found[1]}[redacted]")
     if "@" in text:
         text = _IN_URL.sub(r"\1[redacted]@", text)
     if "Bearer" in text or "Basic" in text:
@@ -89,14 +98,46 @@ def mask(text: str) -> str:
     """Return the text with a NUL for each character of an obvious credential, so that positions do not change."""
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub(_masked, text)
-    folded = text.casefold()
-    if any(hint in folded for hint in _HINTS):
-        text = _LABELLED.sub(_masked_behind, _ASSIGNED.sub(_masked_behind, text))
+    text = _replace_named(text, _masked_behind)
     if "@" in text:
         text = _IN_URL.sub(_masked_behind, text)
     if "Bearer" in text or "Basic" in text:
         text = _BEARER.sub(_masked_behind, text)
     return text
+
+
+def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    """Return the text with a replacement for each value that a name says to be secret."""
+    if not text.isascii():
+        folded = text.casefold()
+        if any(hint in folded for hint in _HINTS):
+            text = _LABELLED.sub(replacement, _ASSIGNED.sub(replacement, text))
+        return text
+    if "=" in text:
+        text = _replace_at(_ASSIGNED, _names_in(text), replacement, text)
+    return _replace_at(_LABELLED, _names_in(text), replacement, text) if ":" in text else text
+
+
+def _names_in(text: str) -> list[int]:
+    """Return where a name of a secret may begin in a text of ASCII characters."""
+    folded = text.lower()
+    return sorted(at.start() for name in _ASCII_NAMES for at in re.finditer(name, folded))
+
+
+def _replace_at(
+    pattern: re.Pattern[str],
+    places: Iterable[int],
+    replacement: Callable[[re.Match[str]], str],
+    text: str,
+) -> str:
+    """Return what ``pattern.sub`` returns if no match begins anywhere else. The places are in order."""
+    parts, done = list[str](), 0
+    for at in places:
+        found = pattern.match(text, at) if at >= done else None
+        if found is not None:
+            parts += [text[done:at], replacement(found)]
+            done = found.end()
+    return "".join([*parts, text[done:]])
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Entries of the index: exact values of covered messages, and the choice of those to show."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from refold.domain.facts import cues
@@ -242,39 +242,45 @@ def choose_entries(
     ``cost`` returns the tokens of a text, and ``is_visible`` whether the request shows it anyway. Where the work
     stood comes first; other entries follow by what predicts that they are used again, divided by their size.
     """
-    standing = [e for e in entries if e.kind in STANDING]
-    ranked = _rank([e for e in entries if e.kind not in STANDING])
-    choice = _Choice(room, cost, is_visible)
     order = list(STANDING)
+    standing = [e for e in entries if e.kind in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
-    for entry in standing:
-        choice.take(entry, room)
-    candidates = [
-        (_WORTH[entry.kind] * score / choice.cost(entry), entry) for score, entry in ranked
+    ranked = _rank([e for e in entries if e.kind not in STANDING])
+    every = [*standing, *(entry for _, entry in ranked)]
+    costs = [_cost_of(entry, cost) for entry in every]
+    choice = _Choice(room, is_visible)
+    first = len(standing)
+    for place, entry in enumerate(standing):
+        choice.take(place, entry, costs[place], room)
+    by_use = [
+        (_WORTH[entry.kind] * score / costs[place], place)
+        for place, (score, entry) in enumerate(ranked, first)
     ]
-    candidates.sort(key=lambda pair: (-pair[0], pair[1].kind, pair[1].text))
+    by_use.sort(key=lambda pair: (-pair[0], every[pair[1]].kind, every[pair[1]].text))
     for share in (_SHARES, None):
-        for _, entry in candidates:
-            choice.take(entry, int(room * share[entry.kind]) if share else room)
-    chosen = [e for e in (*standing, *(entry for _, entry in ranked)) if e in choice.taken]
-    kept = _kept(standing, ranked, choice.taken)
-    left_out = sum(choice.cost(entry) for entry in kept if entry not in choice.passed)
-    return Shown((*chosen, *kept), len(chosen), left_out)
+        for _, place in by_use:
+            entry = every[place]
+            allowed = int(room * share[entry.kind]) if share else room
+            choice.take(place, entry, costs[place], allowed)
+    chosen = [entry for place, entry in enumerate(every) if place in choice.taken]
+    kept = list(_kept(every, first, choice.taken))
+    left_out = sum(costs[place] for place in kept if place not in choice.passed)
+    return Shown((*chosen, *(every[place] for place in kept)), len(chosen), left_out)
 
 
-def _kept(
-    standing: Sequence[IndexEntry],
-    ranked: Sequence[tuple[float, IndexEntry]],
-    taken: set[IndexEntry],
-) -> list[IndexEntry]:
-    """Return the entries to keep without showing them."""
+def _cost_of(entry: IndexEntry, cost: Callable[[str], int]) -> int:
+    """Return the tokens of an entry. A command has a line of its own."""
+    return cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+
+
+def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> Iterator[int]:
+    """Yield the places of the entries to keep without showing them. Ranked ones begin at ``first``."""
     left = dict(MOST_KEPT)
-    kept = [entry for entry in standing if entry not in taken]
-    for _, entry in ranked:
-        left[entry.kind] -= 1
-        if left[entry.kind] >= 0 and entry not in taken:
-            kept.append(entry)
-    return kept
+    for place, entry in enumerate(every):
+        if place >= first:
+            left[entry.kind] -= 1
+        if place not in taken and (place < first or left[entry.kind] >= 0):
+            yield place
 
 
 def _rank(entries: Sequence[IndexEntry]) -> list[tuple[float, IndexEntry]]:
@@ -301,37 +307,27 @@ def _rank(entries: Sequence[IndexEntry]) -> list[tuple[float, IndexEntry]]:
 
 
 class _Choice:
-    def __init__(
-        self, room: int, cost: Callable[[str], int], is_visible: Callable[[str], bool]
-    ) -> None:
-        self.taken: set[IndexEntry] = set()
+    def __init__(self, room: int, is_visible: Callable[[str], bool]) -> None:
+        self.taken: set[int] = set()
+        """Places of the entries to show."""
+        self.passed: set[int] = set()
+        """Places of the entries that the request shows anyway."""
         self._left = room
-        self._cost = cost
         self._is_visible = is_visible
-        self._costs: dict[str, int] = {}
         self._spent: dict[Kind, int] = {}
         self._texts = ""
-        self.passed: set[IndexEntry] = set()
-        """Entries that the request shows anyway."""
 
-    def cost(self, entry: IndexEntry) -> int:
-        """Return the tokens of an entry. A command has a line of its own."""
-        found = self._costs.get(entry.text)
-        if found is None:
-            found = self._costs[entry.text] = self._cost(f" {entry.text}")
-        return found + (0 if entry.kind in ("path", "name", "value") else 5)
-
-    def take(self, entry: IndexEntry, allowed: int) -> None:
+    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> None:
         """Take an entry if there is room for it and its kind, unless the request shows it anyway."""
-        if entry in self.taken or entry in self.passed:
+        if cost > self._left or place in self.taken or place in self.passed:
             return
-        cost, spent = self.cost(entry), self._spent.get(entry.kind, 0)
-        if cost > self._left or spent + cost > allowed:
+        spent = self._spent.get(entry.kind, 0)
+        if spent + cost > allowed:
             return
         if has_whole(self._texts, entry.text) or self._is_visible(entry.text):
-            self.passed.add(entry)
+            self.passed.add(place)
             return
-        self.taken.add(entry)
+        self.taken.add(place)
         self._texts += f"\n{entry.text}"
         self._left -= cost
         self._spent[entry.kind] = spent + cost

@@ -228,42 +228,92 @@ def choose_lines(
     has_index: bool = False,
 ) -> Fitted:
     """Choose the lines to show within ``room`` tokens. ``lines`` must not contain duplicates."""
-    by_kind = _SHARES_BESIDE_INDEX if has_index else _SHARES
-    ranking = Ranking(lines)
-    ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
-    ranked = _limit_kind(ranked, "failure", failures)
-    choice = _Choice(room, costs)
-    for most in range(3):
-        for kind, shares in by_kind.items():
-            allowed = int(room * shares[most])
-            for line in ranked:
-                if line.kind == kind:
-                    choice.take(line, allowed)
-    hidden = _choose_hidden([line for line in ranked if line not in choice.taken])
-    # Lines of one message keep their order.
-    order = {line: number for number, line in enumerate(lines)}
-    taken = sorted(choice.taken, key=lambda line: (line.position, order[line]))
-    return Fitted((*taken, *hidden), len(taken))
+    return LineChooser(lines, costs, failures=failures, has_index=has_index).choose(room)
+
+
+_Group = tuple[Kind, str | None]
+"""Kind and author of lines under one heading."""
+
+
+class _Ranked(NamedTuple):
+    """A line, and where it stands among the lines as they were given."""
+
+    order: int
+    line: LedgerLine
+
+
+class LineChooser:
+    """Chooses lines for one room after the other. Each line is ranked and measured once."""
+
+    def __init__(
+        self,
+        lines: Sequence[LedgerLine],
+        costs: Costs,
+        *,
+        failures: int = 8,
+        has_index: bool = False,
+    ) -> None:
+        """Rank the lines, which must not contain duplicates. At most ``failures`` failures are kept."""
+        self._shares = _SHARES_BESIDE_INDEX if has_index else _SHARES
+        self._measure = costs
+        self._costs: list[int | None] = [None] * len(lines)
+        self._headings: dict[_Group, int] = {}
+        ranking = Ranking(lines)
+        ranked = [_Ranked(*pair) for pair in enumerate(lines)]
+        ranked.sort(key=lambda one: (-ranking.score(one.line), one.line.kind, one.line.text))
+        self._of_kind: dict[Kind, list[_Ranked]] = {kind: [] for kind in self._shares}
+        for one in ranked:
+            self._of_kind[one.line.kind].append(one)
+        del self._of_kind["failure"][failures:]
+
+    def choose(self, room: int) -> Fitted:
+        """Choose the lines to show within ``room`` tokens."""
+        choice = _Choice(room, self._cost)
+        for most in range(3):
+            for kind, shares in self._shares.items():
+                allowed = int(room * shares[most])
+                for one in self._of_kind[kind]:
+                    choice.take(one, allowed)
+        hidden = [
+            one.line
+            for kind, most in MOST_HIDDEN.items()
+            for one in [x for x in self._of_kind[kind] if x.order not in choice.taken][:most]
+        ]
+        # Lines of one message keep their order.
+        taken = sorted(choice.taken.items(), key=lambda item: (item[1].position, item[0]))
+        return Fitted((*(line for _, line in taken), *hidden), len(taken))
+
+    def _cost(self, one: _Ranked, group: _Group | None) -> int:
+        """Return the cost of a line with the heading of its group, or without one."""
+        cost = self._costs[one.order]
+        if cost is None:
+            cost = self._costs[one.order] = self._measure.line(one.line)
+        if group is None:
+            return cost
+        if group not in self._headings:
+            self._headings[group] = self._measure.heading(one.line)
+        return cost + self._headings[group]
 
 
 class _Choice:
-    def __init__(self, room: int, costs: Costs) -> None:
-        self.taken: dict[LedgerLine, None] = {}
+    def __init__(self, room: int, cost: Callable[[_Ranked, _Group | None], int]) -> None:
+        self.taken: dict[int, LedgerLine] = {}
         self._left = room
-        self._costs = costs
+        self._cost = cost
         self._spent: dict[Kind, int] = {}
-        self._headed: set[tuple[Kind, str | None]] = set()
+        self._headed: set[_Group] = set()
 
-    def take(self, line: LedgerLine, allowed: int) -> None:
+    def take(self, one: _Ranked, allowed: int) -> None:
         """Take a line if there is room for it and its kind, unless a shown line already contains it."""
-        if self._left <= 0 or line in self.taken:
+        if self._left <= 0 or one.order in self.taken:
             return
+        line = one.line
         spent = self._spent.get(line.kind, 0)
         group = (line.kind, line.author)
-        cost = self._costs.line(line) + (0 if group in self._headed else self._costs.heading(line))
+        cost = self._cost(one, None if group in self._headed else group)
         if cost > self._left or spent + cost > allowed or self._is_said(line):
             return
-        self.taken[line] = None
+        self.taken[one.order] = line
         self._left -= cost
         self._spent[line.kind] = spent + cost
         self._headed.add(group)
@@ -272,25 +322,8 @@ class _Choice:
         """Return whether a shown line contains this value as whole words."""
         if line.kind != "value":
             return False
-        near = [known.text for known in self.taken if line.text in known.text]
+        near = [known.text for known in self.taken.values() if line.text in known.text]
         if not near:
             return False
         whole = re.compile(rf"(?<![\w/.-]){re.escape(line.text)}(?![\w/-]|\.\w)")
         return any(map(whole.search, near))
-
-
-def _limit_kind(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
-    kept, left = list[LedgerLine](), most
-    for line in lines:
-        if line.kind == kind:
-            left -= 1
-        if line.kind != kind or left >= 0:
-            kept.append(line)
-    return kept
-
-
-def _choose_hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
-    kept: list[LedgerLine] = []
-    for kind, most in MOST_HIDDEN.items():
-        kept += [line for line in lines if line.kind == kind][:most]
-    return kept

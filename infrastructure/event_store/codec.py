@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -142,6 +143,10 @@ def _upcast_performed_5(fields: Json) -> Json:
     }
 
 
+def _upcast_performed_6(fields: Json) -> Json:
+    return {**fields, "earlier": []}
+
+
 def _upcast_appended(fields: Json) -> Json:
     return fields  # Shape 2 may include the author, extra fields and unknown blocks of the message.
 
@@ -180,6 +185,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_performed", 2): _upcast_performed_3,
         ("compaction_performed", 3): _upcast_performed_4,
         ("compaction_performed", 4): _upcast_performed_5,
+        ("compaction_performed", 5): _upcast_performed_6,
         ("compaction_failed", 1): _upcast_failed,
         ("compaction_reverted", 1): _upcast_reverted,
         ("messages_condensed", 1): _upcast_condensed,
@@ -201,7 +207,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(NAMES, 1),
         "message_appended": 3,
         "compaction_requested": 5,
-        "compaction_performed": 5,
+        "compaction_performed": 6,
         "compaction_failed": 2,
         "compaction_reverted": 2,
         "messages_condensed": 2,
@@ -211,6 +217,13 @@ SHAPES: Mapping[str, int] = MappingProxyType(
     }
 )
 
+PACKED: Mapping[str, int] = MappingProxyType({"compaction_performed": 6})
+"""Events whose JSON is compressed, and the shape since which it is.
+
+A compaction stores every line that it keeps, and most of its JSON are the same names and words again.
+"""
+LARGEST = 64 * 1024 * 1024
+"""Maximum number of bytes of compressed JSON. It keeps damaged bytes from using all memory."""
 _MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
@@ -235,7 +248,35 @@ def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
     except PydanticSerializationError:
         # Lone surrogates have no UTF-8 form, but JSON can escape them.
         payload = json.dumps(event.model_dump(exclude_defaults=brief), default=str).encode()
-    return name, SHAPES[name], payload
+    return name, SHAPES[name], pack(name, SHAPES[name], payload)
+
+
+def pack(name: str, shape: int, fields: bytes) -> bytes:
+    """Return the payload that stores the JSON of an event."""
+    return zlib.compress(fields) if is_packed(name, shape) else fields
+
+
+def unpack(name: str, shape: int, payload: bytes) -> bytes:
+    """Return the JSON that a payload stores.
+
+    Raises:
+        CodecError: the payload is not what ``pack`` returns.
+    """
+    if not is_packed(name, shape):
+        return payload
+    reader = zlib.decompressobj()
+    try:
+        fields = reader.decompress(payload, LARGEST)
+    except zlib.error as error:
+        raise CodecError(f"the payload cannot be decompressed: {error}") from error
+    if not reader.eof or reader.unused_data:
+        raise CodecError("the payload is cut off, too large, or has other bytes after it")
+    return fields
+
+
+def is_packed(name: str, shape: int) -> bool:
+    """Return whether the JSON of an event of this shape is compressed."""
+    return name in PACKED and shape >= PACKED[name]
 
 
 def decode(
@@ -254,7 +295,7 @@ def decode(
     """
     if name not in NAMES or shape > shapes[name]:
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
-    fields = _fields(payload)
+    fields = _fields(unpack(name, shape, payload))
     if name == _MESSAGE_APPENDED and shape == shapes[name]:
         return _message_appended(fields)
     while shape < shapes[name]:

@@ -8,15 +8,13 @@ from time import monotonic
 
 from refold.domain.errors import InvalidSetting
 
-from .codec import SNAPSHOT
+from .codec import LARGEST, SNAPSHOT
 from .encryption import Key, Keys
 from .envelope import PLAIN, PROOF_BYTES, Envelope, EnvelopeError, Place, PlainHead, Shelf, Unsealed
 
 LEVEL = 12
 """Compression level. Old payloads are compressed once; higher levels take longer and save little."""
 DICTIONARY_BYTES = 64 * 1024
-LARGEST = 64 * 1024 * 1024
-"""Maximum number of bytes of a payload. It keeps damaged bytes from using all memory."""
 FEWEST_SAMPLES = 16
 """Minimum number of samples. With fewer, a dictionary costs more than it saves."""
 

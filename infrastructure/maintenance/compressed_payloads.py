@@ -9,6 +9,7 @@ from eventsourcing.sqlite import SQLiteCursor
 from refold.application.errors import LogDamaged
 from refold.application.maintenance.maintenance_results import Compressed
 from refold.domain.conversation import Conversation
+from refold.infrastructure.event_store.codec import is_packed
 from refold.infrastructure.event_store.conversation_loader import StreamLoader
 from refold.infrastructure.event_store.encodings import (
     ZSTD,
@@ -208,8 +209,11 @@ class LogCompressor:
         for number in random.sample(rows, len(rows)):
             with self._recorder.datastore.transaction(commit=False) as c:
                 opened = self._open_row(c, number)
-            if opened is not None and not opened[2].erased:
-                sample = opened[2].payload[:SAMPLE_BYTES]
+            if opened is None:
+                continue
+            place, _, envelope = opened
+            if not envelope.erased and not is_packed(place.name, envelope.shape):
+                sample = envelope.payload[:SAMPLE_BYTES]
                 yield sample
                 left -= len(sample)
                 if left < 0:

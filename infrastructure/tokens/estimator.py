@@ -187,6 +187,8 @@ def sum_of_bytes(data: bytes) -> int:
     The lower half of an Adler-32 checksum is 1 + the sum of the bytes modulo 65,521, so it is exact for
     up to 256 bytes.
     """
+    if len(data) <= 256:  # Most texts whose sizes are compared are lines.
+        return (adler32(data) & 0xFFFF) - 1
     return sum([(adler32(data[i : i + 256]) & 0xFFFF) - 1 for i in range(0, len(data), 256)])
 
 
@@ -202,9 +204,10 @@ def _score(text: str) -> int:
     data = text.encode("utf-8", "surrogatepass")
     costs = data.translate(_SCORES, _REMOVED)
     small = (len(text) - len(costs)) * _LOWER
-    signs = data.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE)
-    pairs = signs.count(b"0A") * _PAIR - data.count(b"  ") * _LONE
-    return small + sum_of_bytes(costs) + pairs
+    score = small + sum_of_bytes(costs) - data.count(b"  ") * _LONE
+    if text.islower():
+        return score  # There are no capitals to form pairs.
+    return score + data.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE).count(b"0A") * _PAIR
 
 
 def _score_value(value: Any) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 import refold
 from docs.schemas.write_schemas import FOLDER, schemas
-from refold.infrastructure.event_store.codec import NAMES, SHAPES, decode, encode
+from refold.infrastructure.event_store.codec import NAMES, SHAPES, decode, encode, pack, unpack
 from tests.support.golden_files import FOLDER as GOLDEN
 
 # The package brings no types.
@@ -63,8 +63,8 @@ def test_an_older_shape_fits_the_schema_once_it_is_read(stem: str) -> None:
     name, _, shape = stem.partition(".")
     check = validator(f"{name}.{SHAPES[name]}")
     for example in stored(stem)["examples"]:
-        event = decode(name, int(shape), example["payload"].encode())
-        check.validate(json.loads(encode(event)[2]))
+        event = decode(name, int(shape), pack(name, int(shape), example["payload"].encode()))
+        check.validate(json.loads(unpack(*encode(event))))
 
 
 @pytest.mark.parametrize("stem", NEWEST)

@@ -42,6 +42,7 @@ from tests.support.golden_log import (
     from_sql,
     write_foreign,
     write_log,
+    write_rebuilt,
     write_scenes,
     write_sealed_log,
     write_work,
@@ -82,7 +83,7 @@ HOLDS["log-6"] = HOLDS["log-3"] | {
     RequestFrameChanged,
     UserContentShortened,
 }
-HOLDS["log-7"] = HOLDS["log-8"] = HOLDS["log-6"] | {LinesRecalled}
+HOLDS["log-7"] = HOLDS["log-8"] = HOLDS["log-9"] = HOLDS["log-6"] | {LinesRecalled}
 
 
 Writer = Callable[[Path], None]
@@ -91,6 +92,7 @@ WRITERS: dict[str, Writer] = {
     "log-6": write_scenes,
     "log-7": write_work,
     "log-8": write_foreign,
+    "log-9": write_rebuilt,
 }
 """What writes a log today as the kept one was written, except ``write_log``."""
 

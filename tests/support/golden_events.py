@@ -251,6 +251,10 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ),
             index_shown=2,
             index_left_out=9,
+            earlier=(
+                LeafSummary(start=0, stop=2, text="Früher: 开始了 src/解析", tokens=6),
+                LeafSummary(start=2, stop=5, text="Then the parser was moved", tokens=5),
+            ),
         ),
         performed(9, trigger="manual"),
     ),

@@ -19,7 +19,17 @@ from refold.infrastructure.maintenance.restore import salvage_file
 from .builders import assistant, calls, system, talk, text, thinking, tool_result, tool_use, user
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
-from .golden_scenes import ANSWERED, FILES, SCENES, WORKED, add_foreign, add_scenes, add_work
+from .golden_scenes import (
+    ANSWERED,
+    FILES,
+    REBUILT,
+    SCENES,
+    WORKED,
+    add_foreign,
+    add_rebuilt,
+    add_scenes,
+    add_work,
+)
 
 THREADS = (
     "compacted",
@@ -47,6 +57,7 @@ LOGS = {
     "log-6": (*THREADS, *SCENES),
     "log-7": (*THREADS, *SCENES, WORKED),
     "log-8": (*THREADS, *SCENES, WORKED, ANSWERED, FILES),
+    "log-9": (*THREADS, *SCENES, WORKED, ANSWERED, FILES, REBUILT),
 }
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 KEYS = {"log-4": bytes(range(32))}
@@ -92,6 +103,12 @@ def write_foreign(path: Path) -> None:
     """The same, with answers of another API and the memory files of a model."""
     write_work(path)
     add_foreign(path, WINDOW)
+
+
+def write_rebuilt(path: Path) -> None:
+    """The same, and a conversation whose summary was rebuilt twice."""
+    write_foreign(path)
+    add_rebuilt(path, WINDOW, 0, 12)
 
 
 def _begin(path: Path) -> None:

@@ -61,6 +61,32 @@ def add_foreign(path: Path, window: int) -> None:
         files.erase("/memories/gone.txt", "by request")
 
 
+REBUILT = "compacted again and again"
+
+
+def add_rebuilt(path: Path, window: int, first: int, stop: int) -> None:
+    """Play the rounds from ``first`` up to ``stop`` into the log: each has four turns and a compaction."""
+    with refold.open(
+        path,
+        window=window,
+        clock=_clock(),
+        new_id=_ids(f"rebuilt {first}"),
+        summariser="extractive",
+        scrub_megabytes=0,
+    ) as memory:
+        conversation = memory.conversation(REBUILT)
+        for n in range(4 * first, 4 * stop):
+            asked = f"Never touch src/part_{n}.py without asking. The word is fact-{n}. "
+            conversation.append(
+                [
+                    {"role": "user", "content": asked + "The log scrolled by. " * 12},
+                    {"role": "assistant", "content": f"I decided to keep {n}. " + "Done. " * 20},
+                ]
+            )
+            if n % 4 == 3:
+                assert conversation.compact().outcome == "performed"
+
+
 def _answered(conversation: refold.ConversationMemory) -> None:
     """Turns of the Responses API; some are covered, and one answer is erased."""
     for number in range(14):

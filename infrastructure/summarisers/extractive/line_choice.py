@@ -227,6 +227,7 @@ class _Fitting:
         self._tokens = self._target
         self._characters = room.characters
         self._ample = False
+        self._tiers: list[int] = []
         self._preamble: list[str] = []
         self._taken: list[tuple[int, Line]] = []
         self._spent: dict[Section, int] = {}
@@ -246,9 +247,10 @@ class _Fitting:
         self._ample = len(lines) < _FEW and (
             sum(self._cost(format_line(line)) for line in lines) < 0.9 * self._target
         )
+        self._tiers = [self._ranking.tier(line) for line in lines]
         tiers = [
-            (self._ranking.tier(line), -self._ranking.score(line), i)
-            for i, line in enumerate(lines)
+            (tier, -self._ranking.score(line), i)
+            for i, (tier, line) in enumerate(zip(self._tiers, lines, strict=True))
         ]
         order = [(tier, i) for tier, _, i in sorted(tiers)]
         left = [
@@ -280,37 +282,36 @@ class _Fitting:
         if not shared and (section is Section.EARLIER or tier > _WORTH_FILLING):
             return False
         heading = "" if section in self._spent else f"## {section.value}\n\n"
-        line = self._shorten(line, self._line_room(line))
-        rest = self._tokens - (self._cost(heading) if heading else 0)
+        line = self._shorten(line, self._line_room(line, self._tiers[index]))
+        headed = self._cost(heading) if heading else 0
+        rest = self._tokens - headed
         if shared:
             rest = min(
                 rest, max(_FLOOR, int(self._target * _SHARE[section])) - self._spent.get(section, 0)
             )
-        if (
-            tier == 0
-            and section not in _EXACT
-            and self._cost(format_line(line)) > rest >= _WORTH_CUTTING
-        ):
+        text = format_line(line)
+        cost = self._cost(text)
+        if tier == 0 and section not in _EXACT and cost > rest >= _WORTH_CUTTING:
             line = self._shorten(line, rest - 2)
-        cost, size = self._cost(format_line(line)), len(format_line(line)) + 1 + len(heading)
-        if cost > rest:
+            text = format_line(line)
+            cost = self._cost(text)
+        size = len(text) + 1 + len(heading)
+        if cost > rest or size > self._characters:
             return False
-        if size > self._characters:
-            return False
-        self._tokens -= cost + (self._cost(heading) if heading else 0)
+        self._tokens -= cost + headed
         self._characters -= size
         self._spent[section] = self._spent.get(section, 0) + cost
         self._number[section] = self._number.get(section, 0) + 1
         self._taken.append((index, line))
         return True
 
-    def _line_room(self, line: Line) -> int:
+    def _line_room(self, line: Line, tier: int) -> int:
         share, ceiling = _LINE.get(line.section, _LINE_ELSE)
         if line is self._ranking.latest:
             share, ceiling = _LATEST_REQUEST
         elif line is self._ranking.first:
             share, ceiling = _FIRST_REQUEST
-        elif line.section is Section.DECISIONS and self._ranking.tier(line) == 0:
+        elif line.section is Section.DECISIONS and tier == 0:
             share, ceiling = _PROHIBITION
         if self._ample:
             return ceiling

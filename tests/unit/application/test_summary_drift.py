@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Coroutine, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogError
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
-from refold.application.summaries.leaves import text_of_leaves
+from refold.application.summaries.leaves import keep_within, stored_leaves, text_of_leaves
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, LeafSummary
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
@@ -145,10 +146,10 @@ def test_ten_compactions_in_a_row_lose_nothing_that_the_first_ones_ledger_and_le
     assert first.leaf is not None
     kept = {(line.kind, line.text) for line in last.ledger}
     assert {(line.kind, line.text) for line in first.ledger} <= kept
-    leaves = worker.log.load("t").state.summary
-    assert leaves is not None
-    versions = [n for n, e in enumerate(worker.log.streams["t"], 1) if e in events]
-    assert list(leaves.leaves) == versions, "all leaves are still there to build from"
+    loaded = worker.log.load("t")
+    assert stored_leaves(worker.core, loaded) == tuple(e.leaf for e in events)
+    assert loaded.state.summary is not None
+    assert len(loaded.state.summary.leaves) <= 4, "it has to be read to build from all leaves"
 
 
 def leaves_of(count: int, size: int = 40) -> list[LeafSummary]:
@@ -182,8 +183,22 @@ def test_of_too_many_leaves_the_newest_stay_whole_and_the_older_ones_are_shorten
     [request] = recording.requests
     assert request.messages == ()
     assert leaves[0].text in str(request.previous)
-    older = core.counter.count_text(str(request.previous))
-    assert request.target_tokens <= older // 3
+    assert request.target_tokens == 500
+
+
+def test_the_texts_that_a_rebuilt_summary_passes_on_stay_within_their_room() -> None:
+    """The older ones are shortened again each time, to the same length: they do not dwindle."""
+    core = core_of(fallback=ExtractiveSummariser())
+    count = core.counter.count_text
+    kept, lengths = tuple[LeafSummary, ...](), list[int]()
+    for n in range(0, 100, 5):
+        kept = asyncio.run(keep_within(core, "t", (*kept, *leaves_of(100)[n : n + 5]), 1_000))
+        lengths.append(sum(count(leaf.text) for leaf in kept))
+        assert kept[-1] == leaves_of(100)[n + 4]
+        assert (kept[0].start, kept[-1].stop) == (0, 10 * n + 50)
+        assert all(before.stop == leaf.start for before, leaf in pairwise(kept))
+    assert max(lengths) <= 1_100
+    assert min(lengths[5:]) >= 500
 
 
 def test_an_embedded_summariser_that_fails_leaves_a_note_as_leaf_and_the_chain_whole() -> None:
