@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
@@ -39,8 +39,6 @@ class CompactionPolicy(Value, frozen=True):
         __init__.__pydantic_base_init__ = True
 
     # The table of settings is generated from the texts below the fields.
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     trigger_share: float = Field(default=0.7, gt=0.05, le=1)
     """Compaction starts at this share of the window."""
     target_share: float = Field(default=0.5, gt=0.05, lt=1)

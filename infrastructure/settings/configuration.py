@@ -1,8 +1,8 @@
 """Read the settings. Arguments override the environment, which overrides the policy file and the defaults."""
 
 import difflib
+import json
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource, SettingsError
 
 from refold.application.runtime.core import (
     InstructionSettings,
@@ -23,7 +22,7 @@ from refold.application.runtime.core import (
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import beginning
-from refold.domain.value import replace_from
+from refold.domain.value import build_unvalidated, replace_from
 
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
 
@@ -72,9 +71,8 @@ def from_environment() -> Source:
         InvalidSetting: a variable has the prefix of settings but is unknown, or its JSON is invalid.
     """
     set_here = [name for name, value in os.environ.items() if value and _is_ours(name.upper())]
-    if not set_here:
-        return Source("environment", {})  # The usual case: skip the lookup of each field.
-    known = {variable(name): name for name in RefoldSettings.model_fields}
+    known = {variable(name): name for name in RefoldSettings.model_fields} if set_here else {}
+    values: dict[str, Any] = {}
     for name in set_here:
         if name.upper() not in known:
             raise InvalidSetting(
@@ -82,26 +80,25 @@ def from_environment() -> Source:
                 f"Unset it, or rename it to {OTHERS}… if another program uses it",
                 setting=name,
             )
+        setting = known[name.upper()]
+        values[setting] = _read_variable(setting, os.environ[name])
+    return Source("environment", values)
+
+
+def _read_variable(setting: str, text: str) -> object:
+    if setting in SECRETS:  # Wrapped from here on, so that no error, list or representation shows it.
+        return SecretStr(text)
+    if setting != "models":
+        return text
     try:
-        values = EnvSettingsSource(RefoldSettings)()
-        # Wrapped from here on, so that no error, list or representation shows it.
-        secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
-        return Source("environment", {**values, **secrets})
-    except SettingsError as error:
-        raise _no_json(str(error)) from None
-
-
-def _no_json(message: str) -> InvalidSetting:
-    # The message quotes the field name, which is the only usable information in it.
-    quoted = re.findall(r'"(\w+)"', message)
-    name = next((name for name in quoted if name in RefoldSettings.model_fields), "models")
-    example = '{"claude-opus-5": {"trigger_share": 0.6}}'
-    form = f"a JSON object such as {example}" if name == "models" else "JSON"
-    return InvalidSetting(
-        f"environment variable {variable(name)}: must be {form}",
-        setting=name,
-        value=os.environ.get(variable(name)),
-    )
+        return json.loads(text)
+    except ValueError:
+        example = '{"claude-opus-5": {"trigger_share": 0.6}}'
+        raise InvalidSetting(
+            f"environment variable {variable(setting)}: must be a JSON object such as {example}",
+            setting=setting,
+            value=text,
+        ) from None
 
 
 def _is_ours(name: str) -> bool:
@@ -270,6 +267,8 @@ _made: dict[str, RefoldSettings] = {}
 
 
 def _settings_of(values: dict[str, Any]) -> RefoldSettings:
+    if not values:
+        return build_unvalidated(RefoldSettings)  # Building a validator takes longer than the rest.
     if any(name in values for name in SECRETS):
         return RefoldSettings(**values)  # All keys have the same representation.
     key = repr(values)  # Not by equality: True equals 1, but is not a valid number here.
@@ -344,14 +343,14 @@ def _refuse_crossed(configuration: Configuration) -> None:
     made = configuration.for_core()
     for policy in (made.policy, *(own.policy for own in made.models)):
         _refuse_shares(configuration, policy)
-        values: Mapping[str, float] = policy.model_dump()
         for least, share in _NOT_ABOVE:
-            if values[least] > values[share]:
+            value, limit = getattr(policy, least), getattr(policy, share)
+            if value > limit:
                 raise InvalidSetting(
-                    f"{least} = {values[least]} ({_where(configuration, least)}): must be at most "
-                    f"{share} = {values[share]} ({_where(configuration, share)})",
+                    f"{least} = {value} ({_where(configuration, least)}): must be at most "
+                    f"{share} = {limit} ({_where(configuration, share)})",
                     setting=least,
-                    value=values[least],
+                    value=value,
                 )
 
 
