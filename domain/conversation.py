@@ -199,6 +199,11 @@ class Conversation(Value, frozen=True):
         return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
 
     @property
+    def has_notes(self) -> bool:
+        """Whether notes were taken since the last compaction."""
+        return self.notes_at == self.compactions
+
+    @property
     def pinned_positions(self) -> frozenset[int]:
         """Positions of the pinned messages that stay in the context."""
         return frozenset(p.position for p in self.pins if p.position is not None and not p.tokens)

@@ -1,43 +1,37 @@
 """Composition root: build a memory from adapters and settings."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.memory import Memory
-from refold.application.compaction.unwritten import UnwrittenWrites
+from refold.application.conversation.instructions import Instructions
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
 from refold.application.frames.request_frames import NewestRequests
-from refold.application.maintenance.verifying import forget_erased
-from refold.application.notes.note_files import write_notes
-from refold.application.ports.summariser import Summariser
-from refold.application.ports.token_counter import TokenCounter
-from refold.application.projections.thread_views import ThreadViews
-from refold.application.recall.thread_recall import RecallParts, address_by_thread
+from refold.application.recall.recall_parts import RecallParts
 from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from refold.infrastructure.settings.option_checks import Options as Options
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .stores import Stores, deferred, open_stores, scrub_stores
 
-    from refold.application.conversation.instructions import Instructions
-    from refold.application.ports.log_keeper import LogKeeper
+if TYPE_CHECKING:
+    from refold.application.api.async_memory import AsyncMemory
     from refold.application.ports.read_models import ReadModels
+    from refold.application.ports.summariser import Summariser
+    from refold.application.ports.token_counter import TokenCounter
     from refold.infrastructure.event_store.encryption import KeySource
-    from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.notes.markdown_pages import MarkdownReader
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
-    from refold.infrastructure.observability.log_observer import Notice
     from refold.infrastructure.observability.observers import Observing
-    from refold.infrastructure.postgres.log import PostgresLog
     from refold.infrastructure.settings.configuration import Configuration
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
@@ -59,10 +53,12 @@ def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemo
 
     Options and errors are those of ``refold.open``.
     """
+    from refold.application.api.async_memory import AsyncMemory
+
     return AsyncMemory(open_core(path, **options))
 
 
-def configuration_of(options: Options) -> "Configuration":
+def configuration_of(options: Options) -> Configuration:
     """Merge options, environment and policy file into one configuration.
 
     Raises:
@@ -101,6 +97,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _open(path: str | Path, options: Options) -> Core:
+    from refold.application.compaction.unwritten import UnwrittenWrites
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
     from refold.infrastructure.files.log_place import LogPlace
     from refold.infrastructure.files.processes import ThisProcess
@@ -113,13 +110,13 @@ def _open(path: str | Path, options: Options) -> Core:
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
-    stores = _stores(path, options, settings, key, observing.notify)
+    stores = open_stores(path, options, settings, key, observing.notify)
     asked, unwritten = NewestRequests(), UnwrittenWrites()
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
         log=log,
         keeper=stores.keeper,
-        views=ThreadViews(stores.views, log),
+        views=deferred(lambda: _views(stores, log)) if stores.is_plain else _views(stores, log),
         recall=_recall(stores, log, options),
         counter=counter,
         summariser=chosen,
@@ -139,130 +136,85 @@ def _open(path: str | Path, options: Options) -> Core:
         unwritten=unwritten,
         turns=stores.log.turns,
     )
-    return _start(core, stores, settings.scrub_megabytes)
+    return _start(core, path, stores, settings.scrub_megabytes)
 
 
 def _summarisers(
     given: str | Summariser | None,
-    settings: "RefoldSettings",
+    settings: RefoldSettings,
     counter: TokenCounter,
-    observing: "Observing",
+    observing: Observing,
 ) -> tuple[Summariser, Summariser]:
     """Return the chosen summariser, and the built-in one that replaces it when it fails."""
-    from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 
-    embedded = observing.summariser(ExtractiveSummariser(counter=counter))
+    def extractive() -> Summariser:
+        from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+
+        return observing.summariser(ExtractiveSummariser(counter=counter))
+
+    embedded = deferred(extractive)
     return _summariser(given, settings, counter, observing) or embedded, embedded
 
 
-def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
+def _views(stores: Stores, log: ThreadLog) -> ReadModels:
+    from refold.application.projections.thread_views import ThreadViews
+
+    return ThreadViews(stores.views, log)
+
+
+def _recall(stores: Stores, log: ThreadLog, options: Options) -> RecallParts:
     from refold.infrastructure.recall.stemmer import SNOWBALL
 
     stem_with(SNOWBALL)
     backend = options.get("search_backend")
     hands_over = backend is None or isinstance(backend, str)
-    return address_by_thread(stores.recall, log, hands_over=hands_over)
 
+    def addressed() -> RecallParts:
+        from refold.application.recall.thread_recall import address_by_thread
 
-class _Stores(NamedTuple):
-    """Files and connections of one memory."""
+        return address_by_thread(stores.recall, log, hands_over=hands_over)
 
-    log: "SQLiteLog | PostgresLog"
-    views: "ReadModels"
-    recall: RecallParts
-    keeper: "LogKeeper"
-
-
-def _file_settings(settings: "RefoldSettings") -> dict[str, bool]:
-    return {"anchor": settings.anchor, "checkpoints": settings.checkpoints}
-
-
-def _stores(
-    path: str | Path,
-    options: Options,
-    settings: "RefoldSettings",
-    key: "KeySource | None",
-    notify: "Callable[[Notice], None]",
-) -> _Stores:
-    from refold.infrastructure.event_store.store import SQLiteLog
-    from refold.infrastructure.files.log_place import is_address, require_psycopg
-    from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
-    from refold.infrastructure.projection_store.projection import kind_of, place_of
-    from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
-    from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
-    from refold.infrastructure.search_backends.named_backends import (
-        given_backend,
-        named_backend,
-        refuse_files_of,
+    if not stores.is_plain:
+        return addressed()
+    parts = deferred(addressed)
+    return RecallParts(
+        index=deferred(lambda: parts.index),
+        vectors=deferred(lambda: parts.vectors),
+        drop_handed_over=lambda: parts.drop_handed_over(),
     )
 
-    encrypted = key is not None
-    # Reject invalid options before a log is created.
-    embedder = embedder_of(options.get("embedder"), settings)
-    given = given_backend(options.get("search_backend"))
-    create = options.get("create", True)
-    if is_address(path):
-        require_psycopg()
-        from refold.infrastructure.postgres.wiring import postgres_parts as parts
 
-        place = str(path)
-        return _Stores(
-            *parts(place, settings, embedder, given, key=key, create=create, notify=notify)
-        )
-    refuse_files_of(settings, path, encrypted=encrypted)
-    log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
-    views = SQLiteViews(
-        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, notify=notify
-    )
-    backend = named_backend(settings, path, log) if given is None else given
-    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=notify)
-    return _Stores(log, views, recall, SQLiteKeeper(log, key))
-
-
-def _scrub(stores: _Stores, megabytes: int) -> None:
-    """Scrub the files in the background until the log is closed."""
-    from refold.infrastructure.event_store.store import SQLiteLog
-    from refold.infrastructure.maintenance.scrubber import Job, LogScrubber, ScrubThread
-    from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
-    from refold.infrastructure.recall.segments import SegmentsScrub
-
-    if not megabytes or not isinstance(stores.log, SQLiteLog):
-        return
-    known, budget = stores.log.known, megabytes << 20
-    scrubber = LogScrubber(known, budget)
-    jobs: list[Job] = [scrubber]
-    if isinstance(stores.recall.index, SQLiteRecallIndex):
-        followed = stores.recall.index.followed
-        last = lambda: known.record.words  # noqa: E731
-        jobs.append(SegmentsScrub(followed, last, known.keep_words, budget))
-    thread = ScrubThread(jobs, scrubber.finish)
-    known.stop_reading = thread.stop
-    thread.start()
-
-
-def _start(core: Core, stores: _Stores, scrub_megabytes: int) -> Core:
+def _start(core: Core, path: str | Path, stores: Stores, scrub_megabytes: int) -> Core:
     """Finish what earlier processes left unfinished, and start the background scrub."""
     with suppress(LogError):  # The next process that opens the log tries again.
-        stores.log.finish_erasures(lambda: forget_erased(core))
-    write_notes(core)
-    _scrub(stores, scrub_megabytes)
+        stores.log.finish_erasures(lambda: _forget_erased(core))
+    if core.notes_folder is not None:
+        from refold.application.notes.note_files import write_notes
+
+        write_notes(core)
+    scrub_stores(path, stores, scrub_megabytes)
     return core
+
+
+def _forget_erased(core: Core) -> bool:
+    from refold.application.maintenance.verifying import forget_erased
+
+    return forget_erased(core)
 
 
 def _summariser(
     given: str | Summariser | None,
-    settings: "RefoldSettings",
+    settings: RefoldSettings,
     counter: TokenCounter,
-    observing: "Observing",
+    observing: Observing,
 ) -> Summariser | None:
     """Return the given or named summariser, or None for the built-in one."""
-    from refold.application.summaries.leaves import SummariesOff
-    from refold.infrastructure.summarisers.named_summarisers import retrying
-
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
             return None
         if settings.summariser == "off":
+            from refold.application.summaries.leaves import SummariesOff
+
             return SummariesOff(counter.count_text)
         from refold.infrastructure.summarisers.named_summarisers import (
             anthropic_summariser,
@@ -277,17 +229,22 @@ def _summariser(
             answering=settings.model,
             timeout=settings.summariser_timeout,
         )
+    from refold.infrastructure.summarisers.named_summarisers import retrying
+
     return retrying(given, settings.summary_tries, each=observing.summariser)
 
 
-def _instructions(configuration: "Configuration") -> "Instructions":
+def _instructions(configuration: Configuration) -> Instructions:
     """Read the instruction files once."""
+    settings = configuration.for_core().instructions
+    if not settings.files:
+        return Instructions()
     from refold.infrastructure.notes.markdown_pages import read_instructions
 
-    return read_instructions(configuration.for_core().instructions)
+    return read_instructions(settings)
 
 
-def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":
+def _notes_folder(path: str | Path, configuration: Configuration) -> MarkdownFolder | None:
     """Return the folder for durable notes, or None if no folder is configured."""
     folder = configuration.for_core().notes.folder
     if folder is None:
@@ -299,7 +256,7 @@ def _notes_folder(path: str | Path, configuration: "Configuration") -> "Markdown
     return MarkdownFolder(folder, Path(path) if in_a_file else None)
 
 
-def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
+def _markdown(configuration: Configuration) -> MarkdownReader | None:
     """Return the reader of the searched Markdown files, or None if no folder is configured."""
     notes = configuration.for_core().notes
     folder = notes.searched or notes.folder
@@ -310,7 +267,7 @@ def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
     return MarkdownReader(folder)
 
 
-def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":
+def key_source(options: Options, settings: RefoldSettings) -> KeySource | None:
     """Return the key source of a log: a callback, the configured key, or None."""
     given = options.get("encryption_key")
     if callable(given):

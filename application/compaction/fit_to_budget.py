@@ -5,9 +5,8 @@ from functools import partial
 
 from refold.application.api.blocking import run_to_end
 from refold.application.api.results import CompactionResult
-from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.notes.note_taking import notes_are_due, take_notes_if_due
+from refold.application.notes.note_taking import take_notes_if_due
 from refold.application.ports.summariser import Summariser
 from refold.application.recall.owner_memories import drop_memories, update_memories
 from refold.application.runtime.core import Core
@@ -15,14 +14,14 @@ from refold.application.runtime.observers import CompactionNotifier, notify_comp
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.summaries.leaves import first_stage, next_stage
-from refold.domain.compaction.budget import Budget, is_out_of_reach, may_archive
-from refold.domain.compaction.compacting import abandon_compaction, may_compact
-from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.compaction.budget import Budget, is_out_of_reach
+from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
 
 from .attempt import OVERTAKEN, CompactionAttempt, CompactionQueue, find_overtaking
 from .attempt_ends import outcome_of, with_shortened
+from .due import is_due, is_large, is_long, notes_are_due
 from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measure
 from .last_rung import clear_texts, shorten_texts
 from .unwritten import reason_of, write_waiting
@@ -31,25 +30,6 @@ logger = plain_logger(__name__)
 
 MOST_ROUNDS = 4
 """Maximum number of compactions for one request; each must make the conversation smaller."""
-
-
-def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
-    """Return whether a conversation whose request has ``size`` tokens must be made smaller first."""
-    return _is_large(core, loaded, budget, size) or _is_long(core, loaded, budget)
-
-
-def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
-    if size < budget.trigger:
-        return False
-    return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
-
-
-def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether there are too many live messages, and some can be archived."""
-    policy = core.settings.policy
-    if not may_archive(loaded.state, policy):
-        return False
-    return isinstance(plan_compaction(loaded.state, budget, policy, "size"), CompactionPlan)
 
 
 async def settle(
@@ -168,7 +148,7 @@ class FitToBudget:
             done = Shortened(decisions=await run_to_end(drop_memories, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await run_to_end(climb, core, thread_id, budget))
-        if not done.enough or await run_to_end(_is_long, core, before.loaded, before.budget):
+        if not done.enough or await run_to_end(is_long, core, before.loaded, before.budget):
             await self._summarise(before, done, results, notifier)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
@@ -284,7 +264,7 @@ def _is_performed(results: Sequence[CompactionResult]) -> bool:
 
 
 def _may_shorten(core: Core, before: Measured) -> bool:
-    if not _is_large(core, before.loaded, before.budget, before.size):
+    if not is_large(core, before.loaded, before.budget, before.size):
         return False
     # Content that is being summarised is not shortened, unless the request cannot wait.
     return before.loaded.state.attempt is None or before.size > before.budget.limit

@@ -1,35 +1,19 @@
 """The adapters of recall, addressed by thread id."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
-from refold.application.ports.embedder import Embedder, Vector
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Nearest, VectorStore, always
+from refold.application.runtime.memory_settings import RecallMode
 
-from .embedding import Embedding
-from .hits import RecallMode
 from .passages import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class RecallParts:
-    """Adapters of recall."""
-
-    index: RecallIndex
-    vectors: VectorStore | None = None
-    """Vector store; also set without an embedder, so that an erasure reaches older vectors."""
-    embedder: Embedder | None = None
-    embedding: Embedding | None = None
-    """Background embedding, or None if no embedder is configured."""
-    backend: SearchBackend | None = None
-    """Search backend, or None for the built-in search."""
-    drop_handed_over: Callable[[], bool] = lambda: True
-    """Deletes the copies that any search backend has of this log, and returns whether none is left."""
+from .recall_parts import RecallParts
 
 
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:

@@ -391,7 +391,7 @@ def indexing(db: LogPlace, *, quiet: bool) -> Generator[None]:
     if quiet or not errors.is_terminal:
         yield
         return
-    from refold.infrastructure.projection_store.projection import derived_path
+    from refold.infrastructure.files.log_place import derived_path
 
     there = db.path is None or Path(derived_path(db.path, "recall")).exists()
     first = "Building the search index. Later searches only add new messages …"

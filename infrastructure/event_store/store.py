@@ -1,27 +1,31 @@
 """The log on SQLite: one file, one lock of all writers, and an anchor next to it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refold.application.errors import LogDamaged
-from refold.application.maintenance.maintenance_results import Compressed
-from refold.application.ports.conversation_log import Damage, LoggedEvent
-from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 
-from .anchor import Mark
 from .conversation_loader import StreamLoader
-from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import StreamEraser
-from .log_copy import FileCopyEnd
 from .recorder import DurableDatastore, Head, Row, SealedRows
 from .stored_log import LogParts, StoredLog
 from .stream_copies import SQLiteCopyRows, StreamCopier
 from .stream_reads import SCAN_BATCH, StreamReader
 from .turn_files import open_log_file
+
+if TYPE_CHECKING:
+    from refold.application.maintenance.maintenance_results import Compressed
+    from refold.application.ports.conversation_log import Damage, LoggedEvent
+
+    from .encryption import KeySource
+    from .log_copy import FileCopyEnd
 
 LAST_WRITE = 2.0
 """Seconds that closing waits for another thread that writes."""
@@ -50,6 +54,8 @@ class SQLiteLog(StoredLog):
             LogError: the path or the file is not suitable; see ``check_place`` and ``identify``.
             LogLocked: the log is encrypted, and the key is missing or wrong.
         """
+        from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
+
         self.path = Path(path)
         opened = open_log_file(
             self.path,
@@ -105,6 +111,8 @@ class SQLiteLog(StoredLog):
 
     def compress(self, keep: int) -> Compressed:
         """Compress payloads, except for the newest ``keep`` events of each conversation."""
+        from refold.infrastructure.maintenance.compressed_payloads import old_versions
+
         with self._guard():
             loader, snapshots = self._parts.loader, self._parts.snapshots
             return self._compressor.compress(old_versions(self._recorder, snapshots, loader, keep))
@@ -121,6 +129,8 @@ class SQLiteLog(StoredLog):
 
     def copy_end(self) -> FileCopyEnd:
         """Return this log as an end of a copy."""
+        from .log_copy import FileCopyEnd
+
         return FileCopyEnd(
             self.path,
             self._recorder,
@@ -161,6 +171,8 @@ class SQLiteLog(StoredLog):
         return self._recorder.rows_after(number, SCAN_BATCH)
 
     def _store(self, thread_id: str, sealed: SealedRows, before: Head) -> None:
+        from .anchor import Mark
+
         rows, keys, head = sealed
         numbers = self._recorder.insert_events(rows, keys=keys, follows={thread_id: before})
         if numbers:

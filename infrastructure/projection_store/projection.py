@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from refold.application.ports.conversation_log import Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.log_place import MEMORY, derived_path
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
 
 from .checkpoint import (
@@ -183,19 +184,7 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
         raise FoldDamaged(f"the tables differ: {', '.join(sorted(differing))}")
 
 
-MEMORY = ":memory:"
-DERIVED = ("views", "recall", "vectors")
-"""Names of all files that are derived from a log, as part of their paths."""
-
 logger = plain_logger(__name__)
-
-
-def derived_path(log: str | Path, name: str) -> str | Path:
-    """Return the path of a file next to a log: ``agent.views.db`` next to ``agent.db``."""
-    if str(log) == MEMORY:
-        return MEMORY
-    path = Path(log)
-    return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
 
 
 def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
-from refold.application.runtime.core import (
+from refold.application.runtime.memory_settings import (
     InstructionSettings,
     MemoriesSettings,
     ModelSettings,
@@ -86,7 +86,9 @@ def from_environment() -> Source:
 
 
 def _read_variable(setting: str, text: str) -> object:
-    if setting in SECRETS:  # Wrapped from here on, so that no error, list or representation shows it.
+    if (
+        setting in SECRETS
+    ):  # Wrapped from here on, so that no error, list or representation shows it.
         return SecretStr(text)
     if setting != "models":
         return text

@@ -18,8 +18,7 @@ from refold.domain.errors import InvalidSetting
 from .configuration import nearest
 
 if TYPE_CHECKING:
-    from refold.application.recall.hits import RecallMode
-    from refold.application.runtime.core import OwnerMemories
+    from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
     from refold.application.runtime.plain_lines import ShownThreadIds
     from refold.domain.frames import SummaryPlace
     from refold.infrastructure.event_store.encryption import KeySource

@@ -13,9 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 
-from refold.application.notes.note_files import time_zone
-from refold.application.recall.hits import RecallMode
-from refold.application.runtime.core import OwnerMemories
+from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
 from refold.application.runtime.plain_lines import ShownThreadIds
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
@@ -259,6 +257,8 @@ class RefoldSettings(SettingsOfModel, frozen=True):
     @field_validator("notes_timezone")
     @classmethod
     def _is_a_time_zone(cls, value: str | None) -> str | None:
+        from refold.application.notes.note_files import time_zone
+
         if value is not None:
             time_zone(value)
         return value
