@@ -7,7 +7,7 @@ from pydantic import Field
 
 from .frames import KnownFrame
 from .messages import Role
-from .value import Value
+from .value import Value, build_unvalidated
 
 
 class Coverage(Value, frozen=True):
@@ -165,7 +165,7 @@ class Conversation(Value, frozen=True):
     summary: ActiveSummary | None = None
     pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
-    setbacks: Setbacks = Setbacks()
+    setbacks: Setbacks = build_unvalidated(Setbacks)
     lengths: tuple[SummaryLength, ...] = ()
     """Lengths of the newest summaries, newest last. They are used to plan the next cut."""
     compactions: int = 0

@@ -16,7 +16,7 @@ from refold.application.errors import LogError
 from refold.application.frames.request_frames import NewestRequests
 from refold.application.recall.recall_parts import RecallParts
 from refold.application.recall.tokens import stem_with
-from refold.application.runtime.core import Core
+from refold.application.runtime.core import Core, frequent_terms, read_once
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from refold.infrastructure.settings.option_checks import Options as Options
@@ -132,6 +132,8 @@ def _open(path: str | Path, options: Options) -> Core:
         owner=ThisProcess(),
         process=OpeningProcess(str(LogPlace.parse(path))),
         sdk_tools=AnthropicTools(),
+        topics=deferred(frequent_terms),
+        reading=deferred(read_once),
         asked=asked,
         unwritten=unwritten,
         turns=stores.log.turns,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from refold.application.history.export import USUAL_CHARACTERS
 from refold.application.runtime.core import Core
 from refold.domain.value import replace
 
 from .argument_checks import checked
-from .results import Context, StoredMessage
+from .results import USUAL_CHARACTERS, Context, StoredMessage
 
 if TYPE_CHECKING:
     from refold.application.agent_tools.toolbox import Toolbox

@@ -142,10 +142,10 @@ class ConversationMemory(ConversationHistory):
         self, extras: Extras, at: At | None = None, position: int | None = None
     ) -> Context | None:
         """Return the context, or None if a compaction must run first."""
-        from refold.application.history.moments import choose_moment
-
         core = self._core
         if position is not None:
+            from refold.application.history.moments import choose_moment
+
             at = choose_moment(core, self.thread_id, at, position)
         if at is not None:
             return context_at(core, self.thread_id, extras, at)
@@ -319,6 +319,8 @@ class ConversationMemory(ConversationHistory):
 
 
 def _extras(system: System, tools: Tools, model: str | None = None) -> Extras:
+    if tools == ():
+        return Extras(system, (), model)
     from refold.application.agent_tools.definitions import definitions_of
 
-    return Extras(system, definitions_of(tools) if tools != () else (), model)
+    return Extras(system, definitions_of(tools), model)

@@ -16,7 +16,6 @@ from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.opening_process import keep_in_child
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.compaction.budget import Budget, archives_over, live_messages
-from refold.domain.compaction.compacting import holds_lease
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
@@ -218,6 +217,8 @@ class Background:
                 await run_to_end(self._give_up, run.thread_id)
 
     def _falls_due(self, thread_id: str) -> bool:
+        from refold.domain.compaction.compacting import holds_lease
+
         loaded, known = self._core.log.load(thread_id), self._known_request(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy

@@ -27,10 +27,8 @@ from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import System, summary_overhead
 from refold.application.rendering.request_blocks import text_block
 from refold.application.rendering.turn_builder import FRAME_TOKENS
-from refold.application.topics.frequent_terms import FrequentTerms
 from refold.domain.compaction.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.facts.reading import ReadOnce
 from refold.domain.frames import SummaryPlace
 from refold.domain.value import byte_size, replace
 
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from refold.application.ports.token_counter import TokenCounter
     from refold.application.ports.topic_extractor import TopicExtractor
     from refold.application.recall.recall_parts import RecallParts
+    from refold.domain.facts.reading import ReadOnce
     from refold.domain.notes import MemoriesChosen
 
 KEPT = 5_000
@@ -190,7 +189,21 @@ class Extras(NamedTuple):
     """Recorded layout, or None for the current one."""
 
 
-@dataclass(frozen=True, slots=True)
+def frequent_terms() -> TopicExtractor:
+    """Return the topic extractor without a model."""
+    from refold.application.topics.frequent_terms import FrequentTerms
+
+    return FrequentTerms()
+
+
+def read_once() -> ReadOnce:
+    """Return a reader of the facts of messages."""
+    from refold.domain.facts.reading import ReadOnce
+
+    return ReadOnce()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Core:
     """Ports and settings that every use case gets."""
 
@@ -210,7 +223,7 @@ class Core:
     markdown: MarkdownPages | None = None
     """Markdown files to search, or None."""
     section_vectors: SectionVectors = field(default_factory=SectionVectors)
-    topics: TopicExtractor = field(default_factory=FrequentTerms)
+    topics: TopicExtractor = field(default_factory=frequent_terms)
     """Topic extractor for summaries without topics of a model."""
     instructions: str = ""
     """Text of the instruction files, which follows the caller's system text in every request."""
@@ -226,7 +239,7 @@ class Core:
     """The words of recalled lines."""
     kept_turns: KeptTurns = field(default_factory=KeptTurns)
     """The turns of the newest requests."""
-    reading: ReadOnce = field(default_factory=ReadOnce)
+    reading: ReadOnce = field(default_factory=read_once)
     """Reads the facts of messages, each once."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: NewestRequests = field(default_factory=NewestRequests)
@@ -268,7 +281,7 @@ class Core:
 
     def budget(self, extras: Extras) -> Budget:
         """Return the budget of requests with these extras."""
-        from refold.application.agent_tools.arguments import RECALL_MEMORY
+        from refold.application.agent_tools.tool_names import RECALL_MEMORY
 
         model = extras.model or self.settings.model
         settings = self.settings.for_model(model)

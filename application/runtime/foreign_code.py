@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextvars import ContextVar
 from types import TracebackType
@@ -126,6 +127,8 @@ def describe(error: BaseException) -> str:
 
 
 def _task() -> asyncio.Task[object] | None:
+    if "asyncio" not in sys.modules:
+        return None  # No loop can run, and the import takes longer than most calls.
     import asyncio
 
     try:

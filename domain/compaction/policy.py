@@ -1,6 +1,5 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +187,8 @@ def _refuse_tiers(given: Mapping[str, float]) -> None:
 
 
 def _invalid_setting(name: str, value: object, problem: str) -> InvalidSetting:
+    import difflib
+
     known = CompactionPolicy.model_fields
     if name not in known:
         alike = difflib.get_close_matches(name, list(known), n=1)

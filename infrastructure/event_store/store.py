@@ -23,6 +23,7 @@ from .turn_files import open_log_file
 if TYPE_CHECKING:
     from refold.application.maintenance.maintenance_results import Compressed
     from refold.application.ports.conversation_log import Damage, LoggedEvent
+    from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
 
     from .encryption import KeySource
     from .log_copy import FileCopyEnd
@@ -54,8 +55,6 @@ class SQLiteLog(StoredLog):
             LogError: the path or the file is not suitable; see ``check_place`` and ``identify``.
             LogLocked: the log is encrypted, and the key is missing or wrong.
         """
-        from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
-
         self.path = Path(path)
         opened = open_log_file(
             self.path,
@@ -74,7 +73,7 @@ class SQLiteLog(StoredLog):
         copier = StreamCopier(SQLiteCopyRows(self._recorder), mapper)
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
-        self._compressor = LogCompressor(self._recorder, encodings, self._lock)
+        self._encodings = encodings
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
@@ -84,7 +83,7 @@ class SQLiteLog(StoredLog):
                 return True
             if not drop():
                 return False
-            self._compressor.renew_dictionaries()
+            self._compressor().renew_dictionaries()
             with self._lock.held():
                 return self._eraser.finish(number)
 
@@ -115,7 +114,14 @@ class SQLiteLog(StoredLog):
 
         with self._guard():
             loader, snapshots = self._parts.loader, self._parts.snapshots
-            return self._compressor.compress(old_versions(self._recorder, snapshots, loader, keep))
+            return self._compressor().compress(
+                old_versions(self._recorder, snapshots, loader, keep)
+            )
+
+    def _compressor(self) -> LogCompressor:
+        from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
+
+        return LogCompressor(self._recorder, self._encodings, self._lock)
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
         """Return the datastore and the mapper, for maintenance."""

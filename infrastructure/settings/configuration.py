@@ -1,9 +1,7 @@
 """Read the settings. Arguments override the environment, which overrides the policy file and the defaults."""
 
-import difflib
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +111,8 @@ def from_file(path: Path, named_by: str) -> Source:
     Raises:
         InvalidSetting: the file cannot be read, is not TOML, or contains a setting that files cannot set.
     """
+    import tomllib
+
     try:
         values = tomllib.loads(path.expanduser().read_text("utf-8"))
     except OSError as error:
@@ -147,6 +147,8 @@ def from_file(path: Path, named_by: str) -> Source:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint with the most similar known name, or an empty string."""
+    import difflib
+
     alike = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {alike[0]}?)" if alike else ""
 
@@ -176,7 +178,8 @@ class Configuration:
     def for_core(self) -> Settings:
         """Return the settings in the form that use cases need."""
         given = self.settings
-        return Settings(
+        return build_unvalidated(
+            Settings,
             window=given.window,
             model=given.model,
             policy=given.policy,
@@ -191,7 +194,8 @@ class Configuration:
             recall_hits=given.recall_hits,
             recall_least_score=given.recall_least_score,
             recall_mode=given.recall_mode,
-            notes=NotesSettings(
+            notes=build_unvalidated(
+                NotesSettings,
                 by=given.notes,
                 folder=given.notes_folder,
                 searched=given.markdown_folder,
@@ -200,13 +204,15 @@ class Configuration:
                 timeout=given.notes_timeout,
                 timezone=given.notes_timezone,
             ),
-            memories=MemoriesSettings(
+            memories=build_unvalidated(
+                MemoriesSettings,
                 most=given.memories,
                 least_score=given.memories_least_score,
                 tokens=given.memories_tokens,
                 of_owner=given.owner_memories,
             ),
-            instructions=InstructionSettings(
+            instructions=build_unvalidated(
+                InstructionSettings,
                 files=given.instruction_files or (),
                 characters=given.instruction_characters,
                 total=given.instruction_total,
@@ -223,7 +229,8 @@ class Configuration:
             if not any(name in source.values for source in stronger)
         }
         given = self.settings
-        return ModelSettings(
+        return build_unvalidated(
+            ModelSettings,
             prefix=prefix,
             window=own.window if "window" in names else given.window,
             policy=replace_from(given.policy, own, names & CompactionPolicy.model_fields.keys()),
