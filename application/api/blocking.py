@@ -167,8 +167,6 @@ class Runner:
 
     def close(self) -> None:
         """Cancel running work and stop the loop if it was started; closing twice is safe."""
-        import asyncio
-
         if not self._process.is_this:
             return
         with self._lock:
@@ -178,6 +176,8 @@ class Runner:
         atexit.unregister(self.close)
         if loop is None or thread is None or workers is None or loop.is_closed():
             return
+        import asyncio
+
         # Do not wait for a loop that a summariser blocks.
         with suppress(TimeoutError):
             if asyncio.run_coroutine_threadsafe(_all_ended(), loop).result(2 * GRACE):

@@ -420,6 +420,8 @@ class Memory(MemoryLists):
 
 def patience(kind: type[BaseException] | None) -> float | None:
     """Return the seconds that closing may wait: 0 after an interruption, or None to use the setting."""
+    if kind is None:
+        return None
     import asyncio
 
     return 0 if kind in (KeyboardInterrupt, asyncio.CancelledError) else None

@@ -1,8 +1,12 @@
 """Entry point of the program. It handles Ctrl-C before slow imports."""
 
-import json
+from __future__ import annotations
+
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _STORED_NOTHING = ("simulate",)
 """Commands that never store anything."""
@@ -33,11 +37,21 @@ _CHANGE = frozenset({"--repair", "--out", "--accept", "--write", "--html"})
 def main() -> None:
     """Run a command. Exit codes are those of the command line, and 130 after Ctrl-C."""
     try:
+        if sys.argv[1:] == ["--version"]:
+            _print_version()
+            return
         from .app import main as run
 
         run(lambda: stopped(sys.argv[1:]))
     except KeyboardInterrupt:
         _end()
+
+
+def _print_version() -> None:
+    """Print the version before anything else is imported: scripts ask for nothing else."""
+    from refold import __version__
+
+    sys.stdout.write(f"refold {__version__}\n")
 
 
 def stopped(words: Sequence[str]) -> str:
@@ -59,6 +73,8 @@ def stopped(words: Sequence[str]) -> str:
 def _end() -> None:
     note = stopped(sys.argv[1:])
     if "--json" in sys.argv:
+        import json
+
         message = f"stopped by Ctrl-C. {note}"
         sys.stdout.write(json.dumps({"error": "Interrupted", "message": message}) + "\n")
     sys.stderr.write(f"Stopped. {note}\n")
