@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from refold.application.compaction.background import Background
 from refold.application.compaction.next_request import context_at
+from refold.application.conversation import appending
 from refold.application.conversation.turn_lock import USUAL_WAIT
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
@@ -76,8 +77,6 @@ class ConversationMemory(ConversationHistory):
             InvalidOwner, OwnerConflict: the owner is invalid or not that of the conversation.
             LogError: the log cannot be written. Nothing is stored.
         """
-        from refold.application.conversation import appending
-
         self._opened.process.check()
         stored = appending.append(
             self._opened,
@@ -94,8 +93,6 @@ class ConversationMemory(ConversationHistory):
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; messages that are stored already are skipped."""
-        from refold.application.conversation import appending
-
         self._opened.process.check()
         stored = appending.append_recorded(self._opened, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
@@ -103,8 +100,6 @@ class ConversationMemory(ConversationHistory):
 
     def knows(self, message: RecordedMessage) -> bool:
         """Return whether this message of a transcript is stored already."""
-        from refold.application.conversation import appending
-
         key = appending.recorded_key(message)
         return key in self._core.log.versions_of_keys(self.thread_id, [key])
 

@@ -1,10 +1,12 @@
 """Append messages in one transaction; a message with a known key is stored once."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from refold.application.api.results import Appended, AppendedMessage
 from refold.application.compaction.due import end_abandoned
@@ -22,7 +24,9 @@ from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
 from .parsing import ParsedMessage, is_utf8, parse_recorded, read_author, read_messages
-from .transcripts import RecordedMessage
+
+if TYPE_CHECKING:
+    from .transcripts import RecordedMessage
 
 PAGE = 200
 """Number of events to read at a time."""
@@ -118,6 +122,8 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     Raises:
         InvalidMessage: the value is not a sequence of transcript messages.
     """
+    from .transcripts import RecordedMessage
+
     given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
     if not all(isinstance(one, RecordedMessage) for one in given):
         raise InvalidMessage(

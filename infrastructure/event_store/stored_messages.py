@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from refold.application.conversation.entries import Entry, ScanResult, StoredRun, Words
 from refold.application.conversation.loaded import entry_of
+from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.compaction.budget import live_messages
 from refold.domain.conversation import Conversation
@@ -127,8 +128,6 @@ def stored_run(reader: StreamReader, thread_id: str, state: Conversation) -> Sto
 
     They can stay if no decision up to this state changes how they are shown.
     """
-    from refold.application.conversation.stream_places import StreamPlaces
-
     others = state.version - live_messages(state)
     if not state.older_live or state.live_tokens < LARGEST_WINDOW or others > MOST_DECISIONS:
         return None

@@ -18,6 +18,7 @@ from zlib import adler32
 
 from refold.application.ports.token_counter import TokenCount
 from refold.domain.messages import Block, Message
+from refold.domain.value import build_unvalidated
 
 from .media import HIGH_RESOLUTION_IMAGE, UNSEEN, image_tokens, pdf_tokens
 
@@ -251,7 +252,9 @@ class EstimatingTokenCounter:
     def count_message(self, message: Message) -> TokenCount:
         """Return the tokens of a message with its frame. ``total - thinking`` is never too low."""
         if isinstance(message.content, str):
-            return TokenCount(total=MESSAGE_FRAME + _round_up(_score(message.content)))
+            return build_unvalidated(
+                TokenCount, total=MESSAGE_FRAME + _round_up(_score(message.content))
+            )
         thinking = rest = 0
         for block in message.content:
             if block.get("type") in ("thinking", "redacted_thinking"):
@@ -259,7 +262,7 @@ class EstimatingTokenCounter:
             else:
                 rest += self._score_block(block)
         total = MESSAGE_FRAME + _round_up(thinking + rest)
-        return TokenCount(total=total, thinking=thinking // UNITS)
+        return build_unvalidated(TokenCount, total=total, thinking=thinking // UNITS)
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
         """Return the tokens of tool definitions and of the API's instructions, or 0 without tools."""
