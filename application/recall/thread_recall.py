@@ -1,7 +1,6 @@
 """The adapters of recall, addressed by thread id."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
@@ -22,11 +21,13 @@ def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -
     ``hands_over`` is true if the backend knows messages by their stream instead of their thread.
     """
     backend, vectors = parts.backend, parts.vectors
-    return replace(
-        parts,
+    return RecallParts(
         index=ThreadIndex(parts.index, log),
         vectors=None if vectors is None else ThreadVectors(vectors, log),
+        embedder=parts.embedder,
+        embedding=parts.embedding,
         backend=ThreadBackend(backend, log) if backend and hands_over else backend,
+        drop_handed_over=parts.drop_handed_over,
     )
 
 

@@ -7,10 +7,12 @@ child reopen their files when they need them.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from types import TracebackType
 from weakref import WeakMethod
 
@@ -20,6 +22,8 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""
+_LOOK = 0.002
+"""Seconds between two looks for modules that are being imported."""
 LONGEST_FORK = 3 * PATIENCE
 """Longest time in seconds that other threads wait for a fork.
 
@@ -189,6 +193,7 @@ class ForkGate:
             self.forks += 1
             self._forker = thread
             self._changed.wait_for(lambda: not self._is_used_besides(thread), PATIENCE)
+        _await_imports()
         for let_go in _alive(self._before):
             try:
                 let_go()
@@ -230,6 +235,20 @@ class ForkGate:
         return any(one != thread for one in list(self.uses)) or any(
             not file.kept and file.thread != thread for file in list(self._open)
         )
+
+
+def _await_imports() -> None:
+    """Wait until no thread imports a module of refold, which a child would have in halves for ever."""
+    until = monotonic() + PATIENCE
+    while _is_importing() and monotonic() < until:
+        sleep(_LOOK)
+
+
+def _is_importing() -> bool:
+    return any(
+        name.startswith("refold.") and getattr(module.__spec__, "_initializing", False)
+        for name, module in list(sys.modules.items())
+    )
 
 
 def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
