@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.memory import Memory
 from refold.application.conversation.instructions import Instructions
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
 from refold.application.frames.request_frames import NewestRequests
-from refold.application.recall.recall_parts import RecallParts
 from refold.application.recall.tokens import stem_with
-from refold.application.runtime.core import Core, frequent_terms, read_once
+from refold.application.runtime.core import Core, RecallParts, frequent_terms, read_once
 from refold.application.runtime.opening_process import OpeningProcess
+from refold.infrastructure.files.fork_gate import GATE, deferred
 from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from refold.infrastructure.settings.option_checks import Options as Options
 
-from .stores import Stores, deferred, open_stores, scrub_stores
-
 if TYPE_CHECKING:
     from refold.application.api.async_memory import AsyncMemory
+    from refold.application.ports.embedder import Embedder
+    from refold.application.ports.log_keeper import LogKeeper
     from refold.application.ports.read_models import ReadModels
+    from refold.application.ports.search_backend import SearchBackend
     from refold.application.ports.summariser import Summariser
     from refold.application.ports.token_counter import TokenCounter
+    from refold.application.runtime.core import RecallParts
     from refold.infrastructure.event_store.encryption import KeySource
+    from refold.infrastructure.event_store.store import SQLiteLog
+    from refold.infrastructure.maintenance.scrubber import Job, KnownDamage
     from refold.infrastructure.notes.markdown_pages import MarkdownReader
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
+    from refold.infrastructure.observability.log_observer import Notice
     from refold.infrastructure.observability.observers import Observing
+    from refold.infrastructure.postgres.log import PostgresLog
     from refold.infrastructure.settings.configuration import Configuration
+    from refold.infrastructure.settings.option_checks import Options
     from refold.infrastructure.settings.settings_model import RefoldSettings
+
+    Notify = Callable[[Notice], None]
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
@@ -86,8 +96,6 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     Options and errors are those of ``refold.open``.
     """
     # Import everything inside one use: a fork in the middle of an import would leave the child with half a module.
-    from refold.infrastructure.files.fork_gate import GATE
-
     with GATE.used():
         from refold.infrastructure.files.log_place import real_place
         from refold.infrastructure.settings.option_checks import check_options
@@ -110,7 +118,7 @@ def _open(path: str | Path, options: Options) -> Core:
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
-    stores = open_stores(path, options, settings, key, observing.notify)
+    stores = _stores(path, options, settings, key, observing.notify)
     asked, unwritten = NewestRequests(), UnwrittenWrites()
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
@@ -158,13 +166,13 @@ def _summarisers(
     return _summariser(given, settings, counter, observing) or embedded, embedded
 
 
-def _views(stores: Stores, log: ThreadLog) -> ReadModels:
+def _views(stores: _Stores, log: ThreadLog) -> ReadModels:
     from refold.application.projections.thread_views import ThreadViews
 
     return ThreadViews(stores.views, log)
 
 
-def _recall(stores: Stores, log: ThreadLog, options: Options) -> RecallParts:
+def _recall(stores: _Stores, log: ThreadLog, options: Options) -> RecallParts:
     from refold.infrastructure.recall.stemmer import SNOWBALL
 
     stem_with(SNOWBALL)
@@ -186,7 +194,7 @@ def _recall(stores: Stores, log: ThreadLog, options: Options) -> RecallParts:
     )
 
 
-def _start(core: Core, path: str | Path, stores: Stores, scrub_megabytes: int) -> Core:
+def _start(core: Core, path: str | Path, stores: _Stores, scrub_megabytes: int) -> Core:
     """Finish what earlier processes left unfinished, and start the background scrub."""
     with suppress(LogError):  # The next process that opens the log tries again.
         stores.log.finish_erasures(lambda: _forget_erased(core))
@@ -194,7 +202,7 @@ def _start(core: Core, path: str | Path, stores: Stores, scrub_megabytes: int) -
         from refold.application.notes.note_files import write_notes
 
         write_notes(core)
-    scrub_stores(path, stores, scrub_megabytes)
+    _scrub(path, stores, scrub_megabytes)
     return core
 
 
@@ -275,3 +283,125 @@ def key_source(options: Options, settings: RefoldSettings) -> KeySource | None:
     if callable(given):
         return given
     return None if (secret := settings.encryption_key) is None else secret.get_secret_value()
+
+
+class _Stores(NamedTuple):
+    """Files and connections of one memory. Those of a log file are opened on first use."""
+
+    log: SQLiteLog | PostgresLog
+    views: ReadModels
+    recall: RecallParts
+    keeper: LogKeeper
+    is_plain: bool = False
+    """True for a log file that is searched by words only."""
+
+
+def _file_settings(settings: RefoldSettings) -> dict[str, bool]:
+    return {"anchor": settings.anchor, "checkpoints": settings.checkpoints}
+
+
+def _stores(
+    path: str | Path,
+    options: Options,
+    settings: RefoldSettings,
+    key: KeySource | None,
+    notify: Notify,
+) -> _Stores:
+    from refold.infrastructure.files.log_place import is_address, require_psycopg
+
+    encrypted = key is not None
+    # Reject invalid options before a log is created.
+    embedder = _embedder(options.get("embedder"), settings)
+    given = _backend(options.get("search_backend"))
+    create = options.get("create", True)
+    if is_address(path):
+        require_psycopg()
+        from refold.infrastructure.postgres.wiring import postgres_parts as parts
+
+        place = str(path)
+        return _Stores(
+            *parts(place, settings, embedder, given, key=key, create=create, notify=notify)
+        )
+    from refold.infrastructure.event_store.store import SQLiteLog
+    from refold.infrastructure.search_backends.named_backends import named_backend, refuse_files_of
+
+    refuse_files_of(settings, path, encrypted=encrypted)
+    log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
+    backend = named_backend(settings, path, log) if given is None else given
+    views = deferred(lambda: _file_views(path, log, encrypted, notify))
+    recall = deferred(lambda: _file_recall(path, log, embedder, backend, encrypted, notify))
+    is_plain = embedder is None and backend is None and not encrypted
+    return _Stores(log, views, recall, deferred(lambda: _file_keeper(log, key)), is_plain)
+
+
+def _file_views(path: str | Path, log: SQLiteLog, encrypted: bool, notify: Notify) -> ReadModels:
+    from refold.infrastructure.projection_store.projection import kind_of, place_of
+    from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
+
+    place = place_of(path, kind_of(VIEWS), encrypted=encrypted)
+    return SQLiteViews(place, log, of=path, notify=notify)
+
+
+def _file_recall(
+    path: str | Path,
+    log: SQLiteLog,
+    embedder: Embedder | None,
+    backend: SearchBackend | None,
+    encrypted: bool,
+    notify: Notify,
+) -> RecallParts:
+    from refold.infrastructure.recall.recall_wiring import recall_parts
+
+    return recall_parts(path, log, embedder, backend, encrypted=encrypted, notify=notify)
+
+
+def _file_keeper(log: SQLiteLog, key: KeySource | None) -> LogKeeper:
+    from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
+
+    return SQLiteKeeper(log, key)
+
+
+def _embedder(given: str | Embedder | None, settings: RefoldSettings) -> Embedder | None:
+    """Return the given or configured embedder, or None if none is configured."""
+    if given is None and settings.embedder == "none":
+        return None
+    from refold.infrastructure.recall.recall_wiring import embedder_of
+
+    return embedder_of(given, settings)
+
+
+def _backend(given: str | SearchBackend | None) -> SearchBackend | None:
+    """Return the given search program, or None if a name or nothing was given."""
+    if given is None or isinstance(given, str):
+        return None
+    from refold.infrastructure.search_backends.named_backends import given_backend
+
+    return given_backend(given)
+
+
+def _scrub(path: str | Path, stores: _Stores, megabytes: int) -> None:
+    """Scrub the files in the background until the log is closed."""
+    from refold.infrastructure.event_store.store import SQLiteLog
+
+    if not megabytes or not isinstance(stores.log, SQLiteLog):
+        return
+    from refold.infrastructure.files.log_place import derived_path
+    from refold.infrastructure.maintenance.scrubber import LogScrubber, ScrubThread
+
+    known, budget = stores.log.known, megabytes << 20
+    scrubber = LogScrubber(known, budget)
+    jobs: list[Job] = [scrubber]
+    if Path(derived_path(path, "recall")).exists():
+        jobs.append(deferred(lambda: _segments_scrub(known, stores, budget)))
+    thread = ScrubThread(jobs, scrubber.finish)
+    known.stop_reading = thread.stop
+    thread.start()
+
+
+def _segments_scrub(known: KnownDamage, stores: _Stores, budget: int) -> Job:
+    from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+    from refold.infrastructure.recall.segments import SegmentsScrub
+
+    index = stores.recall.index
+    assert isinstance(index, SQLiteRecallIndex), "a log file has its index in a file"
+    return SegmentsScrub(index.followed, lambda: known.record.words, known.keep_words, budget)

@@ -50,8 +50,8 @@ from refold.domain.events import (
 from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
-from .due import end_abandoned, is_abandoned, load_without_abandoned
 from .ladder import Measured, measure
+from .next_request import end_abandoned, is_abandoned, load_without_abandoned
 from .unwritten import KeptSummary, reason_of
 
 OVERTAKEN = "overtaken"

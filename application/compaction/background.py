@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from refold.application.api.blocking import GRACE, run_to_end
 from refold.application.errors import LogError
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.opening_process import keep_in_child
@@ -21,14 +22,13 @@ from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
 from refold.domain.turns import open_calls
 
-from .due import is_due, notes_from
-from .next_request import current_context, record_request
+from .next_request import current_context, is_due, notes_from, record_request
 
 if TYPE_CHECKING:
     import asyncio
 
     from refold.application.api.results import Appended, Context
-    from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.loaded import LoadedConversation
 
 logger = plain_logger(__name__)
 
@@ -139,7 +139,7 @@ class Background:
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        from .compacted_request import make_context
+        from .fit_to_budget import make_context
 
         async with self._exclusive(thread_id):
             return await make_context(self._core, thread_id, extras)
@@ -206,8 +206,6 @@ class Background:
             await finish_observers(self._core)
 
     async def _give_up_all(self) -> None:
-        from refold.application.api.blocking import GRACE, run_to_end
-
         for task in (run.task for run in self._running()):
             if task is not None:
                 with suppress(RuntimeError):  # Its loop was closed.
@@ -239,7 +237,7 @@ class Background:
     async def _compact(self, thread_id: str) -> None:
         import asyncio
 
-        from .compacted_request import make_context
+        from .fit_to_budget import make_context
 
         try:
             extras = (await asyncio.to_thread(self._known_request, thread_id)).extras

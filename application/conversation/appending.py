@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from refold.application.api.results import Appended, AppendedMessage
-from refold.application.compaction.due import end_abandoned
+from refold.application.compaction.next_request import end_abandoned
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.token_counter import TokenCount

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from refold.application.api.blocking import run_to_end
-from refold.application.compaction.due import notes_are_due
+from refold.application.compaction.next_request import notes_are_due
 from refold.application.compaction.unwritten import Unwritten
 from refold.application.conversation.entries import entries_between
 from refold.application.conversation.loaded import LoadedConversation

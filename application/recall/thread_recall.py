@@ -9,10 +9,10 @@ from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Nearest, VectorStore, always
+from refold.application.runtime.core import RecallParts
 from refold.application.runtime.memory_settings import RecallMode
 
 from .passages import Passage
-from .recall_parts import RecallParts
 
 
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:

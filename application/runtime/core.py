@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,12 +47,38 @@ if TYPE_CHECKING:
     from refold.application.ports.notes_folder import NotesFolder
     from refold.application.ports.observer import Observer
     from refold.application.ports.read_models import ReadModels
+    from refold.application.ports.recall_index import RecallIndex
+    from refold.application.ports.search_backend import SearchBackend
     from refold.application.ports.summariser import Summariser
     from refold.application.ports.token_counter import TokenCounter
     from refold.application.ports.topic_extractor import TopicExtractor
-    from refold.application.recall.recall_parts import RecallParts
+    from refold.application.ports.vectors import VectorStore
+    from refold.application.recall.embedding import Embedding
     from refold.domain.facts.reading import ReadOnce
     from refold.domain.notes import MemoriesChosen
+
+
+@dataclass(frozen=True, slots=True)
+class RecallParts:
+    """Adapters of recall."""
+
+    index: RecallIndex
+    vectors: VectorStore | None = None
+    """Vector store; also set without an embedder, so that an erasure reaches older vectors."""
+    embedder: Embedder | None = None
+    embedding: Embedding | None = None
+    """Background embedding, or None if no embedder is configured."""
+    backend: SearchBackend | None = None
+    """Search backend, or None for the built-in search."""
+    drop_handed_over: Callable[[], bool] = lambda: True
+    """Deletes the copies that any search backend has of this log, and returns whether none is left."""
+
+    def close(self) -> None:
+        """Release files and connections; closing twice is allowed."""
+        for part in (self.embedding, self.index, self.vectors, self.backend):
+            if part is not None:
+                part.close()
+
 
 KEPT = 5_000
 """Number of vectors to keep; the oldest are dropped."""
@@ -284,7 +310,7 @@ class Core:
         from refold.application.agent_tools.tool_names import RECALL_MEMORY
 
         model = extras.model or self.settings.model
-        settings = self.settings.for_model(model)
+        settings = self.for_model(model).settings
         return replace(
             budget_for(
                 settings.window or rules_for(model).window,

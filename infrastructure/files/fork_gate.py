@@ -11,9 +11,11 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from types import TracebackType
+from typing import Any, TypeVar, cast
 from weakref import WeakMethod
 
 from refold.application.errors import OpenedBeforeFork
@@ -306,3 +308,45 @@ class FileTurn:
                     let_go()
             finally:
                 self._threads.release()
+
+
+_Made = TypeVar("_Made")
+
+
+def deferred(make: Callable[[], _Made]) -> _Made:
+    """Return a stand-in for an adapter that is made when it is first used."""
+    return cast("_Made", _Deferred(make))
+
+
+class _Deferred:
+    """An adapter that is made when it is first used: most programs use few, and all should open quickly."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = make
+        self._lock = threading.RLock()
+        self._made: object = None
+        self._ended: str | None = None
+        """Method that ended it before it was made."""
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            if name in _ENDS:
+                return partial(self._end, name)
+            with GATE.used(), self._lock:
+                if self._made is None:
+                    made = self._make()
+                    if self._ended is not None:
+                        getattr(made, self._ended)()  # So it refuses what it would have refused.
+                    self._made = made
+        return getattr(self._made, name)
+
+    def _end(self, name: str) -> None:
+        with self._lock:
+            if self._made is None:
+                self._ended = name
+                return
+        getattr(self._made, name)()
+
+
+_ENDS = ("close", "interrupt")
+"""Methods that end an adapter. One that was not made yet is not made for them."""

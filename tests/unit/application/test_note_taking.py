@@ -12,8 +12,8 @@ import pytest
 
 from refold.application.api.blocking import Runner
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.compaction.due import notes_from
 from refold.application.compaction.fit_to_budget import settle
+from refold.application.compaction.next_request import notes_from
 from refold.application.compaction.on_demand import Demand, manual_attempt
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.erasure.erasing import erase
