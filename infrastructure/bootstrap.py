@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.memory import Memory
+from refold.application.compaction.unwritten import UnwrittenWrites
 from refold.application.conversation.instructions import Instructions
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
@@ -19,6 +20,8 @@ from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core, RecallParts, frequent_terms, read_once
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE, deferred
+from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.files.processes import ThisProcess
 from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from refold.infrastructure.settings.option_checks import Options as Options
 
@@ -105,10 +108,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _open(path: str | Path, options: Options) -> Core:
-    from refold.application.compaction.unwritten import UnwrittenWrites
     from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
-    from refold.infrastructure.files.log_place import LogPlace
-    from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 

@@ -187,13 +187,7 @@ def append_recorded(
         InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
     """
     incoming = [
-        _measure(
-            core,
-            parse_recorded(m),
-            recorded_key(m),
-            m.at,
-        )
-        for m in read_recorded(messages)
+        _measure(core, parse_recorded(m), recorded_key(m), m.at) for m in read_recorded(messages)
     ]
     incoming = _with_rest_of_newest(core, thread_id, incoming)
     # A later version may parse a recording differently: stored messages stay unchanged.

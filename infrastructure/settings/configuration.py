@@ -194,16 +194,7 @@ class Configuration:
             recall_hits=given.recall_hits,
             recall_least_score=given.recall_least_score,
             recall_mode=given.recall_mode,
-            notes=build_unvalidated(
-                NotesSettings,
-                by=given.notes,
-                folder=given.notes_folder,
-                searched=given.markdown_folder,
-                reserve_tokens=given.notes_reserve_tokens,
-                soft_tokens=given.notes_soft_tokens,
-                timeout=given.notes_timeout,
-                timezone=given.notes_timezone,
-            ),
+            notes=_notes_settings(given),
             memories=build_unvalidated(
                 MemoriesSettings,
                 most=given.memories,
@@ -236,6 +227,19 @@ class Configuration:
             policy=replace_from(given.policy, own, names & CompactionPolicy.model_fields.keys()),
             request_bytes=own.request_bytes if "request_bytes" in names else given.request_bytes,
         )
+
+
+def _notes_settings(given: RefoldSettings) -> NotesSettings:
+    return build_unvalidated(
+        NotesSettings,
+        by=given.notes,
+        folder=given.notes_folder,
+        searched=given.markdown_folder,
+        reserve_tokens=given.notes_reserve_tokens,
+        soft_tokens=given.notes_soft_tokens,
+        timeout=given.notes_timeout,
+        timezone=given.notes_timezone,
+    )
 
 
 def read_configuration(
