@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from refold.application.history.fact_history import RulesCompared
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
-    from refold.application.ports.read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
+    from refold.application.ports.read_models import (
+        CompactionRow,
+        NoteRow,
+        SummaryRow,
+        TopicSeen,
+    )
     from refold.application.recall.hits import Recalled
     from refold.application.recall.recall_query import RecallOptions
     from refold.application.rendering.request_parts import RequestPart
