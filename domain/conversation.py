@@ -7,7 +7,7 @@ from pydantic import Field
 
 from .frames import KnownFrame
 from .messages import Role
-from .value import Value
+from .value import Value, build_unvalidated
 
 
 class Coverage(Value, frozen=True):
@@ -168,7 +168,7 @@ class Conversation(Value, frozen=True):
     summary: ActiveSummary | None = None
     pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
-    setbacks: Setbacks = Setbacks()
+    setbacks: Setbacks = build_unvalidated(Setbacks)
     lengths: tuple[SummaryLength, ...] = ()
     """Lengths of the newest summaries, newest last. They are used to plan the next cut."""
     compactions: int = 0
@@ -200,6 +200,11 @@ class Conversation(Value, frozen=True):
         """Tokens of the rendered conversation: summary, pinned and quoted texts, and live messages."""
         extra = sum(pin.tokens for pin in self.pins) + self.memories_tokens
         return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether notes were taken since the last compaction."""
+        return self.notes_at == self.compactions
 
     @property
     def pinned_positions(self) -> frozenset[int]:

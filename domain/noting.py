@@ -102,11 +102,6 @@ _TYPED = 1_500
 """Number of characters above which a text counts as pasted, which is only partly the user's own words."""
 
 
-def is_noted(state: Conversation) -> bool:
-    """Return whether notes were taken since the last compaction."""
-    return state.notes_at == state.compactions
-
-
 def notes_start(state: Conversation, stop: int) -> int:
     """Return the position of the first message without notes, for a flush that ends at ``stop``."""
     return max(state.notes_to, stop - MOST_MESSAGES)
@@ -114,7 +109,7 @@ def notes_start(state: Conversation, stop: int) -> int:
 
 def flush_notes(state: Conversation, flush: NotesFlushed) -> tuple[NotesFlushed, ...]:
     """Record notes, or do nothing if notes of these messages or since this compaction exist already."""
-    if state.erased or is_noted(state) or flush.start != notes_start(state, flush.stop):
+    if state.erased or state.has_notes or flush.start != notes_start(state, flush.stop):
         return ()
     return (flush,) if flush.start < flush.stop <= state.length else ()
 

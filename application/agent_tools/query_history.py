@@ -18,14 +18,8 @@ from .answers import (
     record_text,
     rooms,
 )
-from .arguments import (
-    QUERY_HISTORY,
-    READ_OFFLOADED,
-    RECALL_MEMORY,
-    ListArguments,
-    QueryAnywhere,
-    QueryArguments,
-)
+from .arguments import ListArguments, QueryAnywhere, QueryArguments
+from .tool_names import QUERY_HISTORY, READ_OFFLOADED, RECALL_MEMORY
 from .tool_scope import Reach, ToolRefusal
 
 LIST_DESCRIPTION = f"""\

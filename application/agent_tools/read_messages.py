@@ -25,14 +25,8 @@ from .answers import (
     record_text,
     rooms,
 )
-from .arguments import (
-    EXPAND_SUMMARY,
-    QUERY_HISTORY,
-    RECALL_MEMORY,
-    ExpandAnywhere,
-    ExpandArguments,
-    ReadArguments,
-)
+from .arguments import ExpandAnywhere, ExpandArguments, ReadArguments
+from .tool_names import EXPAND_SUMMARY, QUERY_HISTORY, RECALL_MEMORY
 from .tool_scope import Reach, ToolRefusal
 
 EXPAND_DESCRIPTION = f"""\

@@ -16,7 +16,8 @@ from .answers import (
     quote,
     quote_name,
 )
-from .arguments import QUERY_HISTORY, READ_OFFLOADED, RecallAnywhere, RecallArguments, RecallOfAll
+from .arguments import RecallAnywhere, RecallArguments, RecallOfAll
+from .tool_names import QUERY_HISTORY, READ_OFFLOADED
 from .tool_scope import Reach
 
 DESCRIPTION = f"""\

@@ -16,7 +16,8 @@ from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidThreadId, RefoldError
 
 from .answers import one_line, quote_name
-from .arguments import LIST_CONVERSATIONS, Arguments, read_arguments, refusal, schema_of
+from .arguments import Arguments, read_arguments, refusal, schema_of
+from .tool_names import LIST_CONVERSATIONS
 
 
 class ToolRefusal(Exception):

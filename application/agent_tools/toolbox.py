@@ -11,11 +11,6 @@ from refold.domain.value import is_object
 
 from .answers import quote_name
 from .arguments import (
-    EXPAND_SUMMARY,
-    LIST_CONVERSATIONS,
-    QUERY_HISTORY,
-    READ_OFFLOADED,
-    RECALL_MEMORY,
     ExpandAnywhere,
     ExpandArguments,
     ListArguments,
@@ -34,6 +29,13 @@ from .read_messages import READ_DESCRIPTION as READ
 from .read_messages import expand_summary, read_offloaded
 from .recall_memory import DESCRIPTION as RECALL
 from .recall_memory import recall_memory
+from .tool_names import (
+    EXPAND_SUMMARY,
+    LIST_CONVERSATIONS,
+    QUERY_HISTORY,
+    READ_OFFLOADED,
+    RECALL_MEMORY,
+)
 from .tool_scope import Reach, Tool
 
 _ANYWHERE = (

@@ -1,6 +1,5 @@
 """Checks of public method arguments, selected by argument name."""
 
-import difflib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,7 +8,6 @@ from os import PathLike
 from typing import Any, TypeVar, cast
 
 from refold.application.conversation.parsing import is_utf8
-from refold.application.recall.recall_query import RecallOptions
 from refold.domain.errors import InvalidOwner, InvalidSetting
 
 from .results import Context
@@ -83,6 +81,8 @@ def invalid_argument(name: str, value: object, wanted: str) -> InvalidSetting:
 
 def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError:
     """Return the error for an unknown argument."""
+    import difflib
+
     alike = difflib.get_close_matches(given, list(known), n=1)
     hint = f" (did you mean {alike[0]}?)" if alike else ""
     return TypeError(f"{method}() has no argument {given!r}{hint}")
@@ -93,12 +93,11 @@ def _check_calls(method: Callable[..., Any]) -> Callable[..., Any]:
     names = tuple(p.name for p in parameters)
     options = any(p.kind is p.VAR_KEYWORD for p in parameters)
     optional = frozenset(p.name for p in parameters if p.default is None)
-    known = {*names, *RecallOptions.__annotations__} - {"self", "how"}
 
     def check_all(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         # Positional arguments first: most calls have none or one.
         for name, value in (*zip(names[1:], given[1:], strict=False), *named.items()):
-            if options and name not in known:
+            if options and name not in names and name not in (known := _recall_options(names)):
                 raise unknown_argument(method.__name__, name, known)
             if value is not None or name not in optional:
                 check(name, value)
@@ -119,6 +118,13 @@ def _check_calls(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(*given, **named)
 
     return call
+
+
+def _recall_options(names: Iterable[str]) -> set[str]:
+    """Return the options of a search, with the other arguments of a method."""
+    from refold.application.recall.recall_query import RecallOptions
+
+    return {*names, *RecallOptions.__annotations__} - {"self", "how"}
 
 
 def _is_text(value: object) -> bool:

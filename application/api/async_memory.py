@@ -1,5 +1,7 @@
 """Forwarding from asyncio to a blocking object, method by method, with the same parameters and results."""
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import inspect
@@ -229,7 +231,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
 
     async def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
-    ) -> "AsyncConversationMemory":
+    ) -> AsyncConversationMemory:
         """Create a conversation as a copy of this one: now, at a version or time, or after a message.
 
         Arguments and errors are those of ``ConversationMemory.fork``.

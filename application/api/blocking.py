@@ -1,20 +1,24 @@
 """Bridges between blocking code and coroutines: an event loop in a thread, and threads for coroutines."""
 
-import asyncio
+from __future__ import annotations
+
 import atexit
-import inspect
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
 from refold.domain.errors import RefoldError
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 _NO_RESULT = "the work ended before its result; try again"
 _LOOK = 0.002
@@ -36,6 +40,8 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     A write that has not begun at that point never begins; a write that has begun is awaited. So the caller
     that receives the cancellation can check the log: a write that is not stored then will never be.
     """
+    import asyncio
+
     loop = asyncio.get_running_loop()
     withdrawal, context = Withdrawal(loop), copy_context()
 
@@ -125,6 +131,8 @@ class Runner:
     def _submitted(
         self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> Future[T]:
+        import asyncio
+
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, loop)
         except RuntimeError as error:
@@ -168,6 +176,8 @@ class Runner:
         atexit.unregister(self.close)
         if loop is None or thread is None or workers is None or loop.is_closed():
             return
+        import asyncio
+
         # Do not wait for a loop that a summariser blocks.
         with suppress(TimeoutError):
             if asyncio.run_coroutine_threadsafe(_all_ended(), loop).result(2 * GRACE):
@@ -203,6 +213,9 @@ class Runner:
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         """Return a running loop; on failure, raise and leave no state that others would wait for."""
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
         try:
@@ -251,6 +264,8 @@ def _end(future: Future[Any]) -> None:
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
     """Wait for the end of a coroutine that another thread cancelled, up to a time limit."""
+    import inspect
+
     deadline = time.monotonic() + GRACE
     while inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
         if time.monotonic() > deadline:
@@ -260,6 +275,8 @@ def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
 
 async def _all_ended() -> bool:
     """Cancel all tasks, and stop the loop once they have ended. Return whether it was stopped."""
+    import asyncio
+
     loop, current = asyncio.get_running_loop(), asyncio.current_task()
     tasks = {task for task in asyncio.all_tasks() if task is not current}
     for task in tasks:

@@ -1,42 +1,38 @@
 """Read-only methods of a conversation: history, recall, summaries, notes and tools."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Unpack
+from __future__ import annotations
 
-from refold.application.agent_tools.toolbox import Toolbox
-from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
-from refold.application.conversation.stream_places import read_back, stored_messages
-from refold.application.erasure.erasing import Where, shared_with
-from refold.application.history.diff import ContextDiff, diff
-from refold.application.history.expand import ExpandedSummary, expand
-from refold.application.history.explain import MessageFate, explain
-from refold.application.history.export import (
-    USUAL_CHARACTERS,
-    ExportFormat,
-    TextPart,
-    export,
-    read_part,
-)
-from refold.application.history.fact_history import RulesCompared, compare_rules, facts_of
-from refold.application.history.moments import At, version_at
-from refold.application.history.query import HistoryPage, HistoryQuery, query_history
-from refold.application.ports.read_models import (
-    CompactionRow,
-    NoteRow,
-    SummaryRow,
-    TopicSeen,
-)
-from refold.application.recall.hits import Recalled
-from refold.application.recall.recall_query import RecallOptions
-from refold.application.recall.search import query_with_defaults, recall
-from refold.application.rendering.request_parts import RequestPart, request_parts
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 from refold.application.runtime.core import Core
-from refold.domain.facts.fact import Fact
-from refold.domain.facts.reading import Rules
 from refold.domain.value import replace
 
 from .argument_checks import checked
-from .results import Context, StoredMessage
+from .results import USUAL_CHARACTERS, Context, StoredMessage
+
+if TYPE_CHECKING:
+    from refold.application.agent_tools.toolbox import Toolbox
+    from refold.application.conversation.owner_scope import Scope
+    from refold.application.erasure.erasing import Where
+    from refold.application.history.diff import ContextDiff
+    from refold.application.history.expand import ExpandedSummary
+    from refold.application.history.explain import MessageFate
+    from refold.application.history.export import ExportFormat, TextPart
+    from refold.application.history.fact_history import RulesCompared
+    from refold.application.history.moments import At
+    from refold.application.history.query import HistoryPage
+    from refold.application.ports.read_models import (
+        CompactionRow,
+        NoteRow,
+        SummaryRow,
+        TopicSeen,
+    )
+    from refold.application.recall.hits import Recalled
+    from refold.application.recall.recall_query import RecallOptions
+    from refold.application.rendering.request_parts import RequestPart
+    from refold.domain.facts.fact import Fact
+    from refold.domain.facts.reading import Rules
 
 
 def mark_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[CompactionRow]:
@@ -87,6 +83,8 @@ class ConversationHistory:
         Raises:
             InvalidSetting: there is no such version, or a time has no time zone.
         """
+        from refold.application.history.diff import diff
+
         return diff(self._core, self.thread_id, before, after, model)
 
     def export(
@@ -103,6 +101,8 @@ class ConversationHistory:
             ConversationGone: the conversation was erased; only its ``events`` can be exported.
             InvalidSetting: there is no such version, or the time has no time zone.
         """
+        from refold.application.history.export import export
+
         return export(self._core, self.thread_id, format, at)
 
     def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
@@ -114,6 +114,8 @@ class ConversationHistory:
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.erasure.erasing import shared_with
+
         return shared_with(self._core, self.thread_id, where)
 
     def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
@@ -121,6 +123,8 @@ class ConversationHistory:
 
         Messages that were lost in a damaged log are omitted; gaps in the positions show them.
         """
+        from refold.application.conversation.stream_places import stored_messages
+
         return stored_messages(self._core, self.thread_id, start, stop)
 
     def read(self, where: str | int) -> StoredMessage:
@@ -131,6 +135,8 @@ class ConversationHistory:
             InvalidAddress: the text is not an address.
             UnknownMessage: there is no such message.
         """
+        from refold.application.conversation.stream_places import read_back
+
         return read_back(self._core, self.thread_id, where)
 
     def recall(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
@@ -149,6 +155,8 @@ class ConversationHistory:
             InvalidSetting: an option is invalid; the message says what is allowed.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.recall.search import query_with_defaults, recall
+
         parsed = query_with_defaults(self._core, query, how, self.thread_id)
         return recall(self._core, self.thread_id, parsed)
 
@@ -175,6 +183,8 @@ class ConversationHistory:
                 address.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.history.query import HistoryQuery, query_history
+
         wanted = HistoryQuery(ids, start, stop, text, limit, max_tokens)
         return query_history(self._core, self.thread_id, wanted)
 
@@ -190,6 +200,8 @@ class ConversationHistory:
             InvalidSetting: ``limit`` or ``max_tokens`` is invalid.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.history.expand import expand
+
         return expand(self._core, self.thread_id, summary_id, start, max_tokens, limit)
 
     def read_part(
@@ -204,6 +216,8 @@ class ConversationHistory:
             ForeignAddress, InvalidAddress, UnknownMessage: there is no such message in this conversation.
             InvalidSetting: ``start`` or ``max_characters`` is invalid.
         """
+        from refold.application.history.export import read_part
+
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
     def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
@@ -228,6 +242,9 @@ class ConversationHistory:
         Raises:
             InvalidSetting: there is no such scope.
         """
+        from refold.application.agent_tools.toolbox import Toolbox
+        from refold.application.conversation.owner_scope import OwnerScope, read_scope
+
         self._opened.process.check()
         reach = OwnerScope(self._opened, read_scope(scope), self.thread_id, self._owner)
         return Toolbox(self._opened, self.thread_id, reach)
@@ -244,6 +261,9 @@ class ConversationHistory:
         Raises:
             InvalidSetting: there is no such version, or the time has no time zone.
         """
+        from refold.application.history.explain import explain
+        from refold.application.history.moments import version_at
+
         core = self._core
         version = None if at is None else version_at(core, self.thread_id, at)
         return explain(core, self.thread_id, start, stop, version=version)
@@ -262,6 +282,8 @@ class ConversationHistory:
             InvalidSetting: there is no such version of the rules.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.history.fact_history import facts_of
+
         return facts_of(self._core, self.thread_id, start, stop, rules)
 
     def compare_rules(self, rules: str | Rules | None = None) -> tuple[RulesCompared, ...]:
@@ -274,6 +296,8 @@ class ConversationHistory:
             InvalidSetting: there is no such version of the rules.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.history.fact_history import compare_rules
+
         return tuple(compare_rules(self._core, self.thread_id, rules))
 
     def request_parts(self, context: Context) -> tuple[RequestPart, ...]:
@@ -281,6 +305,8 @@ class ConversationHistory:
 
         The parts are system text, tools, summary, ledger, words, thinking, tool calls and tool results.
         """
+        from refold.application.rendering.request_parts import request_parts
+
         return request_parts(self._core, context)
 
     def summaries(self) -> Sequence[SummaryRow]:

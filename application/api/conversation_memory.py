@@ -1,30 +1,33 @@
 """The handle of one conversation: append, context, compact, pin, fork and erase."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from refold.application.agent_tools.definitions import Tools, definitions_of
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from refold.application.compaction.background import Background
 from refold.application.compaction.next_request import context_at
-from refold.application.compaction.on_demand import Demand, compact_on_demand, revert
-from refold.application.compaction.pinning import PinnedItem, add_pin, list_pins, remove_pin
 from refold.application.conversation import appending
-from refold.application.conversation.appending import Keys
-from refold.application.conversation.transcripts import RecordedMessage
-from refold.application.conversation.turn_lock import USUAL_WAIT, ConversationTurn
-from refold.application.erasure.erasing import Where, erase
-from refold.application.erasure.erasure_report import ErasureReport
-from refold.application.history.fork import fork
-from refold.application.history.moments import At, choose_moment
+from refold.application.conversation.turn_lock import USUAL_WAIT
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.foreign_code import is_given_up
-from refold.domain.labelling import label_conversation, label_from_recording
 from refold.domain.messages import Author
 
 from .argument_checks import checked, read_owner
 from .blocking import Runner
 from .conversation_history import ConversationHistory
 from .results import Appended, CompactionResult, Context
+
+if TYPE_CHECKING:
+    from refold.application.agent_tools.definitions import Tools
+    from refold.application.compaction.pinning import PinnedItem
+    from refold.application.conversation.appending import Keys
+    from refold.application.conversation.transcripts import RecordedMessage
+    from refold.application.conversation.turn_lock import ConversationTurn
+    from refold.application.erasure.erasing import Where
+    from refold.application.erasure.erasure_report import ErasureReport
+    from refold.application.history.moments import At
 
 
 @checked
@@ -136,6 +139,8 @@ class ConversationMemory(ConversationHistory):
         """Return the context, or None if a compaction must run first."""
         core = self._core
         if position is not None:
+            from refold.application.history.moments import choose_moment
+
             at = choose_moment(core, self.thread_id, at, position)
         if at is not None:
             return context_at(core, self.thread_id, extras, at)
@@ -175,6 +180,8 @@ class ConversationMemory(ConversationHistory):
         Raises:
             InvalidSetting: an option is invalid; names it.
         """
+        from refold.application.compaction.on_demand import Demand, compact_on_demand
+
         demand = Demand(focus, force, target, keep_last, model, all)
         extras = _extras(system, tools)
         work = compact_on_demand(self._core, self.thread_id, demand, extras)
@@ -189,6 +196,8 @@ class ConversationMemory(ConversationHistory):
         is nothing to revert, the call succeeds. If the request no longer fits, the next ``context``
         shortens it.
         """
+        from refold.application.compaction.on_demand import revert
+
         return revert(self._core, self.thread_id, reason, _extras(system, tools))
 
     def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
@@ -205,6 +214,8 @@ class ConversationMemory(ConversationHistory):
             TurnTaken: other callers held the turn longer than ``wait``; raised on entering.
             InvalidSetting: ``wait`` is not a number of seconds.
         """
+        from refold.application.conversation.turn_lock import ConversationTurn
+
         return ConversationTurn(self._core.turns, self.thread_id, wait)
 
     def pin(self, what: int | str) -> str:
@@ -217,19 +228,25 @@ class ConversationMemory(ConversationHistory):
             UnknownMessage: there is no message at this position.
             InvalidMessage: there is no text to keep, or there are too many pins.
         """
+        from refold.application.compaction.pinning import add_pin
+
         return add_pin(self._core, self.thread_id, what)
 
     def unpin(self, pin_id: str) -> bool:
         """Remove a pin. Return False if there is no such pin."""
+        from refold.application.compaction.pinning import remove_pin
+
         return remove_pin(self._core, self.thread_id, pin_id)
 
     def pins(self) -> tuple[PinnedItem, ...]:
         """Return all pins, oldest first."""
+        from refold.application.compaction.pinning import list_pins
+
         return list_pins(self._core, self.thread_id)
 
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
-    ) -> "ConversationMemory":
+    ) -> ConversationMemory:
         """Create a conversation as a copy of this one: now, at a version or time, or after a message.
 
         Later changes to one do not affect the other, except that erasing a copied message also erases its
@@ -244,6 +261,9 @@ class ConversationMemory(ConversationHistory):
             UnknownMessage: there is no message at this position.
             ConversationGone: this conversation was erased.
         """
+        from refold.application.history.fork import fork
+        from refold.application.history.moments import choose_moment
+
         core = self._core
         moment = choose_moment(core, self.thread_id, at, position)
         forked = self._runner.finish(fork, core, self.thread_id, moment, thread_id)
@@ -264,6 +284,8 @@ class ConversationMemory(ConversationHistory):
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing is erased.
             ConversationGone: the whole conversation was erased.
         """
+        from refold.application.erasure.erasing import erase
+
         return self._runner.finish(erase, self._core, self.thread_id, where, reason)
 
     def label(self, label: str, *, recorded: bool = False) -> None:
@@ -275,6 +297,8 @@ class ConversationMemory(ConversationHistory):
         Raises:
             InvalidSetting: the label is blank.
         """
+        from refold.domain.labelling import label_conversation, label_from_recording
+
         decide = label_from_recording if recorded else label_conversation
         self._core.log.transact(
             self.thread_id,
@@ -290,4 +314,8 @@ class ConversationMemory(ConversationHistory):
 
 
 def _extras(system: System, tools: Tools, model: str | None = None) -> Extras:
-    return Extras(system, definitions_of(tools) if tools != () else (), model)
+    if tools == ():
+        return Extras(system, (), model)
+    from refold.application.agent_tools.definitions import definitions_of
+
+    return Extras(system, definitions_of(tools), model)

@@ -1,49 +1,17 @@
 """The memory of one log: its conversations, notes, search, erasure and maintenance."""
 
-import asyncio
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
 from refold.application.compaction.unwritten import write_all_waiting
-from refold.application.conversation.addresses import thread_of
-from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
 from refold.application.conversation.parsing import read_thread_id
-from refold.application.erasure.erasing import erase_all, erase_owner, finish_all
-from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.frames.request_frames import record_waiting
-from refold.application.history.expand import ExpandedSummary, expand_anywhere
-from refold.application.maintenance.maintenance_results import (
-    AnchorState,
-    BackedUp,
-    Compressed,
-    ErasedPlace,
-    Salvaged,
-    Sizes,
-)
-from refold.application.maintenance.verifying import (
-    Replayed,
-    Verification,
-    close_derived,
-    replay,
-    verify,
-)
-from refold.application.notes.markdown_search import (
-    NotesFound,
-    NotesStatus,
-    notes_status,
-    search_notes,
-)
-from refold.application.notes.note_files import without_others, write_notes
-from refold.application.ports.read_models import ConversationRow, NoteRow
-from refold.application.recall.embedding import EmbeddingProgress
-from refold.application.recall.hits import Recalled, RecallMode
-from refold.application.recall.recall_query import RecallOptions
-from refold.application.recall.search import query_with_defaults, search
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
@@ -51,6 +19,27 @@ from refold.domain.value import replace
 from .argument_checks import checked, read_owner, require_owner
 from .blocking import Runner, WorkEnded
 from .conversation_memory import ConversationMemory
+
+if TYPE_CHECKING:
+    from refold.application.agent_tools.toolbox import Toolbox
+    from refold.application.conversation.owner_scope import OwnerScope, Scope
+    from refold.application.erasure.erasure_report import ErasureReport
+    from refold.application.history.expand import ExpandedSummary
+    from refold.application.maintenance.maintenance_results import (
+        AnchorState,
+        BackedUp,
+        Compressed,
+        ErasedPlace,
+        Salvaged,
+        Sizes,
+    )
+    from refold.application.maintenance.verifying import Replayed, Verification
+    from refold.application.notes.markdown_search import NotesFound, NotesStatus
+    from refold.application.ports.read_models import ConversationRow, NoteRow
+    from refold.application.recall.embedding import EmbeddingProgress
+    from refold.application.recall.hits import Recalled
+    from refold.application.recall.recall_query import RecallOptions
+    from refold.application.runtime.memory_settings import RecallMode
 
 
 @checked
@@ -83,6 +72,8 @@ class MemoryLists:
         Raises:
             InvalidOwner: the owner is blank or invalid.
         """
+        from refold.application.notes.note_files import without_others
+
         views, owner = self._core.views, read_owner(owner)
         if owner is None:
             return views.all_notes()
@@ -110,6 +101,8 @@ class MemoryLists:
             InvalidSetting: an option is invalid; the message says what is allowed.
             InvalidOwner: the owner is blank or invalid.
         """
+        from refold.application.notes.markdown_search import search_notes
+
         whose = read_owner(owner)
         return search_notes(self._core, query, whose, limit=limit, min_score=min_score, mode=mode)
 
@@ -119,6 +112,8 @@ class MemoryLists:
         Raises:
             InvalidOwner: the owner is blank or invalid.
         """
+        from refold.application.notes.markdown_search import notes_status
+
         return notes_status(self._core, read_owner(owner))
 
     def write_notes(self) -> bool:
@@ -126,6 +121,8 @@ class MemoryLists:
 
         This happens automatically after every change. Return whether it worked; True if no folder is set.
         """
+        from refold.application.notes.note_files import write_notes
+
         return write_notes(self._core)
 
 
@@ -171,6 +168,8 @@ class Memory(MemoryLists):
             InvalidSetting: an option is invalid; the message says what is allowed.
             InvalidOwner: the owner is blank or invalid.
         """
+        from refold.application.recall.search import query_with_defaults, search
+
         parsed, owner = query_with_defaults(self._core, query, how), read_owner(owner)
         return search(self._core, parsed, self._scope(parsed.scope, owner).visible())
 
@@ -180,6 +179,8 @@ class Memory(MemoryLists):
         Raises:
             InvalidSetting: the scope needs a conversation or an owner that was not given.
         """
+        from refold.application.conversation.owner_scope import OwnerScope
+
         if scope == "conversation" or (scope == "owner" and owner is None):
             raise InvalidSetting(
                 f"scope={scope!r} needs {'an owner' if scope == 'owner' else 'a conversation'}: pass "
@@ -203,6 +204,8 @@ class Memory(MemoryLists):
             UnknownSummary: there is no such summary; the error names the newest ones.
             InvalidSetting: ``limit`` or ``max_tokens`` is invalid.
         """
+        from refold.application.history.expand import expand_anywhere
+
         return expand_anywhere(self._core, summary_id, start, max_tokens, limit)
 
     def tools(
@@ -225,6 +228,9 @@ class Memory(MemoryLists):
             InvalidThreadId, InvalidOwner: the id or owner is blank.
             InvalidSetting: there is no such scope, or it needs an owner.
         """
+        from refold.application.agent_tools.toolbox import Toolbox
+        from refold.application.conversation.owner_scope import OwnerScope, read_scope
+
         scope, owner = None if scope is None else read_scope(scope), read_owner(owner)
         if thread_id is None:
             return Toolbox(self._core, None, self._scope(scope, owner), sees=False)
@@ -263,6 +269,8 @@ class Memory(MemoryLists):
         Raises:
             InvalidThreadId: the id is missing or blank, or there is no such conversation.
         """
+        from refold.application.erasure.erasing import erase_all
+
         thread_id = read_thread_id(thread_id)
         return self._runner.finish(erase_all, self._core, thread_id, reason)
 
@@ -280,6 +288,8 @@ class Memory(MemoryLists):
         Raises:
             InvalidOwner: the owner is missing, blank or invalid.
         """
+        from refold.application.erasure.erasing import erase_owner
+
         whose = require_owner(owner)
         return self._runner.finish(erase_owner, self._core, whose, reason)
 
@@ -290,6 +300,8 @@ class Memory(MemoryLists):
         in the write-ahead log until its segments are recycled. ``wait``: seconds to switch and checkpoint it until they
         are, if the role may.
         """
+        from refold.application.erasure.erasing import finish_all
+
         return self._runner.finish(finish_all, self._core, wait=wait)
 
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
@@ -298,6 +310,8 @@ class Memory(MemoryLists):
         ``repair``: rebuild damaged read models, snapshots and anchors. Events are never changed. By default
         nothing is changed. ``anchor``: exported anchor to compare with.
         """
+        from refold.application.maintenance.verifying import verify
+
         return verify(self._core, repair=repair, anchor=None if anchor is None else Path(anchor))
 
     def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
@@ -322,6 +336,8 @@ class Memory(MemoryLists):
 
     def replay(self) -> Replayed:
         """Rebuild every read model from the log without calling a model."""
+        from refold.application.maintenance.verifying import replay
+
         return replay(self._core)
 
     def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
@@ -353,6 +369,8 @@ class Memory(MemoryLists):
 
     def stats(self) -> Sizes:
         """Return the size of the log by conversation, by kind of event and by file."""
+        from refold.application.conversation.addresses import thread_of
+
         sizes = self._core.keeper.sizes()
         named = (replace(one, thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
         return replace(sizes, conversations=tuple(named))
@@ -384,7 +402,7 @@ class Memory(MemoryLists):
             record_waiting(core.log, core.asked, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
-            close_derived(self._opened)
+            self._opened.close_derived()
             self._opened.log.close()
 
     def __enter__(self) -> Self:
@@ -402,4 +420,8 @@ class Memory(MemoryLists):
 
 def patience(kind: type[BaseException] | None) -> float | None:
     """Return the seconds that closing may wait: 0 after an interruption, or None to use the setting."""
+    if kind is None:
+        return None
+    import asyncio
+
     return 0 if kind in (KeyboardInterrupt, asyncio.CancelledError) else None

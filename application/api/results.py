@@ -6,7 +6,6 @@ from typing import Any, Literal, cast, get_args
 
 from refold.application.conversation.models import COMPACTION_BETA
 from refold.application.rendering.request_blocks import opens_with_signed_summary
-from refold.application.rendering.request_forms import openai_request, responses_request, text_form
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.compaction.budget import Budget
 from refold.domain.errors import EmptyConversation, InvalidSetting
@@ -24,6 +23,9 @@ Outcome = Literal[
 is ready but the log could not be written; the next operation that can write stores it without another model
 call.
 """
+
+USUAL_CHARACTERS = 8_000
+"""Longest part of a text that is read at once, unless a caller asks for another length."""
 
 
 class CompactionMark(Value, frozen=True):
@@ -224,6 +226,8 @@ class Context:
         Raises:
             InvalidSetting: ``limit`` is not an integer, or is negative.
         """
+        from refold.application.rendering.request_forms import text_form
+
         # A caller without a type checker may pass anything.
         given = cast("object", limit)
         if given is not None and (type(given) is not int or given < 0):
@@ -276,6 +280,8 @@ class Context:
             InvalidMessage: a tool runs on Anthropic's servers, or its name has more than 64 characters.
             InvalidSetting: there is no such API.
         """
+        from refold.application.rendering.request_forms import openai_request, responses_request
+
         if not self.messages:
             raise EmptyConversation(self.thread_id)
         if api not in get_args(OpenAIAPI):

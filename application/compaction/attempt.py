@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import monotonic
 
 from refold.application.api.blocking import run_to_end
@@ -10,7 +9,6 @@ from refold.application.api.results import CompactionResult, Outcome
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
 from refold.application.notes.note_taking import NoteTaking
-from refold.application.ports.processes import Owner
 from refold.application.ports.summariser import Summariser
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained, describe
@@ -24,7 +22,6 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.compacting import (
     ABANDONED,
     CompactionInFlight,
-    abandon_compaction,
     breaker_closes_at,
     holds_lease,
     perform_compaction,
@@ -45,7 +42,6 @@ from refold.domain.cuts.planner import (
     plan_compaction,
 )
 from refold.domain.events import (
-    CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
     Event,
@@ -55,42 +51,8 @@ from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
 from .ladder import Measured, measure
-from .unwritten import KeptSummary, is_live, reason_of
-
-
-def is_abandoned(owner: Owner, state: Conversation) -> bool:
-    """Return whether the running compaction will never end because its process no longer works on it.
-
-    The process is certainly dead, or is this one, which finished the attempt but could not record its end.
-    """
-    if state.attempt is None:
-        return False
-    name = state.attempt.owner or ""
-    is_ours = bool(name) and name == owner.name
-    return owner.is_gone(name) or (is_ours and not is_live(state.attempt.attempt_id))
-
-
-def end_abandoned(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
-    """Return the events that end an abandoned compaction; empty if a process still works on it."""
-    if not is_abandoned(core.owner, loaded.state):
-        return ()
-    return abandon_compaction(loaded.state, "the process that worked on it ended before it did")
-
-
-def load_without_abandoned(core: Core, thread_id: str) -> LoadedConversation:
-    """Return the conversation after ending an abandoned compaction."""
-    loaded = core.log.load(thread_id)
-    if not is_abandoned(core.owner, loaded.state):
-        return loaded
-    with (
-        suppress(LogError),
-        waiting_at_most(BRIEFLY),
-    ):  # Without it, the conversation is still readable.
-        loaded, _ = core.log.transact(
-            thread_id, lambda now: end_abandoned(core, now), at=core.clock()
-        )
-    return loaded
-
+from .next_request import end_abandoned, is_abandoned, load_without_abandoned
+from .unwritten import KeptSummary, reason_of
 
 OVERTAKEN = "overtaken"
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5

@@ -1,6 +1,7 @@
 """Compactions in the background: when they begin, who waits for them, how they end."""
 
-import asyncio
+from __future__ import annotations
+
 import threading
 import time
 from collections import OrderedDict
@@ -8,26 +9,26 @@ from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from refold.application.api.blocking import GRACE, run_to_end
-from refold.application.api.results import Appended, Context
-from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.frames.sent_request import expect_extras
-from refold.application.notes.note_taking import notes_from
 from refold.application.runtime.core import Core, Extras
-from refold.application.runtime.observers import finish_observers
 from refold.application.runtime.opening_process import keep_in_child
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.compaction.budget import Budget, archives_over, live_messages
-from refold.domain.compaction.compacting import abandon_compaction, holds_lease
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
 from refold.domain.turns import open_calls
 
-from .fit_to_budget import is_due
-from .next_request import current_context, make_context, record_request
+from .next_request import current_context, is_due, notes_from, record_request
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from refold.application.api.results import Appended, Context
+from refold.application.conversation.loaded import LoadedConversation
 
 logger = plain_logger(__name__)
 
@@ -138,6 +139,8 @@ class Background:
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
+        from .fit_to_budget import make_context
+
         async with self._exclusive(thread_id):
             return await make_context(self._core, thread_id, extras)
 
@@ -169,6 +172,8 @@ class Background:
 
     def begin(self, thread_id: str) -> None:
         """Begin a compaction in the running loop, unless one runs already."""
+        import asyncio
+
         run = _Run(thread_id)
         if self._closing or self._enter(run) is not run:
             return
@@ -177,6 +182,8 @@ class Background:
 
     async def drain(self, wait: float | None = None) -> bool:
         """Wait up to ``wait`` seconds until nothing runs. Return whether nothing runs."""
+        import asyncio
+
         deadline = None if wait is None else time.monotonic() + wait
         while runs := self._running():
             left = None if deadline is None else deadline - time.monotonic()
@@ -190,6 +197,8 @@ class Background:
 
         ``wait``: maximum number of seconds, or None to use the setting.
         """
+        from refold.application.runtime.observers import finish_observers
+
         self._closing = True
         if not await self.drain(self._core.settings.close_wait if wait is None else wait):
             await self._give_up_all()
@@ -206,6 +215,8 @@ class Background:
                 await run_to_end(self._give_up, run.thread_id)
 
     def _falls_due(self, thread_id: str) -> bool:
+        from refold.domain.compaction.compacting import holds_lease
+
         loaded, known = self._core.log.load(thread_id), self._known_request(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
@@ -224,6 +235,10 @@ class Background:
         return True
 
     async def _compact(self, thread_id: str) -> None:
+        import asyncio
+
+        from .fit_to_budget import make_context
+
         try:
             extras = (await asyncio.to_thread(self._known_request, thread_id)).extras
             await make_context(self._core, thread_id, extras, trigger="background")
@@ -239,6 +254,8 @@ class Background:
 
     @asynccontextmanager
     async def _exclusive(self, thread_id: str) -> AsyncGenerator[None]:
+        import asyncio
+
         mine, lease = _Run(thread_id), self._core.settings.policy.lease_seconds
         while (other := self._enter(mine)) is not mine:
             done, _ = await asyncio.wait({asyncio.wrap_future(other.ended)}, timeout=lease)
@@ -266,6 +283,8 @@ class Background:
             return list(self._runs.values())
 
     def _known_request(self, thread_id: str) -> _Request:
+        from refold.application.frames.sent_request import expect_extras
+
         known = self._requests.get(thread_id)
         if known is not None:
             return known
@@ -285,6 +304,8 @@ class Background:
             return known
 
     def _give_up(self, thread_id: str) -> None:
+        from refold.domain.compaction.compacting import abandon_compaction
+
         def decide(now: LoadedConversation) -> Sequence[Event]:
             attempt = now.state.attempt
             if attempt is None or (attempt.owner or "") != self._core.owner.name:

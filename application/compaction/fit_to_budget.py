@@ -1,23 +1,25 @@
 """Fit to budget: reduce a conversation that exceeds its budget to the target, step by step."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
 from refold.application.api.blocking import run_to_end
-from refold.application.api.results import CompactionResult
+from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.errors import LogError
-from refold.application.notes.note_taking import notes_are_due, take_notes_if_due
+from refold.application.errors import LogError, TokenCountError
+from refold.application.notes.note_taking import take_notes_if_due
 from refold.application.ports.summariser import Summariser
+from refold.application.ports.token_counter import RequestCounter
 from refold.application.recall.owner_memories import drop_memories, update_memories
-from refold.application.runtime.core import Core
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.observers import CompactionNotifier, notify_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
-from refold.application.runtime.plain_lines import conversation, plain_logger
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.application.summaries.leaves import first_stage, next_stage
-from refold.domain.compaction.budget import Budget, is_out_of_reach, may_archive
-from refold.domain.compaction.compacting import abandon_compaction, may_compact
-from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.compaction.budget import Budget, is_out_of_reach
+from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
 
@@ -25,31 +27,21 @@ from .attempt import OVERTAKEN, CompactionAttempt, CompactionQueue, find_overtak
 from .attempt_ends import outcome_of, with_shortened
 from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measure
 from .last_rung import clear_texts, shorten_texts
+from .next_request import (
+    check_fits,
+    is_due,
+    is_large,
+    is_long,
+    notes_are_due,
+    present_request,
+    recall_lines,
+    record_request,
+)
+from .overflow import window_exceeded
 from .unwritten import reason_of, write_waiting
-
-logger = plain_logger(__name__)
 
 MOST_ROUNDS = 4
 """Maximum number of compactions for one request; each must make the conversation smaller."""
-
-
-def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
-    """Return whether a conversation whose request has ``size`` tokens must be made smaller first."""
-    return _is_large(core, loaded, budget, size) or _is_long(core, loaded, budget)
-
-
-def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
-    if size < budget.trigger:
-        return False
-    return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
-
-
-def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Return whether there are too many live messages, and some can be archived."""
-    policy = core.settings.policy
-    if not may_archive(loaded.state, policy):
-        return False
-    return isinstance(plan_compaction(loaded.state, budget, policy, "size"), CompactionPlan)
 
 
 async def settle(
@@ -168,7 +160,7 @@ class FitToBudget:
             done = Shortened(decisions=await run_to_end(drop_memories, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await run_to_end(climb, core, thread_id, budget))
-        if not done.enough or await run_to_end(_is_long, core, before.loaded, before.budget):
+        if not done.enough or await run_to_end(is_long, core, before.loaded, before.budget):
             await self._summarise(before, done, results, notifier)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
@@ -284,7 +276,7 @@ def _is_performed(results: Sequence[CompactionResult]) -> bool:
 
 
 def _may_shorten(core: Core, before: Measured) -> bool:
-    if not _is_large(core, before.loaded, before.budget, before.size):
+    if not is_large(core, before.loaded, before.budget, before.size):
         return False
     # Content that is being summarised is not shortened, unless the request cannot wait.
     return before.loaded.state.attempt is None or before.size > before.budget.limit
@@ -296,3 +288,90 @@ def _abandon(core: Core, thread_id: str) -> None:
         lambda now: abandon_compaction(now.state, "the next request could not wait for it"),
         at=core.clock(),
     )
+
+
+logger = plain_logger(__name__)
+
+MOST_TRIES = 8
+"""Maximum number of attempts to shrink a request that other callers enlarge meanwhile."""
+
+
+async def make_context(
+    core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
+) -> Context:
+    """Compact if due, then return the context.
+
+    Raises:
+        ContextWindowExceeded: content that must be included does not fit.
+    """
+    core = core.for_model(extras.model).with_answering_model(extras.model)
+    budget = core.budget(extras)
+    if trigger == "size":  # A background run does not send the request.
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        core.asked.expect(thread_id, core.frame(extras), stored.state)
+    results: list[CompactionResult] = []
+    loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results)
+    check_fits(loaded, context, core.settings.shorten_texts)
+    exact = await _exact_tokens(core, context)
+    if exact > budget.limit:
+        # The estimate was too low: fit once more to a budget reduced by the same ratio.
+        tighter = budget.tightened(context.tokens / exact)
+        loaded, context = await _make(core, thread_id, tighter, budget, extras, trigger, results)
+        exact = await _exact_tokens(core, context)
+        if exact > budget.limit:
+            raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
+    context = context.with_compactions(tuple(results), exact, budget)
+    if trigger == "size":
+        await asyncio.to_thread(record_request, core, loaded, context, extras)
+    return context
+
+
+async def _make(
+    core: Core,
+    thread_id: str,
+    aim: Budget,
+    budget: Budget,
+    extras: Extras,
+    trigger: Trigger,
+    results: list[CompactionResult],
+) -> tuple[LoadedConversation, Context]:
+    """Fit to ``aim`` and return the context; repeat if messages were appended in between."""
+    tries = 0
+    while True:
+        tries += 1
+        fitter = FitToBudget(core, thread_id, aim, trigger)
+        await fitter.run()
+        results += fitter.results
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        loaded = await asyncio.to_thread(core.asked.framed, stored)
+        context = await asyncio.to_thread(present_request, core, loaded, budget, extras)
+        context = context.with_version(stored.state.version)
+        now = loaded.state
+        # Messages may have been appended since the last check: fit once more.
+        is_newest = (now.version, now.length) == (fitter.version, fitter.length)
+        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+            break
+    if trigger != "size":
+        return loaded, context
+    return await asyncio.to_thread(recall_lines, core, loaded, context, budget, extras)
+
+
+async def _exact_tokens(core: Core, context: Context) -> int:
+    if not isinstance(core.counter, RequestCounter) or context.model is None:
+        return context.tokens
+    try:
+        with Contained():
+            return await core.counter.count_request(
+                model=context.model,
+                system=context.system,
+                messages=context.messages,
+                tools=context.tools,
+            )
+    except TokenCountError as error:
+        logger.warning("the request was not counted exactly, the estimate is used: %s", error)
+        return context.tokens
+    except Exception as error:  # A user's counter may raise anything.
+        logger.warning(
+            "the request was not counted exactly, the estimate is used: %s", raised(error)
+        )
+        return context.tokens

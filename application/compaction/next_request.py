@@ -1,34 +1,33 @@
 """The context for the next request, or as it was at an earlier version."""
 
-import asyncio
-from typing import NamedTuple
+from __future__ import annotations
 
-from refold.application.api.results import CompactionResult, Context
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from refold.application.api.results import Context
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.errors import TokenCountError
-from refold.application.frames.sent_request import load_sent
-from refold.application.history.moments import At, load_at
-from refold.application.notes.note_taking import notes_are_due
-from refold.application.ports.token_counter import RequestCounter
-from refold.application.recall.owner_memories import choose_first_memories, wants_first_choice
-from refold.application.recall.standing_recall import look_up_lines
+from refold.application.errors import LogError
+from refold.application.ports.processes import Owner
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras
-from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.observers import notify_request
-from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.compaction.budget import Budget
-from refold.domain.events import Trigger
+from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
+from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.compaction.budget import Budget, may_archive
+from refold.domain.conversation import Conversation
+from refold.domain.events import CompactionFailed
 
-from .attempt import load_without_abandoned
-from .fit_to_budget import FitToBudget, is_due
-from .overflow import too_many_bytes, window_exceeded
+from .unwritten import is_live
+
+if TYPE_CHECKING:
+    from refold.application.conversation.entries import Entry
+    from refold.application.conversation.loaded import LoadedConversation
+    from refold.application.history.moments import At
+
 
 logger = plain_logger(__name__)
-
-MOST_TRIES = 8
-"""Maximum number of attempts to shrink a request that other callers enlarge meanwhile."""
 
 
 class CurrentContext(NamedTuple):
@@ -58,7 +57,7 @@ class CurrentContext(NamedTuple):
         Raises:
             ContextWindowExceeded: content that must be included does not fit.
         """
-        return _check_fits(self.loaded, self.context, self.may_shorten)
+        return check_fits(self.loaded, self.context, self.may_shorten)
 
 
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
@@ -66,62 +65,60 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core = core.for_model(extras.model)
     stored, budget = load_without_abandoned(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
-    if stored.state.owner is not None and wants_first_choice(core, stored.state):
-        choose_first_memories(core, thread_id, budget)
-        # A simultaneous request may have recorded its choice first: this one shows the same.
-        stored = core.log.load(thread_id).present()
+    if core.settings.memories.most and stored.state.owner is not None:
+        stored = _with_first_memories(core, stored, budget)
     loaded = core.asked.framed(stored)
-    context = _present(core, loaded, budget, extras).with_version(stored.state.version)
+    context = present_request(core, loaded, budget, extras).with_version(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     if not due:
         without = context
-        loaded, context = _recall_lines(core, loaded, context, budget, extras)
+        loaded, context = recall_lines(core, loaded, context, budget, extras)
         # The lines may lift the request above the trigger.
         due = context is not without and is_due(core, loaded, budget, context.tokens)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 
-def _recall_lines(
+def _with_first_memories(
+    core: Core, stored: LoadedConversation, budget: Budget
+) -> LoadedConversation:
+    from refold.application.recall.owner_memories import choose_first_memories, wants_first_choice
+
+    if not wants_first_choice(core, stored.state):
+        return stored
+    choose_first_memories(core, stored.thread_id, budget)
+    # A simultaneous request may have recorded its choice first: this one shows the same.
+    return core.log.load(stored.thread_id).present()
+
+
+def recall_lines(
     core: Core, loaded: LoadedConversation, context: Context, budget: Budget, extras: Extras
 ) -> tuple[LoadedConversation, Context]:
     """Return the request with lines that match the newest message, recorded with the next event."""
-    lines = look_up_lines(core, loaded, context)
+    entry = _question_of(loaded)
+    if entry is None:
+        return loaded, context
+    from refold.application.recall.standing_recall import look_up_lines
+
+    lines = look_up_lines(core, loaded, entry, context)
     if lines is None:
         return loaded, context
     core.asked.recall(loaded.thread_id, lines)
     loaded = loaded.after((lines,))
-    return loaded, _present(core, loaded, budget, extras).with_version(context.version)
+    return loaded, present_request(core, loaded, budget, extras).with_version(context.version)
 
 
-async def make_context(
-    core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
-) -> Context:
-    """Compact if due, then return the context.
+def _question_of(loaded: LoadedConversation) -> Entry | None:
+    """Return the newest message, if lines of messages out of sight may be recalled for it.
 
-    Raises:
-        ContextWindowExceeded: content that must be included does not fit.
+    A person may have written it, it has no lines yet, and something of the conversation is not shown in full.
     """
-    core = core.for_model(extras.model).with_answering_model(extras.model)
-    budget = core.budget(extras)
-    if trigger == "size":  # A background run does not send the request.
-        stored = await asyncio.to_thread(core.log.load, thread_id)
-        core.asked.expect(thread_id, core.frame(extras), stored.state)
-    results: list[CompactionResult] = []
-    loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results)
-    _check_fits(loaded, context, core.settings.shorten_texts)
-    exact = await _exact_tokens(core, context)
-    if exact > budget.limit:
-        # The estimate was too low: fit once more to a budget reduced by the same ratio.
-        tighter = budget.tightened(context.tokens / exact)
-        loaded, context = await _make(core, thread_id, tighter, budget, extras, trigger, results)
-        exact = await _exact_tokens(core, context)
-        if exact > budget.limit:
-            raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
-    context = context.with_compactions(tuple(results), exact, budget)
-    if trigger == "size":
-        await asyncio.to_thread(record_request, core, loaded, context, extras)
-    return context
+    window = loaded.window
+    hides = window.summary is not None or bool(window.previews)
+    entry = window.entries[-1] if hides and window.entries else None
+    if entry is None or entry.message.role != "user" or entry.position in window.recalled:
+        return None
+    return None if entry.message.author in ("program", "tool") else entry
 
 
 def record_request(
@@ -132,64 +129,20 @@ def record_request(
     notify_request(core, loaded, context, extras)
 
 
-async def _make(
-    core: Core,
-    thread_id: str,
-    aim: Budget,
-    budget: Budget,
-    extras: Extras,
-    trigger: Trigger,
-    results: list[CompactionResult],
-) -> tuple[LoadedConversation, Context]:
-    """Fit to ``aim`` and return the context; repeat if messages were appended in between."""
-    tries = 0
-    while True:
-        tries += 1
-        fitter = FitToBudget(core, thread_id, aim, trigger)
-        await fitter.run()
-        results += fitter.results
-        stored = await asyncio.to_thread(core.log.load, thread_id)
-        loaded = await asyncio.to_thread(core.asked.framed, stored)
-        context = await asyncio.to_thread(_present, core, loaded, budget, extras)
-        context = context.with_version(stored.state.version)
-        now = loaded.state
-        # Messages may have been appended since the last check: fit once more.
-        is_newest = (now.version, now.length) == (fitter.version, fitter.length)
-        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
-            break
-    if trigger != "size":
-        return loaded, context
-    return await asyncio.to_thread(_recall_lines, core, loaded, context, budget, extras)
+def check_fits(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
+    """Return a context that fits.
 
-
-async def _exact_tokens(core: Core, context: Context) -> int:
-    if not isinstance(core.counter, RequestCounter) or context.model is None:
-        return context.tokens
-    try:
-        with Contained():
-            return await core.counter.count_request(
-                model=context.model,
-                system=context.system,
-                messages=context.messages,
-                tools=context.tools,
-            )
-    except TokenCountError as error:
-        logger.warning("the request was not counted exactly, the estimate is used: %s", error)
-        return context.tokens
-    except Exception as error:  # A user's counter may raise anything.
-        logger.warning(
-            "the request was not counted exactly, the estimate is used: %s", raised(error)
-        )
-        return context.tokens
-
-
-def _check_fits(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
+    Raises:
+        ContextWindowExceeded: content that must be included does not fit.
+    """
     budget = context.budget
+    if context.tokens <= budget.limit and context.bytes <= budget.byte_limit:
+        return context
+    from .overflow import too_many_bytes, window_exceeded
+
     if context.tokens > budget.limit:
         raise window_exceeded(loaded, context.tokens, budget, may_shorten=may_shorten)
-    if context.bytes > budget.byte_limit:
-        raise too_many_bytes(loaded, context.bytes, budget)
-    return context
+    raise too_many_bytes(loaded, context.bytes, budget)
 
 
 def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
@@ -201,17 +154,23 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
         InvalidSetting: there is no such version, or the time has no time zone.
         ConversationGone: the conversation was erased.
     """
+    from refold.application.history.moments import load_at
+
     return context_of(core, load_at(core, thread_id, at), extras)
 
 
 def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     """Return the context of a loaded conversation as it was sent; it may be too large."""
+    from refold.application.frames.sent_request import load_sent
+
     loaded, extras = load_sent(core, then, extras)
     context = _render(core, loaded, core.budget(extras), extras)
     return context.with_version(then.state.version)
 
 
-def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+def present_request(
+    core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras
+) -> Context:
     """Return the context, without messages if they are not in memory and do not fit."""
     if not loaded.is_too_long_to_render(budget):
         return _render(core, loaded, budget, extras)
@@ -255,3 +214,81 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         bytes=rendered.bytes + budget.fixed_bytes,
         originals=rendered.originals,
     )
+
+
+def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
+    """Return whether a conversation whose request has ``size`` tokens must be made smaller first."""
+    return is_large(core, loaded, budget, size) or is_long(core, loaded, budget)
+
+
+def is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
+    """Return whether a request of ``size`` tokens reaches the trigger, and a compaction may begin."""
+    if size < budget.trigger:
+        return False
+    from refold.domain.compaction.compacting import may_compact
+
+    return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
+
+
+def is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
+    """Return whether there are too many live messages, and some can be archived."""
+    policy = core.settings.policy
+    if not may_archive(loaded.state, policy):
+        return False
+    from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+
+    return isinstance(plan_compaction(loaded.state, budget, policy, "size"), CompactionPlan)
+
+
+def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
+    """Return the request size that triggers notes before any compaction, or None.
+
+    It is None if notes were already taken since the last compaction, or if the size is not above the target
+    of a compaction.
+    """
+    settings = core.settings.notes
+    least = budget.window - settings.reserve_tokens - settings.soft_tokens
+    is_done = settings.by == "off" or state.has_notes or state.notes_to >= state.length
+    return None if is_done or least <= budget.target else least
+
+
+def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
+    """Return whether a request of ``size`` tokens triggers notes."""
+    least = notes_from(core, state, budget)
+    return least is not None and size >= least
+
+
+def is_abandoned(owner: Owner, state: Conversation) -> bool:
+    """Return whether the running compaction will never end because its process no longer works on it.
+
+    The process is certainly dead, or is this one, which finished the attempt but could not record its end.
+    """
+    if state.attempt is None:
+        return False
+    name = state.attempt.owner or ""
+    is_ours = bool(name) and name == owner.name
+    return owner.is_gone(name) or (is_ours and not is_live(state.attempt.attempt_id))
+
+
+def end_abandoned(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
+    """Return the events that end an abandoned compaction; empty if a process still works on it."""
+    from refold.domain.compaction.compacting import abandon_compaction
+
+    if not is_abandoned(core.owner, loaded.state):
+        return ()
+    return abandon_compaction(loaded.state, "the process that worked on it ended before it did")
+
+
+def load_without_abandoned(core: Core, thread_id: str) -> LoadedConversation:
+    """Return the conversation after ending an abandoned compaction."""
+    loaded = core.log.load(thread_id)
+    if not is_abandoned(core.owner, loaded.state):
+        return loaded
+    with (
+        suppress(LogError),
+        waiting_at_most(BRIEFLY),
+    ):  # Without it, the conversation is still readable.
+        loaded, _ = core.log.transact(
+            thread_id, lambda now: end_abandoned(core, now), at=core.clock()
+        )
+    return loaded

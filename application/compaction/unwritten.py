@@ -1,21 +1,25 @@
 """Summaries that could not be written to the log: kept in memory, and written by the next transaction."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogBusy, LogDamaged, LogError, LogFull, LogNotWritable
-from refold.application.ports.conversation_log import ConversationLog, Decision
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
-from refold.domain.compaction.compacting import perform_compaction
-from refold.domain.compaction.summary_rules import Summary, SummaryRefused
-from refold.domain.cuts.planner import CompactionPlan
-from refold.domain.events import CompactionPerformed, CompactionRequested, Event
+from refold.domain.events import Event
+
+if TYPE_CHECKING:
+    from refold.application.ports.conversation_log import ConversationLog, Decision
+    from refold.domain.compaction.summary_rules import Summary, SummaryRefused
+    from refold.domain.cuts.planner import CompactionPlan
+    from refold.domain.events import CompactionRequested
 
 _LOCK = threading.Lock()
 _LIVE: set[str] = set()
@@ -107,7 +111,7 @@ class UnwrittenWrites:
                 end(one.attempt_id)
         return done
 
-    def extend(self, thread_id: str, decide: Decision) -> "_CatchingUp | None":
+    def extend(self, thread_id: str, decide: Decision) -> _CatchingUp | None:
         """Return the decision with the waiting ones before it, or None if there are none."""
         waiting = self.find(thread_id)
         return _CatchingUp(self, thread_id, waiting, decide) if waiting else None
@@ -227,6 +231,9 @@ class KeptSummary:
 
     def decide(self, now: LoadedConversation) -> Sequence[Event]:
         """Return the events to write."""
+        from refold.domain.compaction.compacting import perform_compaction
+        from refold.domain.compaction.summary_rules import SummaryRefused
+
         self._refused = None
         active = now.state.summary
         if active is not None and active.summary_id == self._summary.summary_id:
@@ -239,6 +246,8 @@ class KeptSummary:
 
     def written(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
         """Return the result and notify the observers."""
+        from refold.domain.events import CompactionPerformed
+
         summary = loaded.window.summary
         if self._refused is not None or summary is None:
             reason = self._refused.reason if self._refused else "overtaken"

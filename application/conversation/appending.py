@@ -1,13 +1,15 @@
 """Append messages in one transaction; a message with a known key is stored once."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from refold.application.api.results import Appended, AppendedMessage
-from refold.application.compaction.attempt import end_abandoned
+from refold.application.compaction.next_request import end_abandoned
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.token_counter import TokenCount
@@ -22,7 +24,9 @@ from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
 from .parsing import ParsedMessage, is_utf8, parse_recorded, read_author, read_messages
-from .transcripts import RecordedMessage
+
+if TYPE_CHECKING:
+    from .transcripts import RecordedMessage
 
 PAGE = 200
 """Number of events to read at a time."""
@@ -118,6 +122,8 @@ def read_recorded(messages: object) -> Sequence[RecordedMessage]:
     Raises:
         InvalidMessage: the value is not a sequence of transcript messages.
     """
+    from .transcripts import RecordedMessage
+
     given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
     if not all(isinstance(one, RecordedMessage) for one in given):
         raise InvalidMessage(
@@ -181,13 +187,7 @@ def append_recorded(
         InvalidMessage: a message is not from a transcript, or JSON cannot represent it.
     """
     incoming = [
-        _measure(
-            core,
-            parse_recorded(m),
-            recorded_key(m),
-            m.at,
-        )
-        for m in read_recorded(messages)
+        _measure(core, parse_recorded(m), recorded_key(m), m.at) for m in read_recorded(messages)
     ]
     incoming = _with_rest_of_newest(core, thread_id, incoming)
     # A later version may parse a recording differently: stored messages stay unchanged.

@@ -1,8 +1,10 @@
 """Parsing of incoming messages: checks their shape and names the invalid field."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeGuard, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.lazy_pattern import lazy_pattern
@@ -18,7 +20,9 @@ from .block_checks import (
     refuse_foreign,
     warn_of_unknown,
 )
-from .transcripts import RecordedMessage
+
+if TYPE_CHECKING:
+    from .transcripts import RecordedMessage
 
 ROLES: tuple[str, ...] = get_args(Role)
 AUTHORS: tuple[str, ...] = get_args(Author)

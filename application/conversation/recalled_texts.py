@@ -1,15 +1,19 @@
 """The words of recalled lines, read from the messages that the lines are part of."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from refold.application.ports.conversation_log import ConversationLog
-from refold.application.recall.passages import digest_of
 from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine
 from refold.domain.messages import readable
 
-from .loaded import LoadedConversation
+if TYPE_CHECKING:
+    from refold.application.ports.conversation_log import ConversationLog
+
+    from .loaded import LoadedConversation
+
 
 REMEMBERED = 5_000
 """Number of lines whose words are remembered."""
@@ -52,6 +56,8 @@ class RecalledTexts:
     def _read(
         self, log: ConversationLog, thread_id: str, event: LinesRecalled
     ) -> Sequence[RecalledText]:
+        from refold.application.recall.passages import digest_of
+
         missing = {o.version for o in event.lines if (thread_id, o) not in self._known}
         messages = {
             logged.version: logged.event.message

@@ -1,18 +1,22 @@
 """Finding and reading messages and decisions of a conversation without reading everything between them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.api.results import CompactionMark, StoredMessage
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.ports.read_models import SummaryRow
 from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core
 from refold.domain.errors import UnknownMessage
 from refold.domain.events import Event, EventLost, MessageAppended
 
 from .addresses import position_in
+
+if TYPE_CHECKING:
+    from refold.application.ports.read_models import SummaryRow
 
 ReadEvents = Callable[[int, int], Sequence[LoggedEvent]]
 """Function that reads the events of one stream between two versions, both included."""

@@ -22,7 +22,7 @@ from refold.application.ports.log_observer import LogObserver
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
 from refold.domain.events import ConversationForked, Event, MessageAppended
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .addresses import SEPARATOR, successor_of, thread_of
 from .loaded import LoadedConversation
@@ -177,7 +177,7 @@ class ThreadLog:
 
         forked = self._log.fork(stream, version, target, decided, at=at)
         self._know(into, target)
-        self._report(into, Conversation(), forked.state, events)
+        self._report(into, build_unvalidated(Conversation), forked.state, events)
         return _rename(forked, into)
 
     def forks(self) -> Sequence[Fork]:
@@ -281,7 +281,7 @@ class _Deciding:
         self._thread_id = thread_id
         self._own = own
         self._gone = gone
-        self.before = Conversation()
+        self.before = build_unvalidated(Conversation)
         self.is_unused = False
         """True if the stream has no events."""
 

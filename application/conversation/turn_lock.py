@@ -1,13 +1,11 @@
 """Turns of a conversation: one caller at a time works on it."""
 
-import asyncio
 import threading
 import time
 from collections import deque
 from types import TracebackType
 from typing import Protocol, Self
 
-from refold.application.api.blocking import run_to_end
 from refold.application.errors import TurnTaken
 from refold.domain.errors import InvalidSetting
 
@@ -159,6 +157,10 @@ class AsyncConversationTurn(_Turn):
     """
 
     async def __aenter__(self) -> Self:
+        import asyncio
+
+        from refold.application.api.blocking import run_to_end
+
         place, pauses = self._begin(), self._pauses()
         try:
             while not await run_to_end(place.take):
@@ -203,6 +205,8 @@ class _Pauses:
 
 def _caller() -> object:
     """Return the caller: the current task, or else the current thread."""
+    import asyncio
+
     try:
         task = asyncio.current_task()
     except RuntimeError:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias, get_args
 
+from refold.application.api.results import USUAL_CHARACTERS
 from refold.application.conversation.addresses import address_of, position_in
 from refold.application.conversation.stream_places import read_back
 from refold.application.ports.conversation_log import LoggedEvent
@@ -19,7 +20,6 @@ from refold.domain.value import Value
 
 from .moments import At, version_at
 
-USUAL_CHARACTERS = 8_000
 LEAST_CHARACTERS, MOST_CHARACTERS = 100, 1_000_000
 
 

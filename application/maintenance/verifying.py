@@ -86,18 +86,6 @@ def repair_derived(core: Core) -> Iterator[str]:
         yield f"vectors ({damaged} damaged): deleted; the next search by meaning makes them again"
 
 
-def close_derived(core: Core) -> None:
-    """Release files and connections; closing twice is allowed."""
-    if core.recall.embedding is not None:
-        core.recall.embedding.close()
-    for fold in folds(core).values():
-        fold.close()
-    if core.recall.vectors is not None:
-        core.recall.vectors.close()
-    if core.recall.backend is not None:
-        core.recall.backend.close()
-
-
 def _prune_vectors(index: RecallIndex, vectors: VectorStore) -> bool:
     """Delete the vectors of texts that are gone, and return whether none is left.
 

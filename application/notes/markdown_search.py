@@ -8,10 +8,10 @@ from typing import NamedTuple, get_args
 from refold.application.agent_tools.answers import well_formed
 from refold.application.errors import EmbedderError
 from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, SkippedFile
-from refold.application.recall.hits import RecallMode
 from refold.application.recall.recall_query import MOST_HITS, ask, whole_number
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.core import Core
+from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.errors import InvalidSetting
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import Value

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from refold.application.api.blocking import run_to_end
+from refold.application.compaction.next_request import notes_are_due
 from refold.application.compaction.unwritten import Unwritten
 from refold.application.conversation.entries import entries_between
 from refold.application.conversation.loaded import LoadedConversation
@@ -22,7 +23,6 @@ from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.compaction.budget import Budget
-from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended, MessageErased
 from refold.domain.notes import Note, NotesFlushed
 from refold.domain.noting import (
@@ -30,7 +30,6 @@ from refold.domain.noting import (
     MOST_NOTES,
     fitting_notes,
     flush_notes,
-    is_noted,
     notes_by_code,
     notes_start,
 )
@@ -94,24 +93,6 @@ PATIENCE = 5
 """Divisor of the lease of a compaction. The result is the time for notes while a summary is written."""
 
 
-def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
-    """Return the request size that triggers notes before any compaction, or None.
-
-    It is None if notes were already taken since the last compaction, or if the size is not above the target
-    of a compaction.
-    """
-    settings = core.settings.notes
-    least = budget.window - settings.reserve_tokens - settings.soft_tokens
-    is_done = settings.by == "off" or is_noted(state) or state.notes_to >= state.length
-    return None if is_done or least <= budget.target else least
-
-
-def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
-    """Return whether a request of ``size`` tokens triggers notes."""
-    least = notes_from(core, state, budget)
-    return least is not None and size >= least
-
-
 async def take_notes_if_due(
     core: Core, loaded: LoadedConversation, budget: Budget, size: int
 ) -> None:
@@ -166,7 +147,7 @@ class NoteTaking:
 
     async def take(self, loaded: LoadedConversation, stop: int) -> None:
         """Take notes of the messages before ``stop``, unless notes were taken since the last compaction."""
-        if self._core.settings.notes.by == "off" or is_noted(loaded.state):
+        if self._core.settings.notes.by == "off" or loaded.state.has_notes:
             return
         start = notes_start(loaded.state, stop)
         if start >= stop:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from refold.application.recall.hits import RecallMode
+from refold.application.runtime.memory_settings import RecallMode
 
 
 class BackendHit(NamedTuple):

@@ -10,18 +10,17 @@ from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Filters, Found
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import VectorStore
-from refold.application.runtime.core import Core
+from refold.application.runtime.core import Core, RecallParts
 from refold.application.runtime.foreign_code import Contained, describe
+from refold.application.runtime.memory_settings import RecallMode
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.lazy_pattern import lazy_pattern
 
 from .features import BY_MEANING
-from .hits import RecallMode
 from .missing_vectors import QuestionEmbedder
 from .passages import Passage
 from .ranking import Ranked, all_passages, rank
 from .recall_query import Question, RecallQuery, ask
-from .thread_recall import RecallParts
 from .tokens import is_german
 
 logger = plain_logger(__name__)

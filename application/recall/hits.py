@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import (
@@ -18,6 +18,7 @@ from refold.application.conversation.entries import (
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.rendering.request_blocks import shorten_block
+from refold.application.runtime.memory_settings import RecallMode
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block, Message, readable
@@ -26,9 +27,6 @@ from refold.domain.value import Value, replace
 
 from .passages import PassageKind
 from .tokens import tokens_of
-
-RecallMode = Literal["keyword", "vector", "hybrid"]
-"""Search mode: by words, by meaning, or by both."""
 
 
 class Neighbour(Value, frozen=True):

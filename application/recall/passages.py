@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from refold.application.agent_tools.arguments import asks_memory, is_answer_of_memory
+from refold.application.agent_tools.tool_names import asks_memory, is_answer_of_memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import utc
 from refold.domain.events import MessageAppended

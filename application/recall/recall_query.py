@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 from refold.application.conversation.owner_scope import Scope, read_scope
 from refold.application.ports.recall_index import Filters
 from refold.application.projections.row_changes import utc
+from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.errors import InvalidSetting
 from refold.domain.lazy_pattern import lazy_pattern
 
-from .hits import RecallMode
 from .passages import MONTHS, PassageKind
 from .tokens import content_tokens, tokens_of
 

@@ -61,17 +61,18 @@ class _Line(NamedTuple):
     found: RecalledText
 
 
-def look_up_lines(core: Core, loaded: LoadedConversation, context: Context) -> LinesRecalled | None:
+def look_up_lines(
+    core: Core, loaded: LoadedConversation, entry: Entry, context: Context
+) -> LinesRecalled | None:
     """Return the lines to add to the newest message of the user, or None if nothing is clearly related.
 
-    Failures of the search are logged and ignored, because no turn may fail for them. ``context`` is the
-    request without lines, of the stored version.
+    ``entry`` is that message. Failures of the search are logged and ignored, because no turn may fail for
+    them. ``context`` is the request without lines, of the stored version.
     """
     room = min(core.settings.standing_recall, context.budget.limit - context.tokens)
     if room < LEAST_ROOM or context.bytes + MOST_BYTES > context.budget.byte_limit:
         return None
-    entry = _asked(loaded) if _hides_something(loaded) else None
-    if entry is None or not core.asked.looks_up(loaded.thread_id, entry.position, loaded.state):
+    if not core.asked.looks_up(loaded.thread_id, entry.position, loaded.state):
         return None
     if is_program_text(said(entry.message)):
         return None
@@ -92,19 +93,6 @@ def look_up_lines(core: Core, loaded: LoadedConversation, context: Context) -> L
         tokens=core.counter.count_text(recalled_text(lines)) + FRAME_TOKENS,
         asked_at=context.version,
     )
-
-
-def _asked(loaded: LoadedConversation) -> Entry | None:
-    """Return the newest message if a person may have written it and it has no lines yet."""
-    entry = loaded.window.entries[-1] if loaded.window.entries else None
-    if entry is None or entry.message.role != "user" or entry.position in loaded.window.recalled:
-        return None
-    return None if entry.message.author in ("program", "tool") else entry
-
-
-def _hides_something(loaded: LoadedConversation) -> bool:
-    """Return whether something of the conversation is not shown in full."""
-    return loaded.window.summary is not None or bool(loaded.window.previews)
 
 
 class _Search:

@@ -1,35 +1,18 @@
 """The adapters of recall, addressed by thread id."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
-from refold.application.ports.embedder import Embedder, Vector
+from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Nearest, VectorStore, always
+from refold.application.runtime.core import RecallParts
+from refold.application.runtime.memory_settings import RecallMode
 
-from .embedding import Embedding
-from .hits import RecallMode
 from .passages import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class RecallParts:
-    """Adapters of recall."""
-
-    index: RecallIndex
-    vectors: VectorStore | None = None
-    """Vector store; also set without an embedder, so that an erasure reaches older vectors."""
-    embedder: Embedder | None = None
-    embedding: Embedding | None = None
-    """Background embedding, or None if no embedder is configured."""
-    backend: SearchBackend | None = None
-    """Search backend, or None for the built-in search."""
-    drop_handed_over: Callable[[], bool] = lambda: True
-    """Deletes the copies that any search backend has of this log, and returns whether none is left."""
 
 
 def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
@@ -38,11 +21,13 @@ def address_by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -
     ``hands_over`` is true if the backend knows messages by their stream instead of their thread.
     """
     backend, vectors = parts.backend, parts.vectors
-    return replace(
-        parts,
+    return RecallParts(
         index=ThreadIndex(parts.index, log),
         vectors=None if vectors is None else ThreadVectors(vectors, log),
+        embedder=parts.embedder,
+        embedding=parts.embedding,
         backend=ThreadBackend(backend, log) if backend and hands_over else backend,
+        drop_handed_over=parts.drop_handed_over,
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from refold.application.agent_tools.arguments import RECALL_MEMORY
+from refold.application.agent_tools.tool_names import RECALL_MEMORY
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.entries import Entry, PinnedText
 from refold.application.conversation.loaded import Window

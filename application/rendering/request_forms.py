@@ -1,14 +1,15 @@
 """Other forms of a request: plain text, the OpenAI Chat Completions API, and covered messages only."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refold.application.conversation.entries import Entry
 from refold.application.conversation.loaded import Window
-from refold.application.ports.summariser import SourceMessage
 from refold.domain.errors import InvalidMessage
 from refold.domain.messages import (
     LONGEST_OPENAI,
@@ -27,6 +28,9 @@ from refold.domain.value import build_unvalidated, is_list, is_object
 from . import request_blocks as texts
 from .request_blocks import copied, signed_summary, text_block
 from .turn_builder import Turn, TurnBuilder
+
+if TYPE_CHECKING:
+    from refold.application.ports.summariser import SourceMessage
 
 
 def render_covered(

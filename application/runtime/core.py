@@ -1,24 +1,19 @@
 """The core of a memory, which every use case gets: ports, settings, last requests and section vectors."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from refold.application.agent_tools.arguments import RECALL_MEMORY
-from refold.application.api.results import Context
 from refold.application.compaction.unwritten import UnwrittenWrites
-from refold.application.conversation.entries import PinnedText, Preview, PreviewKey
-from refold.application.conversation.instructions import ShownFile, instruction_sizes
-from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.models import (
     binds_thinking,
-    longest_prefix,
     rules_for,
     takes_signed_summaries,
 )
@@ -26,33 +21,64 @@ from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
 from refold.application.errors import EmbedderError
 from refold.application.frames.request_frames import Frame, NewestRequests
-from refold.application.ports.conversation_log import ConversationLog
-from refold.application.ports.embedder import Embedder, Vector
-from refold.application.ports.log_keeper import LogKeeper
-from refold.application.ports.markdown_pages import MarkdownPages
-from refold.application.ports.notes_folder import NotesFolder
-from refold.application.ports.observer import Observer
 from refold.application.ports.processes import UNNAMED_OWNER, Clock, NewId, Owner
-from refold.application.ports.read_models import ReadModels
 from refold.application.ports.sdk_tools import NO_SDK, SDKTools
-from refold.application.ports.summariser import Summariser, for_models
-from refold.application.ports.token_counter import TokenCounter
-from refold.application.ports.topic_extractor import TopicExtractor
-from refold.application.recall.hits import RecallMode
-from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import System, summary_overhead
 from refold.application.rendering.request_blocks import text_block
 from refold.application.rendering.turn_builder import FRAME_TOKENS
-from refold.application.topics.frequent_terms import FrequentTerms
 from refold.domain.compaction.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.facts.reading import ReadOnce
 from refold.domain.frames import SummaryPlace
-from refold.domain.notes import MemoriesChosen
-from refold.domain.value import Value, byte_size, replace
+from refold.domain.value import byte_size, replace
 
+from .memory_settings import Settings
 from .opening_process import OpeningProcess
+
+if TYPE_CHECKING:
+    from refold.application.api.results import Context
+    from refold.application.conversation.entries import PinnedText, Preview, PreviewKey
+    from refold.application.conversation.instructions import ShownFile
+    from refold.application.conversation.loaded import LoadedConversation
+    from refold.application.ports.conversation_log import ConversationLog
+    from refold.application.ports.embedder import Embedder, Vector
+    from refold.application.ports.log_keeper import LogKeeper
+    from refold.application.ports.markdown_pages import MarkdownPages
+    from refold.application.ports.notes_folder import NotesFolder
+    from refold.application.ports.observer import Observer
+    from refold.application.ports.read_models import ReadModels
+    from refold.application.ports.recall_index import RecallIndex
+    from refold.application.ports.search_backend import SearchBackend
+    from refold.application.ports.summariser import Summariser
+    from refold.application.ports.token_counter import TokenCounter
+    from refold.application.ports.topic_extractor import TopicExtractor
+    from refold.application.ports.vectors import VectorStore
+    from refold.application.recall.embedding import Embedding
+    from refold.domain.facts.reading import ReadOnce
+    from refold.domain.notes import MemoriesChosen
+
+
+@dataclass(frozen=True, slots=True)
+class RecallParts:
+    """Adapters of recall."""
+
+    index: RecallIndex
+    vectors: VectorStore | None = None
+    """Vector store; also set without an embedder, so that an erasure reaches older vectors."""
+    embedder: Embedder | None = None
+    embedding: Embedding | None = None
+    """Background embedding, or None if no embedder is configured."""
+    backend: SearchBackend | None = None
+    """Search backend, or None for the built-in search."""
+    drop_handed_over: Callable[[], bool] = lambda: True
+    """Deletes the copies that any search backend has of this log, and returns whether none is left."""
+
+    def close(self) -> None:
+        """Release files and connections; closing twice is allowed."""
+        for part in (self.embedding, self.index, self.vectors, self.backend):
+            if part is not None:
+                part.close()
+
 
 KEPT = 5_000
 """Number of vectors to keep; the oldest are dropped."""
@@ -119,11 +145,11 @@ class _Request(NamedTuple):
     pins: tuple[PinnedText, ...]
     memories: MemoriesChosen | None
 
-    def is_fixed_like(self, other: "_Request") -> bool:
+    def is_fixed_like(self, other: _Request) -> bool:
         """Return whether system text, tools and model are the same, as a prompt cache requires."""
         return self[:3] == other[:3]
 
-    def is_decided_like(self, other: "_Request") -> bool:
+    def is_decided_like(self, other: _Request) -> bool:
         """Return whether no decision in between changed the rendered content."""
         return self.decisions == other.decisions or self[5:] == other[5:]
 
@@ -169,100 +195,6 @@ _ENVELOPE_BYTES = 1_000
 """Bytes of a request body for field names, the model and other parameters."""
 
 
-class ModelSettings(Value, frozen=True):
-    """Settings for requests to some models that override the general ones."""
-
-    prefix: str
-    """Prefix of the names of these models; only the longest matching prefix applies."""
-    window: int | None
-    policy: CompactionPolicy
-    request_bytes: int = 32_000_000
-
-
-class NotesSettings(Value, frozen=True):
-    """Settings for durable notes: when they are taken, by what, and where they are written."""
-
-    by: Literal["auto", "ledger", "off"] = "auto"
-    """``auto``: the summariser's model if it has one, else code, from the ledger."""
-    folder: Path | None = None
-    """Folder for ``MEMORY.md`` and ``memory/YYYY-MM-DD.md``, or None to write no files."""
-    searched: Path | None = None
-    """Folder in which Markdown notes are searched, or None for ``folder``."""
-    reserve_tokens: int = 20_000
-    soft_tokens: int = 4_000
-    """Notes are taken when a request exceeds the window less ``reserve_tokens`` and ``soft_tokens``."""
-    timeout: float = 3.0
-    """Additional seconds that a turn waits for notes by a model."""
-    timezone: str | None = None
-    """Time zone of the daily files as a name or an offset, or None for that of this machine."""
-
-
-OwnerMemories = Literal["notes", "summaries", "off"]
-
-
-class MemoriesSettings(Value, frozen=True):
-    """Settings for earlier messages that are quoted in the system text."""
-
-    most: int = 0
-    """Maximum number of quoted messages; 0 quotes none."""
-    least_score: float = 0.4
-    """Minimum score relative to the best message."""
-    tokens: int = 1_500
-    """Maximum tokens of all quoted messages together."""
-    of_owner: OwnerMemories = "notes"
-    """Content of the owner's other conversations that may be quoted: notes, summaries as well, or nothing."""
-
-
-class InstructionSettings(Value, frozen=True):
-    """Settings for instruction files in the system text."""
-
-    files: tuple[Path, ...] = ()
-    characters: int = 20_000
-    """Maximum characters of one file."""
-    total: int = 24_000
-    """Maximum characters of all files together."""
-
-
-class Settings(Value, frozen=True):
-    """The settings of a memory."""
-
-    window: int | None = None
-    """Context window in tokens, or None for the known window of the model."""
-    model: str | None = None
-    """Model that answers, unless a call names another."""
-    policy: CompactionPolicy = CompactionPolicy()
-    background: bool = False
-    """True if a due compaction begins in the background after an append."""
-    close_wait: float = 5.0
-    """Seconds that closing waits for background compactions before it cancels them."""
-    compaction_wait: float = 30.0
-    """Seconds that a request which does not fit waits for a compaction of another caller."""
-    summary_place: SummaryPlace = "user"
-    request_bytes: int = 32_000_000
-    """Maximum bytes of a request body."""
-    shorten_texts: bool = True
-    """True if a user's text that is too large is shortened to its beginning and end."""
-    recall_tokens: int = 4_000
-    """Maximum tokens of a recall answer: hits and their neighbours."""
-    recall_hits: int = 5
-    recall_least_score: float = 0.0
-    recall_mode: RecallMode | None = None
-    standing_recall: int = 400
-    """Maximum tokens of the lines that are recalled for a message of the user; 0 recalls none."""
-    notes: NotesSettings = NotesSettings()
-    memories: MemoriesSettings = MemoriesSettings()
-    instructions: InstructionSettings = InstructionSettings()
-    models: tuple[ModelSettings, ...] = ()
-
-    def for_model(self, model: str | None) -> "Settings":
-        """Return these settings as they apply to requests to ``model``."""
-        found = longest_prefix(model, (own.prefix for own in self.models))
-        if found is None:
-            return self
-        own = next(own for own in self.models if own.prefix == found)
-        return replace(self, window=own.window, policy=own.policy, request_bytes=own.request_bytes)
-
-
 class Layout(NamedTuple):
     """The parts of a request that callers do not pass."""
 
@@ -283,7 +215,21 @@ class Extras(NamedTuple):
     """Recorded layout, or None for the current one."""
 
 
-@dataclass(frozen=True, slots=True)
+def frequent_terms() -> TopicExtractor:
+    """Return the topic extractor without a model."""
+    from refold.application.topics.frequent_terms import FrequentTerms
+
+    return FrequentTerms()
+
+
+def read_once() -> ReadOnce:
+    """Return a reader of the facts of messages."""
+    from refold.domain.facts.reading import ReadOnce
+
+    return ReadOnce()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Core:
     """Ports and settings that every use case gets."""
 
@@ -303,7 +249,7 @@ class Core:
     markdown: MarkdownPages | None = None
     """Markdown files to search, or None."""
     section_vectors: SectionVectors = field(default_factory=SectionVectors)
-    topics: TopicExtractor = field(default_factory=FrequentTerms)
+    topics: TopicExtractor = field(default_factory=frequent_terms)
     """Topic extractor for summaries without topics of a model."""
     instructions: str = ""
     """Text of the instruction files, which follows the caller's system text in every request."""
@@ -319,7 +265,7 @@ class Core:
     """The words of recalled lines."""
     kept_turns: KeptTurns = field(default_factory=KeptTurns)
     """The turns of the newest requests."""
-    reading: ReadOnce = field(default_factory=ReadOnce)
+    reading: ReadOnce = field(default_factory=read_once)
     """Reads the facts of messages, each once."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: NewestRequests = field(default_factory=NewestRequests)
@@ -332,7 +278,12 @@ class Core:
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
 
-    def for_model(self, model: str | None) -> "Core":
+    def close_derived(self) -> None:
+        """Release the files and connections of what is derived from the log; closing twice is allowed."""
+        self.recall.close()
+        self.views.close()
+
+    def for_model(self, model: str | None) -> Core:
         """Return this core with the settings for requests to ``model``, or else to the default model."""
         if not self.settings.models:
             return self
@@ -340,22 +291,26 @@ class Core:
             self, settings=self.settings.for_model(model or self.settings.model)
         )
 
-    def with_policy(self, policy: CompactionPolicy) -> "Core":
+    def with_policy(self, policy: CompactionPolicy) -> Core:
         """Return this core with another policy."""
         return dataclasses.replace(self, settings=replace(self.settings, policy=policy))
 
-    def with_answering_model(self, model: str | None, asked: str | None = None) -> "Core":
+    def with_answering_model(self, model: str | None, asked: str | None = None) -> Core:
         """Return this core with the summariser for answers of ``model``, or else of the default model.
 
         ``asked``: model to use for summaries regardless of the configuration.
         """
+        from refold.application.ports.summariser import for_models
+
         chosen = for_models(self.summariser, asked, model or self.settings.model)
         return self if chosen is self.summariser else dataclasses.replace(self, summariser=chosen)
 
     def budget(self, extras: Extras) -> Budget:
         """Return the budget of requests with these extras."""
+        from refold.application.agent_tools.tool_names import RECALL_MEMORY
+
         model = extras.model or self.settings.model
-        settings = self.settings.for_model(model)
+        settings = self.for_model(model).settings
         return replace(
             budget_for(
                 settings.window or rules_for(model).window,
@@ -412,6 +367,8 @@ class Core:
         return given + tools + own + _ENVELOPE_BYTES
 
     def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:
+        from refold.application.conversation.instructions import instruction_sizes
+
         known = self._file_sizes.get(text)
         if known is None:
             if len(self._file_sizes) > 32:

@@ -1,11 +1,17 @@
 """Calls of user code, and work that its caller can withdraw."""
 
-import asyncio
+from __future__ import annotations
+
+import sys
 import threading
 from contextvars import ContextVar
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from refold.application.errors import RaisedOutside
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Withdrawn(BaseException):
@@ -86,7 +92,7 @@ class Contained:
     cancellation of the task or Ctrl-C in the main thread, are not changed.
     """
 
-    def __enter__(self) -> "Contained":
+    def __enter__(self) -> Contained:
         self._task = _task()
         self._cancellations = self._task.cancelling() if self._task else 0
         return self
@@ -102,6 +108,8 @@ class Contained:
         raise RaisedOutside(error) from error
 
     def _is_the_callers(self, error: BaseException) -> bool:
+        import asyncio
+
         if isinstance(error, Withdrawn):
             return True
         if isinstance(error, GeneratorExit):
@@ -118,7 +126,11 @@ def describe(error: BaseException) -> str:
     return str(error) if isinstance(error, RaisedOutside) else f"{type(error).__name__}: {error}"
 
 
-def _task() -> "asyncio.Task[object] | None":
+def _task() -> asyncio.Task[object] | None:
+    if "asyncio" not in sys.modules:
+        return None  # No loop can run, and the import takes longer than most calls.
+    import asyncio
+
     try:
         return asyncio.current_task()
     except RuntimeError:  # No loop runs in this thread.

@@ -1,16 +1,20 @@
 """Notification of observers; their exceptions are logged and not raised further."""
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
-from refold.application.api.results import CompactionResult, Context
-from refold.application.conversation.loaded import LoadedConversation
-from refold.application.ports.observer import FinishingObserver, FollowingObserver, ProgressObserver
 from refold.domain.events import Trigger
 
 from .core import Core, Extras
 from .foreign_code import Contained
 from .plain_lines import plain_logger, raised
+
+if TYPE_CHECKING:
+    from refold.application.api.results import CompactionResult, Context
+    from refold.application.conversation.loaded import LoadedConversation
 
 logger = plain_logger(__name__)
 
@@ -36,6 +40,8 @@ def notify_request(
 
 def notify_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
     """Notify progress observers of the finished chunks of a summary."""
+    from refold.application.ports.observer import ProgressObserver
+
     for observer in core.observers:
         if isinstance(observer, ProgressObserver):
             with _log_errors():
@@ -45,6 +51,8 @@ def notify_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
 @contextmanager
 def follow_compaction(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
     """Enter the contexts of observers that follow compactions, for the duration of one."""
+    from refold.application.ports.observer import FollowingObserver
+
     with ExitStack() as stack:
         for observer in core.observers:
             if isinstance(observer, FollowingObserver):
@@ -71,7 +79,7 @@ class CompactionNotifier:
         self._reported: set[str] = set()
         """Attempts whose end has been reported."""
 
-    def __enter__(self) -> "CompactionNotifier":
+    def __enter__(self) -> CompactionNotifier:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -103,6 +111,8 @@ class CompactionNotifier:
 
 async def finish_observers(core: Core) -> None:
     """Wait for running work of observers before the memory closes."""
+    from refold.application.ports.observer import FinishingObserver
+
     for observer in core.observers:
         if isinstance(observer, FinishingObserver):
             with _log_errors():

@@ -1,5 +1,7 @@
 """Find terms that messages use more often than everyday language does."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,16 +9,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from math import log2
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
-from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
 from refold.domain.facts.cues import redact, redacted_beginning
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.speech import user_words, without_code
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message, said
+
+if TYPE_CHECKING:
+    from refold.application.ports.summariser import SourceMessage
 
 _ENGLISH = """
 a able about above absolutely accept access account across act action active actual actually add addition additional

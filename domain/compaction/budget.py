@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from refold.domain.conversation import Conversation
-from refold.domain.value import Value, replace
+from refold.domain.value import Value, build_unvalidated, replace
 
 from .policy import CompactionPolicy
 from .summary_rules import ExpectedLength
@@ -142,7 +142,8 @@ def budget_for(
     limit = max(0, window - margin - reserve)
     trigger = min(int(window * policy.trigger_share), limit)
     target = fixed + int(max(0, trigger - fixed) * policy.target_share)
-    return Budget(
+    return build_unvalidated(
+        Budget,
         window=window,
         margin=margin,
         reserve=reserve,

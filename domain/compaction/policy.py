@@ -1,10 +1,9 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
@@ -39,8 +38,6 @@ class CompactionPolicy(Value, frozen=True):
         __init__.__pydantic_base_init__ = True
 
     # The table of settings is generated from the texts below the fields.
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     trigger_share: float = Field(default=0.7, gt=0.05, le=1)
     """Compaction starts at this share of the window."""
     target_share: float = Field(default=0.5, gt=0.05, lt=1)
@@ -190,6 +187,8 @@ def _refuse_tiers(given: Mapping[str, float]) -> None:
 
 
 def _invalid_setting(name: str, value: object, problem: str) -> InvalidSetting:
+    import difflib
+
     known = CompactionPolicy.model_fields
     if name not in known:
         alike = difflib.get_close_matches(name, list(known), n=1)

@@ -192,7 +192,7 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     The log stays in demo.db for inspection; the next demo replaces it.
     """
     from refold.infrastructure.bootstrap import open_memory
-    from refold.infrastructure.projection_store.projection import derived_path
+    from refold.infrastructure.files.log_place import derived_path
 
     from .demo_session import demo_conversation, make_room
 

@@ -1,5 +1,7 @@
 """Print lines, tables, JSON and progress, with a consistent meaning of colours."""
 
+from __future__ import annotations
+
 import io
 import json
 import os
@@ -12,21 +14,20 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import typer
-from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import THINKING, Message, gist, text_of
 from refold.domain.text_cuts import beginning
-from refold.infrastructure.files.log_place import LogPlace
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from refold.application.lab.playing import Played
+    from refold.infrastructure.files.log_place import LogPlace
 
 Cell: TypeAlias = str | int | float | None
 
@@ -165,13 +166,17 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
     A column name ending in ``#`` marks numbers. One ending in ``…`` marks texts, which are cut to one line.
     All other cells are shown in full.
     """
+    from rich.table import Table
+
     cells = [[_cell(value) for value in row] for row in rows]
     names = [column.rstrip("#…") for column in columns]
     room = _room_for_texts(columns, [names, *cells])
     if any(names) and room < SHORTEST_TEXT:
         _show_records(title, names, cells)
         return
-    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    from rich.box import SIMPLE_HEAD
+
+    made = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left")
     made.show_header = any(names)
     for column, name in zip(columns, names, strict=True):
         match column[-1:]:
@@ -338,7 +343,7 @@ class Troubles:
         """Requests that could not be made: conversation, message, reason."""
         self._failed: Counter[tuple[str, str]] = Counter()
 
-    def note(self, thread_id: str, event: "Played") -> None:
+    def note(self, thread_id: str, event: Played) -> None:
         """Record the problems of an event."""
         if event.refused is not None:
             why = {"thread_id": thread_id, "message": event.index, "reason": event.refused}
@@ -376,7 +381,7 @@ class Bar:
         self._progress = progress
         self._task = progress.add_task(clean(name), total=total)
 
-    def advance(self, event: "Played") -> None:
+    def advance(self, event: Played) -> None:
         """Advance by the played message."""
         self._progress.update(self._task, completed=event.index + 1)
 
@@ -391,7 +396,7 @@ def indexing(db: LogPlace, *, quiet: bool) -> Generator[None]:
     if quiet or not errors.is_terminal:
         yield
         return
-    from refold.infrastructure.projection_store.projection import derived_path
+    from refold.infrastructure.files.log_place import derived_path
 
     there = db.path is None or Path(derived_path(db.path, "recall")).exists()
     first = "Building the search index. Later searches only add new messages …"
@@ -406,6 +411,8 @@ def steps(items: Sequence[Step], name: str, *, quiet: bool) -> Iterator[Step]:
 
 
 def _bar(*, quiet: bool) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -23,6 +23,7 @@ from refold.infrastructure.settings.settings_model import (
     bounds_of,
     default_of,
     kind_of,
+    meanings,
 )
 
 from .arguments import open_existing, require
@@ -83,7 +84,7 @@ class Setting(Value, frozen=True):
 
 def all_settings() -> Iterator[Setting]:
     """Yield every setting, those of the policy last."""
-    fields = RefoldSettings.model_fields
+    fields, texts = RefoldSettings.model_fields, meanings()
     for name in sorted(fields, key=lambda name: name in CompactionPolicy.model_fields):
         field = fields[name]
         yield Setting(
@@ -92,7 +93,7 @@ def all_settings() -> Iterator[Setting]:
             type=kind_of(name, field),
             range=bounds_of(field),
             default=default_of(field),
-            meaning=" ".join((field.description or "").split()),
+            meaning=texts.get(name, ""),
         )
 
 

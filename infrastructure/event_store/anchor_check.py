@@ -1,17 +1,22 @@
 """Compare a log with its anchor, and refuse to continue if stored events are missing."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogBehindAnchor, LogDamaged
-from refold.application.ports.log_keeper import Checked
-from refold.infrastructure.maintenance.check import Held, check_log
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
 from .envelope import LONGEST_FRAME, EventMapper, is_place, link_of
 from .recorder import DurableDatastore, Head, LogRecorder
+
+if TYPE_CHECKING:
+    from refold.application.ports.log_keeper import Checked
+    from refold.infrastructure.maintenance.check import Held
 
 _NEWEST = """
     WITH RECURSIVE streams(id) AS (
@@ -120,6 +125,8 @@ class HeldLog:
 
     def check(self, mapper: EventMapper, *others: Held) -> Checked:
         """Report all damage of the log, including where it disagrees with its anchor and with ``others``."""
+        from refold.infrastructure.maintenance.check import Held, check_log
+
         lines, _ = self.anchor.lines()
         held = Held(lines, f"the anchor {self.anchor.path}")
         found = check_log(self._recorder, mapper, held, *others)

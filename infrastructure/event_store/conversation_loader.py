@@ -29,6 +29,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.notes import MemoriesChosen
+from refold.domain.value import build_unvalidated
 from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .anchor import Anchored
@@ -129,7 +130,7 @@ class StreamLoader:
 
     def _load(self, thread_id: str, at: int | None) -> Stream:
         snapshot = self._snapshots.newest(thread_id, at)
-        state = snapshot.state if snapshot else Conversation()
+        state = snapshot.state if snapshot else build_unvalidated(Conversation)
         run = self._read_on(StreamFolding(state), thread_id, at)
         if snapshot and run.link != snapshot.link:
             # The snapshot belongs to another history. It must not hide missing events.

@@ -1,38 +1,41 @@
 """The log on SQLite: one file, one lock of all writers, commits that threads share, and an anchor next to it."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refold.application.errors import LogBusy, LogDamaged
-from refold.application.maintenance.maintenance_results import Compressed
-from refold.application.ports.conversation_log import Damage, LoggedEvent
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.application.runtime.plain_lines import plain_logger
-from refold.infrastructure.files.lock import WriteLock
-from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 
-from .anchor import Mark
 from .conversation_loader import StreamLoader
-from .encryption import KeySource
 from .envelope import EventMapper
 from .erased_rows import StreamEraser
-from .log_copy import FileCopyEnd
 from .recorder import DurableDatastore, Head, Row, SealedRows
 from .stored_log import Alone, Decided, LogParts, Ready, StoredLog
 from .stream_copies import SQLiteCopyRows, StreamCopier
 from .stream_reads import SCAN_BATCH, StreamReader
 from .turn_files import open_log_file
 
+if TYPE_CHECKING:
+    from refold.application.maintenance.maintenance_results import Compressed
+    from refold.application.ports.conversation_log import Damage, LoggedEvent
+    from refold.infrastructure.files.lock import WriteLock
+    from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
+
+    from .encryption import KeySource
+    from .log_copy import FileCopyEnd
+
 LAST_WRITE = 2.0
 """Seconds that closing waits for another thread that writes."""
-
-
 MOST = 64
 """Maximum number of appends in one commit."""
 LOOK = 0.001
@@ -195,7 +198,7 @@ class SQLiteLog(StoredLog):
         parts = LogParts(mapper, reader, loader, snapshots, copier, self._eraser, self._keys)
         super().__init__(str(path), parts)
         self._together = SharedCommits(self._lock, self._store_all)
-        self._compressor = LogCompressor(self._recorder, encodings, self._lock)
+        self._encodings = encodings
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """Remove older bytes of erased content from all files. Return whether nothing is left."""
@@ -205,7 +208,7 @@ class SQLiteLog(StoredLog):
                 return True
             if not drop():
                 return False
-            self._compressor.renew_dictionaries()
+            self._compressor().renew_dictionaries()
             with self._lock.held():
                 return self._eraser.finish(number)
 
@@ -232,9 +235,18 @@ class SQLiteLog(StoredLog):
 
     def compress(self, keep: int) -> Compressed:
         """Compress payloads, except for the newest ``keep`` events of each conversation."""
+        from refold.infrastructure.maintenance.compressed_payloads import old_versions
+
         with self._guard():
             loader, snapshots = self._parts.loader, self._parts.snapshots
-            return self._compressor.compress(old_versions(self._recorder, snapshots, loader, keep))
+            return self._compressor().compress(
+                old_versions(self._recorder, snapshots, loader, keep)
+            )
+
+    def _compressor(self) -> LogCompressor:
+        from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
+
+        return LogCompressor(self._recorder, self._encodings, self._lock)
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
         """Return the datastore and the mapper, for maintenance."""
@@ -251,6 +263,8 @@ class SQLiteLog(StoredLog):
 
     def copy_end(self) -> FileCopyEnd:
         """Return this log as an end of a copy."""
+        from .log_copy import FileCopyEnd
+
         return FileCopyEnd(
             self.path,
             self._recorder,
@@ -297,6 +311,8 @@ class SQLiteLog(StoredLog):
 
     def _store_all(self, appends: Sequence[Ready]) -> Sequence[bool]:
         """Store appends of several threads in one commit, and return which were stored."""
+        from .anchor import Mark
+
         self._admit([one.thread_id for one in appends])
         stored = self._recorder.insert_together(
             [
@@ -313,6 +329,8 @@ class SQLiteLog(StoredLog):
         return [bool(numbers) for numbers in stored]
 
     def _store(self, thread_id: str, sealed: SealedRows, before: Head) -> None:
+        from .anchor import Mark
+
         rows, keys, head = sealed
         numbers = self._recorder.insert_events(rows, keys=keys, follows={thread_id: before})
         if numbers:

@@ -21,10 +21,9 @@ from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite import read_only as network
 from refold.infrastructure.sqlite.read_only import ReadOnlyPlace, RefusingLock, read_only_place
 from refold.infrastructure.sqlite.sqlite_failures import retry, translate_errors
-from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
 
 from .anchor import Anchor, anchor_path
-from .anchor_check import HeldLog, refuse_lost
+from .anchor_check import HeldLog
 from .encodings import Encodings
 from .encryption import Keys, KeySource
 from .envelope import EventMapper
@@ -231,6 +230,10 @@ def _turns(path: Path, *, in_memory: bool, reads: bool) -> Turns:
 
 def _check_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
     """Check that a log can be stored at ``path``. Return how to read it if it cannot be written."""
+    from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
+
+    from .anchor_check import refuse_lost
+
     # Before any read: closing a descriptor here would release the locks of the log.
     GATE.refuse(path)
     with translate_errors(path):

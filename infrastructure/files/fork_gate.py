@@ -7,11 +7,15 @@ child reopen their files when they need them.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 from types import TracebackType
+from typing import Any, TypeVar, cast
 from weakref import WeakMethod
 
 from refold.application.errors import OpenedBeforeFork
@@ -20,6 +24,8 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""
+_LOOK = 0.002
+"""Seconds between two looks for modules that are being imported."""
 LONGEST_FORK = 3 * PATIENCE
 """Longest time in seconds that other threads wait for a fork.
 
@@ -189,6 +195,7 @@ class ForkGate:
             self.forks += 1
             self._forker = thread
             self._changed.wait_for(lambda: not self._is_used_besides(thread), PATIENCE)
+        _await_imports()
         for let_go in _alive(self._before):
             try:
                 let_go()
@@ -230,6 +237,20 @@ class ForkGate:
         return any(one != thread for one in list(self.uses)) or any(
             not file.kept and file.thread != thread for file in list(self._open)
         )
+
+
+def _await_imports() -> None:
+    """Wait until no thread imports a module of refold, which a child would have in halves for ever."""
+    until = monotonic() + PATIENCE
+    while _is_importing() and monotonic() < until:
+        sleep(_LOOK)
+
+
+def _is_importing() -> bool:
+    return any(
+        name.startswith("refold.") and getattr(module.__spec__, "_initializing", False)
+        for name, module in list(sys.modules.items())
+    )
 
 
 def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
@@ -287,3 +308,45 @@ class FileTurn:
                     let_go()
             finally:
                 self._threads.release()
+
+
+_Made = TypeVar("_Made")
+
+
+def deferred(make: Callable[[], _Made]) -> _Made:
+    """Return a stand-in for an adapter that is made when it is first used."""
+    return cast("_Made", _Deferred(make))
+
+
+class _Deferred:
+    """An adapter that is made when it is first used: most programs use few, and all should open quickly."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = make
+        self._lock = threading.RLock()
+        self._made: object = None
+        self._ended: str | None = None
+        """Method that ended it before it was made."""
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            if name in _ENDS:
+                return partial(self._end, name)
+            with GATE.used(), self._lock:
+                if self._made is None:
+                    made = self._make()
+                    if self._ended is not None:
+                        getattr(made, self._ended)()  # So it refuses what it would have refused.
+                    self._made = made
+        return getattr(self._made, name)
+
+    def _end(self, name: str) -> None:
+        with self._lock:
+            if self._made is None:
+                self._ended = name
+                return
+        getattr(self._made, name)()
+
+
+_ENDS = ("close", "interrupt")
+"""Methods that end an adapter. One that was not made yet is not made for them."""

@@ -12,11 +12,22 @@ from refold.application.errors import LogError
 from refold.domain.errors import InvalidSetting
 
 _SCHEMES = ("postgresql://", "postgres://")
+MEMORY = ":memory:"
+DERIVED = ("views", "recall", "vectors")
+"""Names of all files that are derived from a log, as part of their paths."""
 
 
 def is_address(place: object) -> bool:
     """Return whether a place is the address of a PostgreSQL server and not a path."""
     return isinstance(place, str) and place.startswith(_SCHEMES)
+
+
+def derived_path(log: str | Path, name: str) -> str | Path:
+    """Return the path of a file next to a log: ``agent.views.db`` next to ``agent.db``."""
+    if str(log) == MEMORY:
+        return MEMORY
+    path = Path(log)
+    return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
 
 
 def real_place(path: str | Path) -> str | Path:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 from refold.application.errors import LogNotFound, TargetExists
@@ -95,6 +94,8 @@ def new_file(to: Path, *, replace: bool) -> Generator[Path]:
         TargetExists: ``to`` exists, and it is not a file or ``replace`` is false.
         LogNotFound: the folder of ``to`` does not exist.
     """
+    from tempfile import TemporaryDirectory
+
     to = Path(os.path.realpath(to))
     refuse(to, replace=replace)
     with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:

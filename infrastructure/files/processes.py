@@ -1,7 +1,6 @@
 """Name processes of this machine, and detect that a named one has certainly ended."""
 
 import os
-import platform
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -101,6 +100,8 @@ def _start_time(process: "psutil.Process") -> float:
 
 
 def _place() -> _Place:
+    import platform
+
     host = f"{platform.node()}-{_first_line('/etc/machine-id')}"
     return _Place(host, _first_line("/proc/sys/kernel/random/boot_id"), _namespace())
 

@@ -19,9 +19,9 @@ from refold.infrastructure.event_store.anchor_check import HeldLog
 from refold.infrastructure.event_store.envelope import EventMapper
 from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder, sync_fully
 from refold.infrastructure.event_store.shelf import SQLiteShelf
+from refold.infrastructure.files.log_place import DERIVED, derived_path
 from refold.infrastructure.files.private_files import new_file, sync
-from refold.infrastructure.projection_store.projection import DERIVED, derived_path
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
 from refold.infrastructure.sqlite.sqlite_failures import (
     STORE_ERRORS,
     diagnose,
@@ -30,7 +30,7 @@ from refold.infrastructure.sqlite.sqlite_failures import (
     translate_errors,
 )
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies, is_damaged_copy
-from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
+from refold.infrastructure.write_ahead.examination import examine
 
 from .check import check_log
 from .scrubber import checked_path

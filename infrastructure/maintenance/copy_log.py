@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from refold.application.errors import LogError
 from refold.application.maintenance.copying import Progress, copy_events, ignore_progress
 from refold.application.maintenance.maintenance_results import Copied
-from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.log_copy import CopyEnd
 from refold.infrastructure.bootstrap import configuration_of, key_source, open_core
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -97,5 +96,5 @@ def _open(place: str | Path, options: Options, *, create: bool) -> Generator[Cop
 def _finish_erasures(target: str | Path, options: Options) -> None:
     """Remove older bytes of what was erased from the files of the target, read models included."""
     core = open_core(target, **options)
-    close_derived(core)
+    core.close_derived()
     core.log.close()

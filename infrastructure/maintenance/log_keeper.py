@@ -37,8 +37,8 @@ from refold.infrastructure.event_store.envelope import (
 )
 from refold.infrastructure.event_store.snapshots import SQLiteSnapshots
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.files.log_place import DERIVED, derived_path
 from refold.infrastructure.files.private_files import new_file
-from refold.infrastructure.projection_store.projection import DERIVED, derived_path
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 

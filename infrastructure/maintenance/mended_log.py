@@ -34,7 +34,7 @@ from refold.infrastructure.event_store.envelope import (
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import open_private, refuse
 from refold.infrastructure.sqlite.read_only import connect_read_only
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
 from refold.infrastructure.write_ahead.damaged_copies import (
     damaged_copies,
     finding,
@@ -47,7 +47,6 @@ from refold.infrastructure.write_ahead.examination import (
     examine,
     read_write_ahead,
     stored_frames,
-    write_ahead_path,
 )
 from refold.infrastructure.write_ahead.frames import (
     Extent,

@@ -20,7 +20,6 @@ from refold.application.errors import (
 from refold.application.maintenance.maintenance_results import Restored, Salvaged
 from refold.application.maintenance.verifying import (
     Verification,
-    close_derived,
     drop_derived,
     report_of,
 )
@@ -145,7 +144,7 @@ def _open(made: Path, options: Options) -> Generator[Core]:
     try:
         yield core
     finally:
-        close_derived(core)
+        core.close_derived()
         core.log.close()
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.value import Value, replace
+from refold.domain.value import Value, build_unvalidated, replace
 from refold.infrastructure.event_store.anchor import fingerprint
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import open_private
@@ -85,14 +85,14 @@ class ScrubFile:
     def read(self) -> ScrubRecord:
         """Return the content, or an empty record if the file is missing, damaged or unreadable."""
         if self._path is None:
-            return ScrubRecord()
+            return build_unvalidated(ScrubRecord)
         try:
             title, checksum, content = self._path.read_bytes().split(b"\n", 2)
             if title == _TITLE and checksum == b"%08x" % zlib.crc32(content):
                 return ScrubRecord.model_validate_json(content)
         except (OSError, ValueError, ValidationError):
             pass
-        return ScrubRecord()
+        return build_unvalidated(ScrubRecord)
 
     def write(self, record: ScrubRecord, *, lifted: Mapping[int, str]) -> None:
         """Replace the file. Findings of other processes are kept, except those in ``lifted``."""
@@ -144,7 +144,7 @@ class KnownDamage:
         self._stamp: tuple[int, int] | None = None
         self.stop_reading: Callable[[], None] = _nothing
         """Function that stops the background scrub."""
-        self.record = ScrubRecord()
+        self.record = build_unvalidated(ScrubRecord)
         """Record as it was last read or written."""
 
     def refuse(self, thread_id: str) -> None:

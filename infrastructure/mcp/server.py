@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from refold.application.agent_tools.answers import well_formed
-from refold.application.agent_tools.arguments import (
+from refold.application.agent_tools.tool_names import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,

@@ -8,7 +8,7 @@ from pathlib import Path
 from refold.application.conversation.instructions import InstructionFile, Instructions, join_files
 from refold.application.notes.note_files import DAILY, MEMORY, OWNERS, owner_folder
 from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, SkippedFile
-from refold.application.runtime.core import InstructionSettings
+from refold.application.runtime.memory_settings import InstructionSettings
 
 MOST_BYTES = 16 * 2**20
 """Maximum number of bytes of an instruction file. A larger file was not written as instructions."""

@@ -1,14 +1,13 @@
 """Observable events: a stable name and figures, never message text, and the log lines that show them."""
 
-import json
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from refold.application.api.results import CompactionResult
 from refold.application.errors import LogBehindAnchor, LogDamaged
-from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import ShownThreadIds, plain_logger, raised, shown_id
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
@@ -28,6 +27,10 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.notes import MemoriesChosen, NotesFlushed
+
+if TYPE_CHECKING:
+    from refold.application.api.results import CompactionResult
+    from refold.application.ports.summariser import Summariser
 
 Figure = str | int | float | bool
 
@@ -178,6 +181,8 @@ Watcher = Callable[[Notice], None]
 
 def notify(watchers: Sequence[Watcher], notice: Notice) -> None:
     """Notify every watcher."""
+    from refold.application.runtime.foreign_code import Contained
+
     for watcher in watchers:
         try:
             with Contained():
@@ -187,15 +192,15 @@ def notify(watchers: Sequence[Watcher], notice: Notice) -> None:
 
 
 class FallbackObserver:
-    """An observer that reports compactions by a summariser other than ``configured``."""
+    """An observer that reports compactions by another summariser than the configured one."""
 
-    def __init__(self, configured: str, watchers: Sequence[Watcher]) -> None:
+    def __init__(self, configured: Summariser, watchers: Sequence[Watcher]) -> None:
         self._configured = configured
         self._watchers = watchers
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Report a fallback, if there was one."""
-        notice = describe_fallback(result, self._configured)
+        notice = describe_fallback(result, self._configured.name)
         if notice is not None:
             for watcher in self._watchers:
                 watcher(notice)
@@ -315,6 +320,8 @@ class LogLines:
 
 
 def _format_value(value: Figure) -> str:
+    import json
+
     match value:
         case bool():
             return str(value).lower()

@@ -1,19 +1,17 @@
 """Wire observers to the log and the summariser."""
 
-import asyncio
-import inspect
+from __future__ import annotations
+
 import logging
+import os
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from refold.application.api.results import CompactionResult
-from refold.application.ports.log_observer import LogObserver
-from refold.application.ports.observer import Observer
-from refold.application.ports.summariser import Summariser
-from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
-from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_observer import (
     FallbackObserver,
@@ -27,6 +25,14 @@ from .log_observer import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from refold.application.ports.log_observer import LogObserver
+    from refold.application.ports.observer import Observer
+    from refold.application.ports.summariser import Summariser
+    from refold.domain.events import Trigger
+    from refold.infrastructure.settings.settings_model import RefoldSettings
+
     from .telemetry import Telemetry
 
 
@@ -51,6 +57,9 @@ class CompactionCallback:
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Call the function with the result."""
+        import asyncio
+        import inspect
+
         answer = self._call(result)
         if not inspect.isawaitable(answer):
             return
@@ -65,6 +74,8 @@ class CompactionCallback:
 
     async def finish(self) -> None:
         """Wait for the coroutines that are still running in this loop."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         if mine := [task for task in self._running if task.get_loop() is loop]:
             await asyncio.wait(mine, timeout=self._wait)
@@ -74,6 +85,8 @@ class CompactionCallback:
 
 
 async def _await_answer(answer: Awaitable[object]) -> None:
+    from refold.application.runtime.foreign_code import Contained
+
     try:
         with Contained():
             await answer
@@ -86,7 +99,7 @@ class Observing:
     """The observers of one memory."""
 
     lines: LogLines
-    telemetry: "Telemetry | None"
+    telemetry: LateTelemetry | None
     breaker_after: int
     others: tuple[Observer, ...]
 
@@ -108,14 +121,14 @@ class Observing:
         )  # fmt: skip
         return cls(
             lines=lines,
-            telemetry=_telemetry(named) if settings.telemetry else None,
+            telemetry=LateTelemetry(named) if settings.telemetry else None,
             breaker_after=settings.breaker_after,
             others=(*called, *observers),
         )
 
     def observers(self, summariser: Summariser) -> tuple[Observer, ...]:
         """Return all observers of a memory with this summariser. Those of the application come last."""
-        fallback = FallbackObserver(summariser.name, self._watchers)
+        fallback = FallbackObserver(summariser, self._watchers)
         return (*self._own, fallback, *self.others)
 
     def notify(self, notice: Notice) -> None:
@@ -133,7 +146,7 @@ class Observing:
         return self.telemetry.observe(summariser)
 
     @property
-    def _own(self) -> "tuple[LogLines | Telemetry, ...]":
+    def _own(self) -> tuple[LogLines | LateTelemetry, ...]:
         return (self.lines,) if self.telemetry is None else (self.lines, self.telemetry)
 
     @property
@@ -141,11 +154,58 @@ class Observing:
         return [own.notify for own in self._own]
 
 
-def _telemetry(named: Naming) -> "Telemetry | None":
-    try:
-        from .telemetry import Telemetry
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "opentelemetry":
-            raise
-        return None
-    return Telemetry(named)
+class LateTelemetry:
+    """Telemetry from the moment at which OpenTelemetry is in use; without it, nothing is recorded.
+
+    An application that records has imported it, or names a provider in its environment.
+    """
+
+    def __init__(self, named: Naming) -> None:
+        self._naming = named
+        self._used: Telemetry | None = None
+
+    def find(self) -> Telemetry | None:
+        """Return the telemetry, or None while OpenTelemetry is not in use."""
+        if self._used is None and ("opentelemetry" in sys.modules or _names_a_provider()):
+            return self.begin()
+        return self._used
+
+    def begin(self) -> Telemetry | None:
+        """Return the telemetry, or None if OpenTelemetry is not installed."""
+        try:
+            from .telemetry import Telemetry
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "opentelemetry":
+                raise
+            return None
+        self._used = self._used or Telemetry(self._naming)
+        return self._used
+
+    def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[None]:
+        """Open a span around a compaction."""
+        used = self.begin()
+        return nullcontext() if used is None else used.compacting(thread_id, trigger)
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """Count a compaction, and record its outcome in the span."""
+        if (used := self.find()) is not None:
+            used.compaction_ended(result)
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """Count the tokens of a request, and those that a prompt cache can serve."""
+        if (used := self.find()) is not None:
+            used.request_made(thread_id, tokens, tokens_repeated)
+
+    def notify(self, notice: Notice) -> None:
+        """Count a decision, a repair or damage."""
+        if (used := self.find()) is not None:
+            used.notify(notice)
+
+    def observe(self, summariser: Summariser) -> Summariser:
+        """Wrap the summariser so that each call is observed."""
+        used = self.begin()
+        return summariser if used is None else used.observe(summariser)
+
+
+def _names_a_provider() -> bool:
+    return any(name.startswith("OTEL_PYTHON_") for name in os.environ)

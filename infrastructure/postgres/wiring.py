@@ -7,7 +7,7 @@ from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.embedder import Embedder
 from refold.application.ports.read_models import ReadModels
 from refold.application.ports.search_backend import SearchBackend
-from refold.application.recall.thread_recall import RecallParts
+from refold.application.runtime.core import RecallParts
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.read_models import VIEWS, FollowedViews, SQLiteViews

@@ -185,7 +185,7 @@ class DatabaseFile:
 
     def refuse_foreign(self) -> None:
         """Raise ``PlaceTaken`` if the file belongs to another program."""
-        refuse_foreign(self.path, self.kind.mark, self.kind.declared())
+        refuse_foreign(self.path, self.kind.mark, self.kind.declared)
 
     def drop(self, *, any_file: bool = False) -> None:
         """Delete the file, unless another process has replaced it or it belongs to another program.
@@ -251,7 +251,7 @@ class DatabaseFile:
 
     @property
     def _is_foreign(self) -> bool:
-        return is_foreign(self.path, self.kind.mark, self.kind.declared())
+        return is_foreign(self.path, self.kind.mark, self.kind.declared)
 
     @contextmanager
     def _hold_lock(self) -> Generator[None]:

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,9 @@ _MARK_AT = 68
 """Offset of the ``application_id`` in an SQLite file."""
 
 
+Declared = Callable[[], Mapping[str, str]]
+
+
 class PlaceTaken(OSError):
     """Another program's file is at this path. This error never leaves the infrastructure layer."""
 
@@ -39,13 +42,13 @@ def write_mark(db: sqlite3.Connection, mark: int) -> None:
     db.execute(f"PRAGMA application_id={mark}")
 
 
-def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> None:
+def refuse_foreign(path: Path | None, mark: int, declared: Declared) -> None:
     """Reject a path with a file that clearly belongs to another program. Damaged files of refold are
     accepted.
 
     An unrecognisable file belongs to refold if its lock file is next to it. So call this function
-    before the lock file is created. ``declared`` is the SQL of every object in a file of refold, by
-    name.
+    before the lock file is created. ``declared`` returns the SQL of every object in a file of refold, by
+    name; it is called for files without the mark only.
 
     Raises:
         PlaceTaken: the file is a log, another database, or not a database of refold.
@@ -58,7 +61,7 @@ def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) ->
             )
 
 
-def is_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> bool:
+def is_foreign(path: Path | None, mark: int, declared: Declared) -> bool:
     """Return whether ``refuse_foreign`` rejects the file."""
     try:
         refuse_foreign(path, mark, declared)
@@ -83,19 +86,22 @@ def name_new(made: Path, path: Path) -> None:
     made.unlink()
 
 
-def _foreign(path: Path, mark: int, declared: Mapping[str, str]) -> str | None:
+def _foreign(path: Path, mark: int, declared: Declared) -> str | None:
     """Return a description of the file if another program owns it, or None."""
     found = _find(path)
     tables = found.declared or {}
     if found.mark == APPLICATION_ID or _TABLE_OF_LOGS in tables:
         return "a log of refold"
-    if found.mark == mark or any(declared.get(name) == sql for name, sql in tables.items()):
+    if found.mark == mark:
+        return None
+    expected = declared()
+    if any(expected.get(name) == sql for name, sql in tables.items()):
         return None
     was_ours = Path(f"{path}.lock").exists()
     if tables:
         return (
             None
-            if was_ours and declared.keys() & tables
+            if was_ours and expected.keys() & tables
             else "an SQLite database of another program"
         )
     if anchor_path(path).exists() or _tells_of_log(path, found):

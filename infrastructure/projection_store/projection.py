@@ -1,14 +1,17 @@
 """Tables that are derived from the log: their fold, and the kind of file that stores them."""
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from refold.application.ports.conversation_log import Damage, LoggedEvent
 from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.log_place import MEMORY, derived_path
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, open_sqlite
 
 from .checkpoint import (
@@ -61,6 +64,14 @@ class Content(Protocol):
     @property
     def projections(self) -> Projections:
         """Versions of the projections in the file."""
+        ...
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """Digests of the SQL that files of this fold have, before and after ``finish``.
+
+        A file with another one is compared object by object.
+        """
         ...
 
     @property
@@ -168,6 +179,27 @@ def expected_schema(content: Content) -> Mapping[str, str]:
         return declared_in(connection)
 
 
+_known: dict[Content, Mapping[str, str]] = {}
+"""The last declared objects of each content that were as expected."""
+
+
+def digest_of_schema(declared: Mapping[str, str]) -> str:
+    """Return a digest of the SQL of every object in a file."""
+    return sha256(json.dumps(sorted(declared.items())).encode()).hexdigest()
+
+
+def _is_known(content: Content, found: Mapping[str, str]) -> bool:
+    """Return whether these are the objects of a file that this version makes.
+
+    Making them in memory to compare would load what only new files need, and take longer than most queries.
+    """
+    if _known.get(content) != found:
+        if digest_of_schema(found) not in content.schemas:
+            return False
+        _known[content] = found
+    return True
+
+
 def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
     """Check that the file has exactly the expected tables.
 
@@ -176,6 +208,8 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
         FoldOutdated: an earlier version filled the tables.
     """
     found = declared_in(connection)
+    if _is_known(content, found):
+        return
     differing = dict(expected_schema(content).items() ^ found.items()).keys()
     if differing - content.late:
         if has_earlier_fold(SQLiteTables(connection), content.projections):
@@ -183,19 +217,7 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
         raise FoldDamaged(f"the tables differ: {', '.join(sorted(differing))}")
 
 
-MEMORY = ":memory:"
-DERIVED = ("views", "recall", "vectors")
-"""Names of all files that are derived from a log, as part of their paths."""
-
 logger = plain_logger(__name__)
-
-
-def derived_path(log: str | Path, name: str) -> str | Path:
-    """Return the path of a file next to a log: ``agent.views.db`` next to ``agent.db``."""
-    if str(log) == MEMORY:
-        return MEMORY
-    path = Path(log)
-    return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
 
 
 def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:

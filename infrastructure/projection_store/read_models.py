@@ -43,6 +43,12 @@ class ViewsContent:
     projections = PROJECTIONS
     counts = "events"
     late = frozenset({LATE_INDEX})
+    schemas = frozenset(
+        {
+            "5cd2cd34714123127829dce658ca2a4eb98c3fb5860cd7583a196eb58cab3e4f",
+            "f4239674c8fd7d521cbfe50a153e580f36db8683f09ef0373e75204231332349",
+        }
+    )
     compared: Sequence[Comparable] = (
         *(
             Comparable(

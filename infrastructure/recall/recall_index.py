@@ -312,6 +312,7 @@ class RecallContent:
     projections = PROJECTIONS
     counts = "passages"
     late = frozenset[str]()
+    schemas = frozenset({"9f6876a9879ebb2d18daea70b3743ba975d22a27efb49cc923881464505a55ee"})
     compared: Sequence[Comparable] = (
         Comparable(
             PASSAGES,

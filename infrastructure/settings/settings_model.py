@@ -4,18 +4,16 @@
 """
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import ConfigDict, Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from refold.application.notes.note_files import time_zone
-from refold.application.recall.hits import RecallMode
-from refold.application.runtime.core import OwnerMemories
+from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
 from refold.application.runtime.plain_lines import ShownThreadIds
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
@@ -40,8 +38,6 @@ NotesBy = Literal["auto", "ledger", "off"]
 class SettingsOfModel(CompactionPolicy, frozen=True):
     """Settings for requests to one model: its window and the policy."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     window: int | None = Field(default=None, ge=1_000)
     """The context window in tokens. Without it, the known window of the model, or 200,000."""
 
@@ -53,20 +49,11 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
     """
 
 
-# Frozen like every value. The freezing of pydantic-settings is invisible to type checkers.
-class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
-    BaseSettings,
-    SettingsOfModel,
-    frozen=True,  # pyright: ignore[reportGeneralTypeIssues]
-):
+class RefoldSettings(SettingsOfModel, frozen=True):
     """The settings of a memory. The fields of the policy are part of it, without nesting.
 
     Created by ``configuration.read_configuration``, which records the source of each value.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, use_attribute_docstrings=True
-    )
 
     policy_file: Path | None = None
     """A TOML file with settings. It cannot be set in such a file."""
@@ -201,7 +188,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
 
     ``notes``, ``summaries`` (with notes), or ``off``.
     """
-    instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
+    instruction_files: tuple[Path, ...] | None = None
     """Files such as AGENTS.md that are added to the system text after that of the caller.
 
     They are read once, when the memory is opened. In a policy file this is a list; in a variable, the
@@ -270,6 +257,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     @field_validator("notes_timezone")
     @classmethod
     def _is_a_time_zone(cls, value: str | None) -> str | None:
+        from refold.application.notes.note_files import time_zone
+
         if value is not None:
             time_zone(value)
         return value
@@ -285,19 +274,6 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     def policy(self) -> CompactionPolicy:
         """The policy without the other settings."""
         return narrow(self, CompactionPolicy)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Use only the given values. ``configuration`` reads each source itself, to name it in errors."""
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings
-        return (init_settings,)
 
 
 _KINDS: dict[Any, str] = {
@@ -370,3 +346,24 @@ def _inner(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
         return next(part for part in get_args(annotation) if part is not NoneType)
     return annotation
+
+
+def meanings() -> dict[str, str]:
+    """Return the texts below the fields in the source of the settings, by name."""
+    # Imported on first use: only lists of the settings show the texts.
+    import ast
+    import inspect
+
+    found: dict[str, str] = {}
+    for kind in (CompactionPolicy, SettingsOfModel, RefoldSettings):
+        made = ast.parse(inspect.getsource(kind)).body[0]
+        for field, below in pairwise(made.body if isinstance(made, ast.ClassDef) else ()):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(text.split())
+                case _:
+                    pass
+    return found

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import perf_counter
 from typing import NamedTuple, NoReturn
 
 from refold.application.errors import LogBusy, LogNotWritable
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.event_store.file_format import identify
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import WriteLock
@@ -35,6 +35,10 @@ _SYNCED = b"\0" * 4096
 """Page that is written to measure a commit."""
 
 
+MOUNTS = Path("/proc/self/mounts")
+_OCTAL = lazy_pattern(r"\\([0-7]{3})")
+
+
 class Mount(NamedTuple):
     """A mounted file system and its mount point."""
 
@@ -45,6 +49,21 @@ class Mount(NamedTuple):
 
 def mounts() -> list[Mount]:
     """Return the mounted file systems, or an empty list if the system does not list them."""
+    try:
+        table = os.fsdecode(MOUNTS.read_bytes())
+    except OSError:
+        return _mounts_of_system()
+    parts = (line.split(" ") for line in table.splitlines())
+    return [Mount(_unescape(place), kind, options) for _, place, kind, options, *_ in parts]
+
+
+def _unescape(place: str) -> str:
+    """Return a path of Linux's table, in which blanks and backslashes are octal numbers."""
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), place)
+
+
+def _mounts_of_system() -> list[Mount]:
+    # Imported on first use: Linux has a file with the table.
     import psutil
 
     try:
@@ -116,6 +135,8 @@ NETWORK = NetworkWarnings()
 
 def seconds_of_sync(folder: Path) -> float | None:
     """Return the seconds needed to write and sync a page in a folder, or None if it is not writable."""
+    from tempfile import TemporaryFile
+
     try:
         with TemporaryFile(dir=folder, buffering=0) as file:
             began = perf_counter()

@@ -20,6 +20,11 @@ CURSORS = 32
 """Number of remembered cursors before closed ones are removed."""
 
 
+def write_ahead_path(log: Path) -> Path:
+    """Return the path of SQLite's write-ahead log for a file."""
+    return Path(f"{os.path.realpath(log)}-wal")
+
+
 def open_sqlite(
     place: str | Path,
     *,

@@ -1,5 +1,7 @@
 """Translate SQLite errors, and retry what may have a temporary cause."""
 
+from __future__ import annotations
+
 import errno
 import os
 import sqlite3
@@ -7,25 +9,16 @@ import struct
 import sys
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from time import monotonic
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from eventsourcing.domain import EventSourcingError
 from eventsourcing.persistence import (
     ConnectionPoolClosedError,
     ConnectionUnavailableError,
     RecordConflictError,
-)
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_after_delay,
-    wait_exponential,
-    wait_random,
 )
 
 from refold.application.errors import (
@@ -43,6 +36,9 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import read_at
 
 from .read_only import connect_read_only
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState, Retrying
 
 # Python fails to decode SQLite's message for some damaged files.
 STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
@@ -209,7 +205,7 @@ def retry(act: Callable[[], Answer]) -> Answer:
             raise failed
         return act()
 
-    return _RETRYING(again)
+    return _policy()(again)
 
 
 def _most() -> float:
@@ -239,13 +235,25 @@ def _log_retry(state: RetryCallState) -> None:
     )
 
 
-_RETRYING = Retrying(
-    stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
-    wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
-    retry=retry_if_exception(is_passing),
-    before_sleep=_log_retry,
-    reraise=True,
-)
+@cache
+def _policy() -> Retrying:
+    # Imported on first use: almost every call succeeds at once.
+    from tenacity import (
+        Retrying,
+        retry_if_exception,
+        stop_after_attempt,
+        stop_after_delay,
+        wait_exponential,
+        wait_random,
+    )
+
+    return Retrying(
+        stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
+        wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
+        retry=retry_if_exception(is_passing),
+        before_sleep=_log_retry,
+        reraise=True,
+    )
 
 
 _SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510

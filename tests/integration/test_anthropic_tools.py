@@ -9,7 +9,7 @@ import anthropic
 import pytest
 
 import refold
-from refold.application.agent_tools.arguments import QUERY_HISTORY, RECALL_MEMORY
+from refold.application.agent_tools.tool_names import QUERY_HISTORY, RECALL_MEMORY
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogDamaged
 from refold.domain.errors import RefoldError

@@ -17,7 +17,7 @@ from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.infrastructure.event_store.erased_rows import PENDING
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.projection_store.projection import derived_path
+from refold.infrastructure.files.log_place import derived_path
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from tests.support.erasing_scenes import SECRET, Quoting, holding, is_sound, opened, talk
 from tests.support.fake_summarisers import HeldSummariser

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from refold.application.api.memory import Memory
-from refold.application.recall.hits import RecallMode
+from refold.application.runtime.memory_settings import RecallMode
 from tests.support.fake_qmd import FakeQmd, is_gone, places, say, searched_by_qmd
 
 KEY = "ab" * 32

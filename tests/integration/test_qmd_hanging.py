@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refold.application.api.memory import Memory
-from refold.application.recall.hits import RecallMode
+from refold.application.runtime.memory_settings import RecallMode
 from refold.infrastructure.search_backends.programs import MessageFiles, State
 from tests.support.fake_qmd import FakeQmd, places, say, searched_by_qmd
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.hits import RecallMode
 from refold.application.recall.tokens import tokens_of
+from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.infrastructure.postgres.connections import Address
 from refold.infrastructure.postgres.log import PostgresLog

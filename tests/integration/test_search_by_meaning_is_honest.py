@@ -13,7 +13,7 @@ from refold.application.errors import EmbedderError
 from refold.application.ports.embedder import Vector
 from refold.application.ports.vectors import Nearest
 from refold.application.recall import embedding as schedule
-from refold.application.recall.hits import RecallMode
+from refold.application.runtime.memory_settings import RecallMode
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import refold
-from refold.application.agent_tools.arguments import (
+from refold.application.agent_tools.tool_names import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.render import Rendered, memories_size, render
 from refold.application.rendering.request_blocks import copied
-from refold.application.runtime.core import MemoriesSettings
+from refold.application.runtime.core import RecallParts
+from refold.application.runtime.memory_settings import MemoriesSettings
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import MessageAppended

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.agent_tools.arguments import (
+from refold.application.agent_tools.tool_names import (
     EXPAND_SUMMARY,
     QUERY_HISTORY,
     READ_OFFLOADED,

@@ -42,7 +42,8 @@ from refold.application.ports.read_models import (
 from refold.application.ports.summariser import Summariser
 from refold.application.ports.token_counter import TokenCount
 from refold.application.projections.row_changes import utc
-from refold.application.runtime.core import Core, Settings
+from refold.application.runtime.core import Core
+from refold.application.runtime.memory_settings import Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended
 from refold.domain.messages import THINKING, Message, readable, text_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import refold
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.recall.hits import RecallMode
+from refold.application.runtime.memory_settings import RecallMode
 
 PROGRAM = """#!{python}
 import json, os, re, subprocess, sys, time

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import BEGINNING, Before, Passage, first_number, passages_of
-from refold.application.recall.thread_recall import RecallParts
+from refold.application.runtime.core import RecallParts
 from refold.domain.events import MessageAppended
 
 SOME_DAY = "2026-01-02T03:04:05.000000Z"

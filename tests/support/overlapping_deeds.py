@@ -12,7 +12,6 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.background import Background
 from refold.application.errors import LogFull
-from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.summariser import Summariser
 from refold.domain.events import CompactionFailed
 
@@ -197,7 +196,7 @@ def compact_in_the_background(
     finally:
         held.release()
         runner.close()
-        close_derived(core)
+        core.close_derived()
         core.log.close()
         witness.summariser.current = plugged
         witness.is_stale = True

@@ -11,10 +11,9 @@ from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.ports.search_backend import BackendHit
 from refold.application.ports.vectors import Nearest, always
-from refold.application.recall.hits import RecallMode
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
-from refold.application.recall.thread_recall import RecallParts
-from refold.application.runtime.core import Core
+from refold.application.runtime.core import Core, RecallParts
+from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.events import Event, MessageAppended
 from tests.support.fake_ports import MemoryLog, core_of
 

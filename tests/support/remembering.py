@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from refold.application.api.blocking import Runner
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import Context
-from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.request_blocks import MEMORIES_HEADING
-from refold.application.runtime.core import Core, MemoriesSettings
+from refold.application.runtime.core import Core, RecallParts
+from refold.application.runtime.memory_settings import MemoriesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event
 from refold.domain.notes import MemoriesChosen

@@ -10,7 +10,6 @@ import refold
 from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.conversation.transcripts import RecordedMessage
-from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.rendering.request_blocks import BEGINS_WITH_ASSISTANT
 from refold.application.runtime.core import Core
@@ -18,9 +17,9 @@ from refold.domain.events import CompactionPerformed, LinesRecalled
 from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.files.log_place import derived_path
 from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
 from refold.infrastructure.observability.log_observer import ignore
-from refold.infrastructure.projection_store.projection import derived_path
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_wiring import recall_parts
 from refold.infrastructure.summarisers.named_summarisers import retrying
@@ -158,7 +157,7 @@ class Witness:
             compaction_wait=0.0,
             scrub_megabytes=0,
         )
-        close_derived(core)
+        core.close_derived()
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(derived_path(self.path, "views"), log)

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from refold.application.api.memory import Memory
-from refold.application.runtime.core import Core, Extras, ModelSettings, Settings
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.memory_settings import ModelSettings, Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionRequested
 from refold.domain.value import replace

@@ -13,11 +13,11 @@ import pytest
 from refold.application.api.blocking import Runner
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.compaction.fit_to_budget import settle
+from refold.application.compaction.next_request import notes_from
 from refold.application.compaction.on_demand import Demand, manual_attempt
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.erasure.erasing import erase
 from refold.application.errors import LogFull
-from refold.application.notes.note_taking import notes_from
 from refold.application.ports.conversation_log import Decision
 from refold.application.ports.summariser import (
     NotesDraft,
@@ -26,7 +26,8 @@ from refold.application.ports.summariser import (
     SummaryDraft,
     SummaryRequest,
 )
-from refold.application.runtime.core import Core, Extras, NotesSettings
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.memory_settings import NotesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
 from refold.domain.notes import Note, NotesFlushed

@@ -4,8 +4,9 @@ import pytest
 
 from refold.application.errors import EmbedderError
 from refold.application.ports.search_backend import BackendHit
-from refold.application.recall.hits import Recalled, RecallMode
+from refold.application.recall.hits import Recalled
 from refold.application.recall.ranking import words_of
+from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.errors import ConversationGone
 from refold.domain.events import (
     ConversationErased,

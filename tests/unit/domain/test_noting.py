@@ -13,7 +13,6 @@ from refold.domain.noting import (
     MOST_NOTES,
     fitting_notes,
     flush_notes,
-    is_noted,
     notes_by_code,
     notes_start,
 )
@@ -50,13 +49,13 @@ def test_notes_are_recorded_once_a_cycle() -> None:
     first = flush(0, 8, "a")
     assert flush_notes(state, first) == (first,)
     noted = after(first)
-    assert is_noted(noted)
+    assert noted.has_notes
     assert flush_notes(noted, flush(8, 12, "b")) == ()
 
 
 def test_the_next_cycle_goes_on_where_the_last_one_ended() -> None:
     state = after(flush(0, 8, "a"), performed(8))
-    assert not is_noted(state)
+    assert not state.has_notes
     assert notes_start(state, 12) == 8
     assert flush_notes(state, flush(0, 12, "b")) == ()
     assert flush_notes(state, flush(8, 12, "b")) == (flush(8, 12, "b"),)
@@ -76,7 +75,7 @@ def test_of_a_very_long_history_the_newest_messages_are_noted() -> None:
 
 def test_what_is_taken_anew_does_not_end_the_cycle() -> None:
     state = after(flush(0, 8, "a"), performed(8), flush(0, 8, "b", replaces="f0-8"))
-    assert not is_noted(state)
+    assert not state.has_notes
     assert state.notes_to == 8
     assert state.notes_versions == (21, 23)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.runtime.core import Settings
+from refold.application.runtime.memory_settings import Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
