@@ -231,7 +231,7 @@ async def write_summary(
 
 
 class _Gathered(NamedTuple):
-    """What code read from the newly covered messages, before the text is written."""
+    """Facts, ledger and index of the newly covered messages, before the text is written."""
 
     read: MessagesRead
     gathering: Gathering

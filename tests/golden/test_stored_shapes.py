@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -187,21 +186,17 @@ def test_a_stream_of_another_zlib_is_read_as_the_same_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "harm",
-    [
-        lambda payload: b"",
-        lambda payload: payload[:-1],
-        lambda payload: payload + b"x",
-        lambda payload: b"x" + payload,
-        lambda payload: zlib.compress(payload),
-    ],
+    ("before", "after", "stop"),
+    [(b"", b"", 0), (b"", b"", -1), (b"", b"x", None), (b"x", b"", None)],
 )
 def test_compressed_bytes_that_were_changed_are_an_error_of_the_codec(
-    harm: Callable[[bytes], bytes],
+    before: bytes, after: bytes, stop: int | None
 ) -> None:
     name, shape, payload = encode(EVENTS["compaction_performed"][1])
     with pytest.raises(CodecError):
-        decode(name, shape, harm(payload))
+        decode(name, shape, before + payload[:stop] + after)
+    with pytest.raises(CodecError):
+        decode(name, shape, zlib.compress(payload))
 
 
 def test_compressed_bytes_that_claim_too_much_are_an_error_of_the_codec(

@@ -1,6 +1,7 @@
 """Credentials are found where names of secrets stand, as if the whole text was searched for them."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from refold.domain.facts import cues
 
-KNOWN: dict[str, Any] = vars(cues)
+KNOWN: Mapping[str, Any] = vars(cues)
 NAMES = (
     "password",
     "PassWord",
@@ -50,7 +51,9 @@ PARTS = (
         "ghp_0123456789abcdefgh",
     ),
 )
-TEXTS = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
+NAMED = st.tuples(st.sampled_from(NAMES), st.sampled_from(("=", ": ")), st.just("abc12345"))
+PIECES = st.sampled_from(PARTS) | NAMED.map("".join)
+TEXTS = st.lists(PIECES, max_size=20).map("".join)
 
 
 def searched(text: str, name: str) -> str:
