@@ -3,8 +3,9 @@
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -17,6 +18,7 @@ from refold.application.conversation.owner_scope import Scope
 from refold.application.conversation.turn_lock import USUAL_WAIT, AsyncConversationTurn
 from refold.application.history.export import ExportFormat
 from refold.application.history.moments import At
+from refold.application.ports.conversation_log import PAGE
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
@@ -25,7 +27,7 @@ from .argument_checks import checked
 from .blocking import CallersLoop, run_to_end
 from .conversation_memory import ConversationMemory
 from .memory import Memory, patience
-from .results import CompactionResult, Context
+from .results import CompactionResult, Context, StoredMessage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -236,6 +238,18 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         """
         fork = partial(self._blocking.fork, at=at, position=position, thread_id=thread_id)
         return AsyncConversationMemory(self._core, await run_to_end(fork), self._background)
+
+    async def iter_messages(
+        self, start: int = 0, stop: int | None = None
+    ) -> AsyncIterator[StoredMessage]:
+        """Iterate over the messages, with a few hundred of them in memory at a time: ``async for``.
+
+        Arguments and errors are those of ``ConversationMemory.iter_messages``.
+        """
+        messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
+        while page := await asyncio.to_thread(lambda: list(islice(messages, PAGE))):
+            for message in page:
+                yield message
 
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None

@@ -5,7 +5,11 @@ from typing import Any, Unpack
 
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
-from refold.application.conversation.stream_places import read_back, stored_messages
+from refold.application.conversation.stream_places import (
+    iter_messages,
+    read_back,
+    stored_messages,
+)
 from refold.application.erasure.erasing import Where, shared_with
 from refold.application.history.diff import ContextDiff, diff
 from refold.application.history.expand import ExpandedSummary, expand
@@ -122,6 +126,14 @@ class ConversationHistory:
         Messages that were lost in a damaged log are omitted; gaps in the positions show them.
         """
         return stored_messages(self._core, self.thread_id, start, stop)
+
+    def iter_messages(self, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
+        """Iterate over the same messages, with a few hundred of them in memory at a time.
+
+        The range and the active summary are those at the call. A message that is erased in the meantime has
+        its marker, and one of a conversation that is erased as a whole is omitted.
+        """
+        return iter_messages(self._core, self.thread_id, start, stop)
 
     def read(self, where: str | int) -> StoredMessage:
         """Return the message at a position, or at an address shown in a context, word for word.

@@ -146,6 +146,9 @@ class MemoryLog:
             if first <= v <= last
         ]
 
+    def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        yield self.read(thread_id, first, last)
+
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         events = self.read(thread_id, 1, max(versions, default=0))
         return [logged for logged in events if logged.version in versions]
