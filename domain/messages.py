@@ -203,6 +203,11 @@ def _readable(block: Block) -> str:
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 
 
+def has_words(block: Block, text: str) -> bool:
+    """Return whether a block has words, given its readable text. An image only has a name."""
+    return text != f"[{block.get('type')}]" or bool(block_words(block))
+
+
 LONGEST = 128
 """Maximum length of a name in the Messages API."""
 LONGEST_OPENAI = 64
