@@ -19,6 +19,7 @@ from refold.application.conversation.turn_lock import USUAL_WAIT, AsyncConversat
 from refold.application.history.export import ExportFormat
 from refold.application.history.moments import At
 from refold.application.ports.conversation_log import PAGE
+from refold.application.ports.read_models import ConversationRow
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
@@ -79,6 +80,13 @@ def _forward(
         return await run(functools.partial(method, blocking, *args, **kwargs))
 
     return forward
+
+
+async def _in_pages(items: Iterator[R]) -> AsyncIterator[R]:
+    """Iterate in a thread, a page at a time."""
+    while page := await asyncio.to_thread(lambda: list(islice(items, PAGE))):
+        for item in page:
+            yield item
 
 
 def forwarding(kind: _Class) -> _Class:
@@ -247,9 +255,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         Arguments and errors are those of ``ConversationMemory.iter_messages``.
         """
         messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
-        while page := await asyncio.to_thread(lambda: list(islice(messages, PAGE))):
-            for message in page:
-                yield message
+        async for message in _in_pages(messages):
+            yield message
 
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
@@ -356,6 +363,11 @@ class AsyncMemory(Forwarding[Memory]):
         """
         tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
         return AsyncToolbox(self._core, tools)
+
+    async def iter_conversations(self) -> AsyncIterator[ConversationRow]:
+        """Iterate over all conversations, as ``Memory.iter_conversations`` does: ``async for``."""
+        async for row in _in_pages(self._blocking.iter_conversations()):
+            yield row
 
     async def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background. Return False if one still runs.

@@ -142,7 +142,15 @@ async def erase(used: Used, memory: Any, conversation: Any) -> None:
 
 
 async def look_after(used: Used, memory: Any, folder: Path) -> None:
-    for name in ("conversations", "notes", "notes_status", "write_notes", "index", "embed"):
+    for name in (
+        "conversations",
+        "iter_conversations",
+        "notes",
+        "notes_status",
+        "write_notes",
+        "index",
+        "embed",
+    ):
         await used.ask(memory, name)
     await used.ask(memory, "search_notes", "port")
     await used.ask(memory, "embedding")

@@ -15,7 +15,9 @@ import refold
 from refold.application.ports.conversation_log import PAGE
 from refold.application.ports.read_models import MessageRow
 from refold.infrastructure.event_store.recorder import LogRecorder
+from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.read_models import SQLiteViews
+from refold.infrastructure.projection_store.tables import Tables
 
 
 def said(number: int) -> dict[str, str]:
@@ -110,3 +112,36 @@ def test_an_erasure_in_the_meantime_does_not_mix_two_streams(tmp_path: Path) -> 
         conversation.append([said(n) for n in range(3 * PAGE)])
         # The rest of the first page was read before, and nothing else is left.
         assert [m.position for m in messages] == list(range(1, PAGE))
+
+
+def test_conversations_are_iterated_in_pages_of_equal_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view_answers, "PAGE", 40)
+    pages, page_of = list[int](), view_answers.conversation_page
+
+    def counted(db: Tables, after: str) -> Sequence[refold.ConversationRow]:
+        rows = page_of(db, after)
+        pages.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(view_answers, "conversation_page", counted)
+    peaks = list[int]()
+    for length in (100, 400):
+        with refold.open(tmp_path / f"{length}.db", background=False) as memory:
+            for number in range(length):
+                memory.conversation(f"thread-{number}").append(said(0))
+            memory.erase_conversation("thread-7")
+            memory.conversation("thread-7").append(said(0))
+            memory.erase_conversation("thread-9")
+            rows = list(memory.iter_conversations())
+            assert sorted(rows, key=repr) == sorted(memory.conversations(), key=repr)
+            pages.clear()
+            gc.collect()
+            tracemalloc.start()
+            deque(memory.iter_conversations(), 0)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert max(pages) == 40
+        assert sum(pages) == length + 1  # The row of the erased stream is read as well.
+    assert peaks[1] < 1.2 * peaks[0]

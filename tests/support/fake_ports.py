@@ -231,6 +231,9 @@ class MessageViews:
     def conversations(self) -> Sequence[ConversationRow]:
         return ()
 
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        return iter(self.conversations())
+
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         del owner
         return ()
