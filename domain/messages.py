@@ -131,20 +131,26 @@ _READ = (
 def block_words(block: Mapping[str, Any]) -> str:
     """Return the words of a block, its parts joined with newlines. Empty for a block such as an image."""
     text = block.get("text")
-    return text if isinstance(text, str) else "\n".join(part for part in _words_in(block) if part)
+    if isinstance(text, str):
+        return text
+    found: list[str] = []
+    _collect_words(block, found)
+    return "\n".join(found)
 
 
-def _words_in(value: object) -> Iterator[str]:
+def _collect_words(value: object, found: list[str]) -> None:
     if isinstance(value, str):
-        yield value
+        if value:
+            found.append(value)
     elif is_list(value):
         for part in value:
-            yield from _words_in(part)
-    elif is_object(value) and value.get("type") != "image":
+            _collect_words(part, found)
+    elif is_object(value) and (kind := value.get("type")) != "image":
         for name in _READ:
-            yield from _words_in(value.get(name))
-        if value.get("type") == "text":  # The source of a document that is plain text.
-            yield from _words_in(value.get("data"))
+            if name in value:
+                _collect_words(value[name], found)
+        if kind == "text":  # The source of a document that is plain text.
+            _collect_words(value.get("data"), found)
 
 
 def strings(message: Message) -> Iterator[str]:
@@ -195,6 +201,11 @@ def _readable(block: Block) -> str:
         return f"→ {block.get('name')} {_as_json(block.get('input'))}"
     # A blank text block says nothing; a block without text (an image) is at least named.
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
+
+
+def has_words(block: Block, text: str) -> bool:
+    """Return whether a block has words, given its readable text. An image only has a name."""
+    return text != f"[{block.get('type')}]" or bool(block_words(block))
 
 
 LONGEST = 128

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -19,6 +20,8 @@ from refold.application.conversation.owner_scope import Scope
 from refold.application.conversation.turn_lock import USUAL_WAIT, AsyncConversationTurn
 from refold.application.history.export import ExportFormat
 from refold.application.history.moments import At
+from refold.application.ports.conversation_log import PAGE
+from refold.application.ports.read_models import ConversationRow
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
@@ -27,7 +30,7 @@ from .argument_checks import checked
 from .blocking import CallersLoop, run_to_end
 from .conversation_memory import ConversationMemory
 from .memory import Memory, patience
-from .results import CompactionResult, Context
+from .results import CompactionResult, Context, StoredMessage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,6 +82,13 @@ def _forward(
         return await run(functools.partial(method, blocking, *args, **kwargs))
 
     return forward
+
+
+async def _in_pages(items: Iterator[R]) -> AsyncIterator[R]:
+    """Iterate in a thread, a page at a time."""
+    while page := await asyncio.to_thread(lambda: list(islice(items, PAGE))):
+        for item in page:
+            yield item
 
 
 def forwarding(kind: _Class) -> _Class:
@@ -239,6 +249,17 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         fork = partial(self._blocking.fork, at=at, position=position, thread_id=thread_id)
         return AsyncConversationMemory(self._core, await run_to_end(fork), self._background)
 
+    async def iter_messages(
+        self, start: int = 0, stop: int | None = None
+    ) -> AsyncIterator[StoredMessage]:
+        """Iterate over the messages, with a few hundred of them in memory at a time: ``async for``.
+
+        Arguments and errors are those of ``ConversationMemory.iter_messages``.
+        """
+        messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
+        async for message in _in_pages(messages):
+            yield message
+
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
     ) -> list[dict[str, Any]]:
@@ -344,6 +365,11 @@ class AsyncMemory(Forwarding[Memory]):
         """
         tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
         return AsyncToolbox(self._core, tools)
+
+    async def iter_conversations(self) -> AsyncIterator[ConversationRow]:
+        """Iterate over all conversations, as ``Memory.iter_conversations`` does: ``async for``."""
+        async for row in _in_pages(self._blocking.iter_conversations()):
+            yield row
 
     async def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background. Return False if one still runs.

@@ -127,6 +127,16 @@ class ConversationHistory:
 
         return stored_messages(self._core, self.thread_id, start, stop)
 
+    def iter_messages(self, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
+        """Iterate over the same messages, with a few hundred of them in memory at a time.
+
+        The range and the active summary are those at the call. A message that is erased in the meantime has
+        its marker, and one of a conversation that is erased as a whole is omitted.
+        """
+        from refold.application.conversation.stream_places import iter_messages
+
+        return iter_messages(self._core, self.thread_id, start, stop)
+
     def read(self, where: str | int) -> StoredMessage:
         """Return the message at a position, or at an address shown in a context, word for word.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -62,6 +62,13 @@ class MemoryLists:
         """
         rows, owner = self._core.views.conversations(), read_owner(owner)
         return rows if owner is None else [row for row in rows if row.owner == owner]
+
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        """Iterate over all conversations in the order of their ids, with a few hundred in memory at a time.
+
+        A conversation that begins in the meantime may be omitted.
+        """
+        return self._core.views.iter_conversations()
 
     def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
         """Return the durable notes of all conversations, in the order in which they were taken.

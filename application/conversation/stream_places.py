@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.api.results import CompactionMark, StoredMessage
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.row_changes import utc
+from refold.application.projections.row_changes import message_time
 from refold.application.runtime.core import Core
 from refold.domain.errors import UnknownMessage
 from refold.domain.events import Event, EventLost, MessageAppended
+from refold.domain.value import build_unvalidated
 
 from .addresses import position_in
 
@@ -168,39 +170,53 @@ def stored_messages(
 
     Negative numbers count from the end, as in a slice.
     """
-    length = core.log.load(thread_id).state.length
-    first, last, _ = slice(start, stop).indices(length)
-    if first >= last:
-        return []
-    rows = core.views.messages(thread_id, first, last)
-    if not rows:
-        return []
-    logged = core.log.read(thread_id, rows[0].version, rows[-1].version)
+    return list(iter_messages(core, thread_id, start, stop))
+
+
+def iter_messages(
+    core: Core, thread_id: str, start: int = 0, stop: int | None = None
+) -> Iterator[StoredMessage]:
+    """Iterate over the messages that ``stored_messages`` returns. They are read in pages.
+
+    The range and the active summary are those at the call.
+    """
+    state = core.log.load(thread_id).state
+    first, last, _ = slice(start, stop).indices(state.length)
+    if first >= last or not (begin := core.views.messages(thread_id, first, first + 1)):
+        return iter(())
+    end = core.views.messages(thread_id, last - 1, last)
+    newest = end[0].version if end else state.version  # It may have been erased in the meantime.
+    pages = core.log.pages(thread_id, begin[0].version, newest)
     summary = _active(core, thread_id)
     mark = None if summary is None else _mark(summary)
-    first_kept = mark.first_kept_index if mark else None
-    found: list[StoredMessage] = []
-    for item in logged:
-        event = item.event
-        if isinstance(event, MessageAppended):
-            at = utc(event.written_at) if event.written_at else item.at
-            found.append(
-                StoredMessage(
-                    position=event.position,
-                    message_id=event.message_id,
-                    version=item.version,
-                    message=event.message,
-                    at=at,
-                    tokens=event.tokens,
-                    mark=mark if event.position == first_kept else None,
-                    summary_id=summary.summary_id
-                    if summary and summary.covers(event.position)
-                    else None,
-                    erased=item.erased,
-                    original=event.whole_original,
-                )
-            )
-    return found
+    return (
+        _stored_message(logged, event, summary, mark)
+        for logged in chain.from_iterable(pages)
+        if isinstance(event := logged.event, MessageAppended)
+    )
+
+
+def _stored_message(
+    logged: LoggedEvent,
+    event: MessageAppended,
+    summary: SummaryRow | None,
+    mark: CompactionMark | None,
+) -> StoredMessage:
+    position = event.position
+    # The log has checked the event, so nothing is left to validate.
+    return build_unvalidated(
+        StoredMessage,
+        position=position,
+        message_id=event.message_id,
+        version=logged.version,
+        message=event.message,
+        at=message_time(logged, event),
+        tokens=event.tokens,
+        mark=mark if mark and position == mark.first_kept_index else None,
+        summary_id=summary.summary_id if summary and summary.covers(position) else None,
+        erased=logged.erased,
+        original=event.whole_original,
+    )
 
 
 def _active(core: Core, thread_id: str) -> SummaryRow | None:

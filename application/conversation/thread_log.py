@@ -205,6 +205,15 @@ class ThreadLog:
                 map(_address_by_thread, self._log.read(self.stream_of(thread_id), first, last))
             )
 
+    def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        """Yield the same events in pages. All are from the stream that is the newest at the call."""
+        return self._pages(self.stream_of(thread_id), first, last)
+
+    def _pages(self, stream: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        with self._reporting_damage():
+            for page in self._log.pages(stream, first, last):
+                yield list(map(_address_by_thread, page))
+
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._reporting_damage():

@@ -8,6 +8,9 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.domain.events import Event
 from refold.domain.value import Rewritten
 
+PAGE = 500
+"""Number of events of a page: decoding them costs much more than finding the page."""
+
 Decision = Callable[[LoadedConversation], Sequence[Event]]
 """Function that returns new events for the newest state; it is called again after a conflict."""
 
@@ -156,6 +159,10 @@ class ConversationLog(Protocol):
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """Return the events of a conversation from version ``first`` to ``last``, both included."""
+        ...
+
+    def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        """Yield the same events in pages of at most ``PAGE``. Each is read when it is asked for."""
         ...
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:

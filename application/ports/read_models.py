@@ -206,6 +206,10 @@ class ReadModels(Protocol):
         """Return all conversations that were not erased, latest activity first."""
         ...
 
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        """Iterate over the same conversations in the order of their ids. They are read in pages."""
+        ...
+
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner, latest activity first."""
         ...

@@ -18,7 +18,7 @@ from refold.domain.facts.speech import user_words
 from refold.domain.messages import Message, gist, said
 from refold.domain.text_cuts import beginning
 
-from .row_changes import Added, Cell, Change, Changed, message_time
+from .row_changes import Added, Cell, Change, Changed, in_utc, message_time, utc
 
 VERSION = 6
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
@@ -26,6 +26,9 @@ VERSION = 6
 
 FIRST_WORDS = 80
 """Number of characters of the first words to keep."""
+
+_Said = tuple[LoggedEvent, MessageAppended]
+"""A message with its event as it was logged."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
@@ -37,11 +40,11 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     """Return one change for a whole run of events of one conversation."""
     to: dict[str, Cell] = {"version": run[-1].version}
     more = Counter[str]()
+    said: list[_Said] = []
     for logged in run:
         match event := logged.event:
             case MessageAppended():
-                to |= _message_fields(logged, event)
-                more.update(messages=1, tokens=event.tokens)
+                said.append((logged, event))
             case CompactionPerformed():
                 more["compactions"] += (
                     event.trigger != "erasure"
@@ -58,30 +61,35 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= {"forked_from": event.source, "forked_at": event.version}
             case _:
                 pass
-    row = Changed({"thread_id": run[0].thread_id}, to, +more, *_first_words_and_times(run))
+    _add_messages(said, to, more)
+    row = Changed({"thread_id": run[0].thread_id}, to, +more, _first_words_in(said), _times(said))
     return (row,) if run[0].version > 1 else (Added(_new_row(run[0])), row)
 
 
-def _message_fields(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
-    to: dict[str, Cell] = {}
-    if event.position == 0:
-        to |= {"created_at": message_time(logged, event), "last_activity": ""}
-    if event.conversation_owner is not None:
-        to["owner"] = event.conversation_owner
-    return to
+def _add_messages(said: Sequence[_Said], to: dict[str, Cell], more: Counter[str]) -> None:
+    more["messages"] += len(said)
+    more["tokens"] += sum(event.tokens for _, event in said)
+    for logged, event in said:
+        if event.position == 0:
+            to |= {"created_at": message_time(logged, event), "last_activity": ""}
+        if event.conversation_owner is not None:
+            to["owner"] = event.conversation_owner
 
 
-def _first_words_and_times(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
-    """Return the first words of a user in a run, and the earliest and latest times of its messages."""
-    messages = [(one, one.event) for one in run if isinstance(one.event, MessageAppended)]
-    if not messages:
-        return {}, {}
-    times = [message_time(logged, event) for logged, event in messages]
-    first = next(((one, event) for one, event in messages if _is_own(event)), None)
-    words: dict[str, Cell] = {}
-    if first is not None:
-        words = {"first_words": _first_words(*first), "first_words_at": first[1].position}
-    return words, {"created_at": min(times), "last_activity": max(times)}
+def _first_words_in(said: Sequence[_Said]) -> dict[str, Cell]:
+    for logged, event in said:
+        if _is_own(event):
+            return {"first_words": _first_words(logged, event), "first_words_at": event.position}
+    return {}
+
+
+def _times(said: Sequence[_Said]) -> dict[str, str]:
+    """Return the earliest and latest times of messages."""
+    times = [logged.at for logged, event in said if not event.written_at]
+    # Only two of these times are needed as text, which takes much longer than to compare them.
+    if written := [in_utc(event.written_at) for _, event in said if event.written_at]:
+        times += [utc(min(written)), utc(max(written))]
+    return {"created_at": min(times), "last_activity": max(times)} if times else {}
 
 
 def _new_row(logged: LoggedEvent) -> ConversationRow:

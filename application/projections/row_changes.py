@@ -75,5 +75,11 @@ def message_time(logged: LoggedEvent, event: MessageAppended) -> str:
 
 def utc(moment: datetime) -> str:
     """Return a time in the format of the log: ISO 8601, UTC, microseconds. A naive time is UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return in_utc(moment).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC. A naive time is UTC."""
+    if moment.tzinfo is UTC:
+        return moment
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -38,6 +38,10 @@ class ThreadViews:
         """Return all conversations."""
         return list(map(_address_by_thread, self._views.conversations()))
 
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        """Iterate over all conversations in the order of their ids."""
+        return map(_address_by_thread, self._views.iter_conversations())
+
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner."""
         return list(map(_address_by_thread, self._views.conversations_of(owner)))

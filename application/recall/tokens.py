@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from unicodedata import normalize
 
 from refold.application.ports.stemmer import Stemmer
@@ -13,6 +13,8 @@ VERSION = 2
 """Version of the tokens; increase it when they change, so that indexes are rebuilt."""
 LONGEST = 64
 """Most characters of a token. Longer words (keys, base64 data) are found by their beginning."""
+_MOST_KNOWN = 100_000
+"""Number of words whose tokens are remembered."""
 _FEW_PIECES, _MOST_PIECES = 6, 24
 _PIECE_LENGTH = 3
 """Average length of a piece. An identifier with longer pieces is split into at most ``_MOST_PIECES``.
@@ -30,7 +32,8 @@ CJK = (
 _JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
 _LETTERS = rf"[^\W_{CJK}]+"
 _CHUNK = lazy_pattern(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
-_ASCII_CHUNK = lazy_pattern(rf"[A-Za-z0-9]+(?:{_JOINER}[A-Za-z0-9]+)*")
+# Most words are followed by something that is no joiner, so that is looked at first.
+_ASCII_CHUNK = lazy_pattern(rf"[A-Za-z0-9]++(?:(?![^-./\\'_:,]){_JOINER}[A-Za-z0-9]++)*+")
 _IS_CJK = lazy_pattern(rf"[{CJK}]")
 _DIACRITICS = lazy_pattern("[\u0300-\u036f]+")
 _CONTRACTION = lazy_pattern(r"['’](?:s|t|d|m|ll|re|ve)$", re.IGNORECASE)
@@ -50,25 +53,35 @@ def tokens_of(text: str) -> list[str]:
     gives every character and every pair of neighbours. A token has 1 to 64 letters or digits, with
     ASCII letters in lower case. Any string is valid, and no character is special.
     """
-    tokens: list[str] = []
-    for found in _chunks(text):
-        tokens += _tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found)
-    return tokens
+    if not text.isascii():
+        text = _fold_characters(text)
+    # No token goes across white space, so the texts between are looked up one by one.
+    return list(chain.from_iterable(map(_known.__getitem__, text.split())))
 
 
 def token_set(text: str) -> frozenset[str]:
     """Return the different tokens of a text. A word that occurs often is read once."""
-    tokens: set[str] = set()
-    for found in set(_chunks(text)):
-        tokens.update(_tokens_of_chunk(found) if len(found) <= LONGEST else _tokens_of_long(found))
-    return frozenset(tokens)
-
-
-def _chunks(text: str) -> list[str]:
-    chunk = _ASCII_CHUNK
     if not text.isascii():
-        text, chunk = _fold_characters(text), _CHUNK
-    return chunk.findall(text)
+        text = _fold_characters(text)
+    return frozenset(chain.from_iterable(map(_known.__getitem__, set(text.split()))))
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """Tokens of texts without white space. Looking one up makes them."""
+
+    def __missing__(self, text: str) -> tuple[str, ...]:
+        tokens: list[str] = []
+        for chunk in (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text):
+            tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
+        found = tuple(tokens)
+        if len(text) <= LONGEST:  # Longer ones seldom come again.
+            if len(self) >= _MOST_KNOWN:
+                self.clear()
+            self[text] = found
+        return found
+
+
+_known = _Known()
 
 
 def pad(tokens: Iterable[str]) -> str:
@@ -94,7 +107,7 @@ def _tokens_of_long(chunk: str) -> Iterator[str]:
         yield from _tokens_of_chunk(part[:LONGEST])
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=_MOST_KNOWN)
 def _tokens_of_chunk(chunk: str) -> tuple[str, ...]:
     if _PLAIN.fullmatch(chunk):
         return (_token(chunk),)
@@ -159,6 +172,7 @@ def stem_with(stemmer: Stemmer) -> None:
     if stemmer is not _stemmer:
         _stemmer = stemmer
         _tokens_of_chunk.cache_clear()
+        _known.clear()
 
 
 # Function words, and words that frame questions to a memory. "may" is missing because it is a

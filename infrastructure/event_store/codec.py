@@ -296,8 +296,6 @@ def decode(
     if name not in NAMES or shape > shapes[name]:
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
     fields = _fields(unpack(name, shape, payload))
-    if name == _MESSAGE_APPENDED and shape == shapes[name]:
-        return _message_appended(fields)
     while shape < shapes[name]:
         if (name, shape) not in upcasters:
             raise CodecError(f"event {name!r} has no shape {shape}")
@@ -357,13 +355,16 @@ def _message_appended(fields: Json) -> events.MessageAppended:
         message = fields["message"]
         content = message["content"]
         content = content if isinstance(content, str) else tuple(content)
-        fields["message"] = build_unvalidated(
+        given = message.get
+        fields["message"] = from_stored(
             Message,
-            role=message["role"],
-            content=content,
-            author=message.get("author"),
-            extra=message.get("extra"),
-            unknown=tuple(message.get("unknown", ())),
+            {
+                "role": message["role"],
+                "content": content,
+                "author": given("author"),
+                "extra": given("extra"),
+                "unknown": tuple(given("unknown", ())),
+            },
         )
         if (original := fields.get("original")) is not None:
             fields["original"] = build_unvalidated(

@@ -15,6 +15,8 @@ MAGIC = b"refold1"
 ERASED = b"erased1"
 GENESIS = "0" * 64
 """Previous link in the first event of a stream."""
+_FIELDS = 6
+"""Number of fields of a frame without an encoding."""
 LONGEST_FRAME = 300
 """Maximum number of bytes of a frame."""
 PROOF_BYTES = 16
@@ -264,9 +266,11 @@ def parse_frame(blob: object) -> Envelope:
         raise EnvelopeError("the stored bytes are not an event of refold")
     head, _, payload = blob.partition(b"\n")
     try:
-        magic, number, at, salt, digest, previous, *more = head.decode("ascii").split(" ")
-        (encoding,) = more or ("",)
-        erased = magic == ERASED.decode()
+        fields = head.decode("ascii").split(" ")
+        if len(fields) == _FIELDS:
+            fields.append("")  # An event that is stored as it is names no encoding.
+        _, number, at, salt, digest, previous, encoding = fields
+        erased = blob.startswith(ERASED)
         return Envelope(int(number), at, salt, digest, previous, payload, erased, encoding)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error
@@ -397,11 +401,15 @@ class EventMapper(Mapper[Any]):
             CodecError: this version cannot read the event.
         """
         stream, version = str(stored_event.originator_id), stored_event.originator_version
-        envelope, event = self.open(Place(stream, version, stored_event.topic), stored_event.state)
+        return self.recorded(Place(stream, version, stored_event.topic), stored_event.state)
+
+    def recorded(self, place: Place, state: object) -> RecordedEvent:
+        """Check and decode the columns of a row; raises like ``to_domain_event``."""
+        envelope, event = self.open(place, state)
         remains = sha256(envelope.payload).hexdigest() if envelope.erased else None
         return RecordedEvent(
-            stream,
-            version,
+            place.stream,
+            place.version,
             envelope.at,
             event,
             envelope.previous,

@@ -348,17 +348,19 @@ class LogRecorder(SQLiteApplicationRecorder):
         return super().max_notification_id()
 
     @retrying
-    def rows_of(self, stream: str, after: int, limit: int) -> list[tuple[int, str, bytes]]:
-        """Return version, name and bytes of the next events of a stream, twice as fast as
-        ``select_events``.
+    def rows_of(
+        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
+    ) -> list[tuple[int, str, bytes]]:
+        """Return version, name and bytes of the next events of a stream up to version ``last``, twice as fast
+        as ``select_events``.
         """
         with self.datastore.transaction(commit=False) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
                 f"SELECT originator_version, topic, state FROM {self.events_table_name} "
-                "WHERE originator_id=? AND originator_version>? "
+                "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
                 "ORDER BY originator_version LIMIT ?",
-                (stream, after, limit),
+                (stream, after, last, limit),
             )
             rows: list[tuple[int, str, bytes]] = c.fetchall()
             return rows

@@ -15,6 +15,7 @@ from eventsourcing.persistence import IntegrityError
 from refold.application.conversation.loaded import LoadedConversation, must_reload
 from refold.application.errors import LogDamaged, LogError, was_closed
 from refold.application.ports.conversation_log import (
+    PAGE,
     Decision,
     Erasure,
     ErasureDecision,
@@ -333,6 +334,11 @@ class StoredLog(ABC):
             return read_complete(
                 thread_id, range(first, last + 1), read, partial(self._head, thread_id)
             )
+
+    def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        """Yield the same events in pages."""
+        for start in range(first, last + 1, PAGE):
+            yield self.read(thread_id, start, min(start + PAGE - 1, last))
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""

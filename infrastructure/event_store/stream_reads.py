@@ -15,7 +15,7 @@ from refold.infrastructure.sqlite.sqlite_failures import look_twice
 
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, EventMapper, Place, RecordedEvent, link_of
-from .recorder import Head, Row
+from .recorder import MAX_VERSION, Head, Row
 
 BATCH = 1_000
 """Number of events in memory at once."""
@@ -41,8 +41,10 @@ class StreamRows(Protocol):
         """Return the existing events with these versions, in the order of their versions."""
         ...
 
-    def rows_of(self, stream: str, after: int, limit: int) -> Sequence[tuple[int, str, bytes]]:
-        """Return version, name and bytes of the next events of a stream."""
+    def rows_of(
+        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
+    ) -> Sequence[tuple[int, str, bytes]]:
+        """Return version, name and bytes of the next events of a stream up to version ``last``."""
         ...
 
     def is_newest(self, stream: str, head: Head) -> bool:
@@ -72,10 +74,10 @@ class StreamReader:
         self, thread_id: str, first: int, last: int | None, size: int = BATCH
     ) -> Iterator[list[RecordedEvent]]:
         """Yield the events from version ``first`` to ``last`` in batches, each checked against the one before."""
-        select = partial(self.recorder.select_events, thread_id)
+        last = MAX_VERSION if last is None else last
         after, before, wanted = max(0, first - 2), None, first
         while True:
-            recorded = self._open_rows(partial(select, gt=after, lte=last, limit=size))
+            recorded = self._look(partial(self._open_rows, thread_id, after, size, last))
             if not recorded:
                 return
             if before is not None:
@@ -95,8 +97,12 @@ class StreamReader:
             if len(recorded) < size:
                 return
 
-    def _open_rows(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
-        return self._look(lambda: [open_row(self.mapper, row) for row in select()])
+    def _open_rows(self, thread_id: str, after: int, size: int, last: int) -> list[RecordedEvent]:
+        rows = self.recorder.rows_of(thread_id, after, size, last)
+        return [
+            record_row(self.mapper, Place(thread_id, version, name), state)
+            for version, name, state in rows
+        ]
 
     def envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
         """Yield the names and checked envelopes of the events from version ``first`` on."""
@@ -152,10 +158,15 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
 
 def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
     """Decode a row. Raise ``LogDamaged`` with the place of the row if it is damaged."""
+    place = Place(str(row.originator_id), row.originator_version, row.topic)
+    return record_row(mapper, place, row.state)
+
+
+def record_row(mapper: EventMapper, place: Place, state: object) -> RecordedEvent:
+    """Decode a row that is given as columns. Raise ``LogDamaged`` with the place of the row if it is damaged."""
     try:
-        return mapper.to_domain_event(row)
+        return mapper.recorded(place, state)
     except (EnvelopeError, CodecError) as error:
-        place = Place(str(row.originator_id), row.originator_version, row.topic)
         raise _damage_error(place, error) from error
 
 

@@ -239,9 +239,11 @@ class PostgresRecorder(ApplicationRecorder):
         )
         return [_opened(row) for row in rows]
 
-    def rows_of(self, stream: str, after: int, limit: int) -> list[tuple[int, str, bytes]]:
-        """Return version, name and bytes of the next events of a stream."""
-        found = self.select_events(stream, gt=after, limit=limit)
+    def rows_of(
+        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
+    ) -> list[tuple[int, str, bytes]]:
+        """Return version, name and bytes of the next events of a stream up to version ``last``."""
+        found = self.select_events(stream, gt=after, lte=last, limit=limit)
         return [(row.originator_version, row.topic, row.state) for row in found]
 
     def is_newest(self, stream: str, head: Head) -> bool:

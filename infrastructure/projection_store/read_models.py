@@ -1,6 +1,7 @@
 """Read models in their file: tables, folds and the answers to queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -138,6 +139,13 @@ class FollowedViews(Generic[AnyFollowed]):
     def conversations(self) -> Sequence[ConversationRow]:
         """Return all conversations, the latest activity first."""
         return self.followed.answer(answers.all_conversations)
+
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        """Iterate over all conversations in the order of their ids, page by page."""
+        after = ""
+        while page := self.followed.answer(partial(answers.conversation_page, after=after)):
+            yield from (row for row in page if not row.erased)
+            after = page[-1].thread_id
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of an owner, the latest activity first."""

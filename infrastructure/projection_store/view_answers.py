@@ -31,11 +31,24 @@ from .view_tables import PROJECTIONS, TABLES, Table
 ) = TABLES
 
 
+PAGE = 500
+"""Number of conversations that are read at once."""
+
+
 def all_conversations(db: Tables) -> Sequence[ConversationRow]:
     """Return all conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "true ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
     return [row for row in map(_conversation_row, _fields(CONVERSATIONS, rows)) if not row.erased]
+
+
+def conversation_page(db: Tables, after: str) -> Sequence[ConversationRow]:
+    """Return the next conversations after an id, including erased ones, in the order of their ids."""
+    count = db.execute("SELECT count(*) FROM {conversations}").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name].rows:
+        raise FoldDamaged(f"there are {count} conversations, which is not the number recorded")
+    rows = _rows(db, CONVERSATIONS, "thread_id > ? ORDER BY thread_id LIMIT ?", after, PAGE)
+    return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
 
 
 def one_conversation(db: Tables, thread_id: str) -> ConversationRow | None:

@@ -69,6 +69,7 @@ async def look_back(used: Used, conversation: Any) -> None:
     context = await used.ask(conversation, "context")
     for name in (
         "messages",
+        "iter_messages",
         "summaries",
         "compactions",
         "topics",
@@ -77,6 +78,8 @@ async def look_back(used: Used, conversation: Any) -> None:
         "version",
     ):
         await used.ask(conversation, name)
+    await used.ask(conversation, "iter_messages", 2, -2)
+    await used.ask(conversation, "iter_messages", "2")
     await used.ask(conversation, "context", at=5)
     await used.ask(conversation, "context", position=7)
     await used.ask(conversation, "context", at=5, position=7)
@@ -127,7 +130,7 @@ async def erase(used: Used, memory: Any, conversation: Any) -> None:
     theirs = await used.ask(memory, "conversation", "theirs", owner="ann")
     await used.ask(theirs, "append", talk(1))
     other = memory.conversation("theirs", owner="bob")
-    for name in ("context", "compact", "version", "fork", "messages"):
+    for name in ("context", "compact", "version", "fork", "messages", "iter_messages"):
         await used.ask(other, name)
     await used.ask(other, "erase", 0)
     await used.ask(memory, "erase_owner", "ann", "asked to")
@@ -139,7 +142,15 @@ async def erase(used: Used, memory: Any, conversation: Any) -> None:
 
 
 async def look_after(used: Used, memory: Any, folder: Path) -> None:
-    for name in ("conversations", "notes", "notes_status", "write_notes", "index", "embed"):
+    for name in (
+        "conversations",
+        "iter_conversations",
+        "notes",
+        "notes_status",
+        "write_notes",
+        "index",
+        "embed",
+    ):
         await used.ask(memory, name)
     await used.ask(memory, "search_notes", "port")
     await used.ask(memory, "embedding")

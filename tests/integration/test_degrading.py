@@ -50,7 +50,7 @@ def test_read_models_that_are_damaged_while_they_are_open_are_rebuilt_and_that_i
         talk_on(conversation, 2)
         before = conversation.messages()
         with closing(sqlite3.connect(tmp_path / "a.views.db")) as other, other:
-            other.execute("UPDATE messages SET text='other' WHERE position=1")
+            other.execute("UPDATE messages SET text='other' WHERE position=0")
         assert conversation.messages() == before
         assert events(lines).count("views.rebuilt") == 1
         assert conversation.messages() == before

@@ -160,7 +160,8 @@ def test_damaged_read_models_are_repaired_and_told(
         repaired = memory.verify(repair=True)
         assert (repaired.ok, len(repaired.repaired)) == (True, 1)
         execute(views, "UPDATE messages SET text='other' WHERE position=3")
-        assert "other" not in [m.text for m in memory.conversation("t").messages()]
+        # The read model says where the range begins, so this row is read.
+        assert "other" not in [m.text for m in memory.conversation("t").messages(3)]
     told = [getattr(record, "event", "") for record in caplog.records]
     assert "views.rebuilt" in told
 

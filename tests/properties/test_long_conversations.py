@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from eventsourcing.persistence import StoredEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,16 +134,16 @@ def test_a_label_before_everything_else_does_not_have_all_of_it_read(
         conversation.label("long")
         for at in range(2, 200, 2):
             conversation.append(said(at, "talk"))
-    read, select = list[StoredEvent](), LogRecorder.select_events
+    read, select = list[object](), LogRecorder.rows_of
 
-    def counted(recorder: LogRecorder, stream: str, **which: Any) -> list[StoredEvent]:
-        rows = select(recorder, stream, **which)
+    def counted(recorder: LogRecorder, *which: Any) -> list[tuple[int, str, bytes]]:
+        rows = select(recorder, *which)
         read.extend(rows)
         return rows
 
     log = SQLiteLog(tmp_path / "a.db")
     with monkeypatch.context() as patch:
-        patch.setattr(LogRecorder, "select_events", counted)
+        patch.setattr(LogRecorder, "rows_of", counted)
         entries = log.load("t").window.entries
     assert len(read) < 100
     assert [entry.position for entry in entries] == list(range(200))

@@ -147,6 +147,9 @@ class MemoryLog:
             if first <= v <= last
         ]
 
+    def pages(self, thread_id: str, first: int, last: int) -> Iterator[Sequence[LoggedEvent]]:
+        yield self.read(thread_id, first, last)
+
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         events = self.read(thread_id, 1, max(versions, default=0))
         return [logged for logged in events if logged.version in versions]
@@ -228,6 +231,9 @@ class MessageViews:
 
     def conversations(self) -> Sequence[ConversationRow]:
         return ()
+
+    def iter_conversations(self) -> Iterator[ConversationRow]:
+        return iter(self.conversations())
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         del owner

@@ -1,7 +1,7 @@
 """One way to use a memory through either face: what asyncio awaits is awaited, what it calls a method is called."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -41,6 +41,8 @@ class Used:
             found = getattr(face, name)
             answer: Any = found(*args, **options) if inspect.isroutine(found) else found
             answer = await answer if inspect.isawaitable(answer) else answer
+            if isinstance(answer, AsyncIterator):
+                answer = [one async for one in cast(AsyncIterator[object], answer)]
             if isinstance(answer, Iterator):
                 answer = list(cast(Iterator[object], answer))
         except (refold.RefoldError, TypeError) as error:
