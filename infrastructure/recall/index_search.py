@@ -3,9 +3,10 @@
 import json
 import math
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from refold.application.ports.recall_index import Filters, Found, Visible
@@ -17,13 +18,13 @@ from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
+    Places,
     Posting,
     Proved,
-    local_of,
+    group_by_segment,
     place_of,
     postings_at,
     postings_of,
-    segment_of,
     term_of,
     thread_token,
 )
@@ -38,6 +39,9 @@ ENOUGH = 8
 _RARE = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 
+_MARGIN = 1e-9
+"""Share by which sums of weights may differ because they were added in another order, and far more."""
+
 Weights = dict[int, float]
 """Weights by place in a segment."""
 
@@ -45,42 +49,106 @@ Weights = dict[int, float]
 def best_first(
     db: Tables,
     frequencies: Mapping[str, int],
-    within: Collection[int] | None,
+    scope: Places | None,
     total: int,
     wanted: int,
-) -> Iterator[int]:
-    """Yield the numbers of passages with at least one of these tokens. ``within`` limits them, if not
-    None.
+    most: int | None = None,
+) -> list[int]:
+    """Return the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
 
     They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
-    ranking.
+    ranking. With ``most``, only so many are returned, which are the same, and much less is read.
     """
-    scope = None if within is None else _group_by_segment(within)
-    weights: defaultdict[int, Weights] = defaultdict(dict)
-    for token, passages in sorted(frequencies.items(), key=lambda known: known[1]):
-        weight = math.log(1 + total / passages)
-        is_common = passages > COMMON and sum(map(len, weights.values())) > wanted * ENOUGH
-        segments = weights if is_common else scope
-        for posting in _postings(db, term_of(token), segments):
-            known = weights[posting.segment]
-            if is_common:
-                found = _shared_places(posting, known)
-            elif scope is None:
-                found = posting.locals
-            else:
-                found = scope[posting.segment].intersection(posting.locals)
-            before = known.get
-            for local in found:
-                known[local] = before(local, 0.0) + weight
-    flat: Weights = {}
-    for segment, known in weights.items():
-        base = segment << LOCAL_BITS
-        flat.update({base | local: weight for local, weight in known.items()})
-    # Sorting is stable, so equal weights stay in the order of the numbers.
-    newest_first = sorted(flat, reverse=True)
-    newest_first.sort(key=flat.__getitem__, reverse=True)
-    return iter(newest_first)
+    ordered = sorted(frequencies.items(), key=lambda known: known[1])
+    each = [math.log(1 + total / passages) for _, passages in ordered]
+    found = _Weighing(most)
+    finds_more = True
+    for at, (token, passages) in enumerate(ordered):
+        if finds_more:
+            is_common = passages > COMMON and found.count > wanted * ENOUGH
+            finds_more = not is_common and not found.is_certain(sum(each[at:]), passages)
+        if finds_more:
+            for posting in _postings(db, term_of(token), scope):
+                places = posting.locals if scope is None else scope[posting.segment]
+                found.add(posting, each[at], places)
+        else:
+            found.drop_hopeless(sum(each[at:]))
+            for posting in _postings(db, term_of(token), found.weights):
+                found.raise_known(posting, each[at])
+    return found.best_first()
+
+
+class _Weighing:
+    """The weights of passages while one token after another is read, the rarest first."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        """Number of passages that are wanted, or None for all."""
+        self.weights: dict[int, Weights] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of passages."""
+        return sum(map(len, self.weights.values()))
+
+    def add(self, posting: Posting, weight: float, places: Collection[int]) -> None:
+        """Add the weight of a token to its passages among ``places``."""
+        having = set(posting.locals)
+        if places is not posting.locals:
+            having.intersection_update(places)
+        known = self.weights.setdefault(posting.segment, {})
+        both = known.keys() & having
+        for local in both:
+            known[local] += weight
+        known.update(dict.fromkeys(having - both, weight))
+
+    def raise_known(self, posting: Posting, weight: float) -> None:
+        """Add the weight of a token to its passages among those that other tokens have found."""
+        known = self.weights[posting.segment]
+        for local in _shared_places(posting, known):
+            known[local] += weight
+
+    def is_certain(self, more: float, passages: int) -> bool:
+        """Return whether no passage without any of the tokens read can be among the best.
+
+        ``more`` is the sum of the weights of the other tokens. The next one has so many passages. If these are
+        few, reading them costs less than finding out.
+        """
+        return self._most is not None and passages > self._most and self._least() > more
+
+    def drop_hopeless(self, more: float) -> None:
+        """Drop the passages that cannot be among the best any more, even with all other tokens."""
+        least = self._least() - more
+        if least > 0:
+            kept = {s: _over(known, least) for s, known in self.weights.items()}
+            self.weights = {segment: known for segment, known in kept.items() if known}
+
+    def _least(self) -> float:
+        """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
+        if self._most is None:
+            return 0.0
+        counts = Counter(chain.from_iterable(known.values() for known in self.weights.values()))
+        left = self._most
+        for weight in sorted(counts, reverse=True):
+            left -= counts[weight]
+            if left <= 0:
+                return weight * (1 - _MARGIN)
+        return 0.0
+
+    def best_first(self) -> list[int]:
+        """Return the numbers of the passages in their order."""
+        self.drop_hopeless(0.0)
+        flat = [
+            (-weight, -(segment << LOCAL_BITS | local))
+            for segment, known in self.weights.items()
+            for local, weight in known.items()
+        ]
+        return [-number for _, number in sorted(flat)[: self._most]]
+
+
+def _over(known: Weights, least: float) -> Weights:
+    return {local: weight for local, weight in known.items() if weight >= least}
 
 
 def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
@@ -100,13 +168,6 @@ def _shared_places(posting: Posting, known: Weights) -> Iterable[int]:
 def _has(places: Sequence[int], local: int) -> bool:
     at = bisect_left(places, local)
     return at < len(places) and places[at] == local
-
-
-def _group_by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for number in numbers:
-        found[segment_of(number)].add(local_of(number))
-    return found
 
 
 NEIGHBOUR_PARTS = 4
@@ -151,18 +212,26 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    within = _limit_passages(db, filters, proved)
-    numbers = best_first(db, frequencies, within, total, limit)
-    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
+    scope = _scope(db, filters, proved)
+    best = partial(best_first, db, frequencies, scope, total, limit)
+    found = _let_through(db, _numbers(best, limit), {**parameters, "all_there": True}, limit)
     found = _select_with_tokens(found, frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
-    proved.places(db, (passage.thread_id for passage in found))
+    proved.check_places(db, (passage.thread_id for passage in found))
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _limit_passages(db: Tables, filters: Filters, proved: Proved) -> Collection[int] | None:
+def _numbers(best: Callable[[int | None], Sequence[int]], limit: int) -> Iterator[int]:
+    """Yield all numbers. As long as no more than ``limit`` are read, only so many are found."""
+    first = best(limit)
+    yield from first
+    if len(first) == limit:
+        yield from best(None)[limit:]
+
+
+def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
     """Return the passages to search, or None for all."""
     visible = filters.visible
     if filters.thread_id is not None:
@@ -176,11 +245,16 @@ def _limit_passages(db: Tables, filters: Filters, proved: Proved) -> Collection[
     # Looking up the conversations as well costs more than skipping a few passages of others.
     if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
         return None
-    numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
-    if filters.thread_id is None and visible is not None and visible.owner:
+    if filters.thread_id is not None:
+        return proved.places(db, filters.thread_id)
+    places: dict[int, set[int]] = {}
+    for thread_id in threads:
+        for segment, more in proved.places(db, thread_id).items():
+            places.setdefault(segment, set()).update(more)
+    if visible is not None and visible.owner:
         rows = db.execute(_OF_OWNER, (storable(visible.owner),))
-        numbers.update(number for (number,) in rows)
-    return numbers
+        group_by_segment((number for (number,) in rows), places)
+    return places
 
 
 def in_order(
