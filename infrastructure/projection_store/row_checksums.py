@@ -5,6 +5,7 @@ import sqlite3
 import zlib
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from refold.application.projections.row_changes import Cell
@@ -103,11 +104,16 @@ def open_row(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
 
 def checksum(values: tuple[Cell, ...]) -> int:
     """Return a checksum of all values in their order. It detects accidents, not attacks."""
-    *first, last = map(str, values)
+    first = _written(len(values) - 1) % values[:-1]
     # The count distinguishes a missing value from the text "None". The last value is added
     # separately, because joining a long text to the others would copy it.
-    begun = zlib.crc32("\x1f".join((*first, "")).encode(), values.count(None))
-    return zlib.crc32(last.encode(), begun)
+    return zlib.crc32(str(values[-1]).encode(), zlib.crc32(first.encode(), values.count(None)))
+
+
+@cache
+def _written(count: int) -> str:
+    """Return the format of so many values. Formatting them at once takes a quarter of the time."""
+    return "%s\x1f" * count
 
 
 def storable(value: Cell) -> Cell:

@@ -2,11 +2,10 @@
 
 import json
 import math
-from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from refold.application.ports.recall_index import Filters, Found, Visible
@@ -36,15 +35,10 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
-_RARE = 12
+_FEW = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
-
 _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
-
-Weights = dict[int, float]
-"""Weights by place in a segment."""
-
 
 def best_first(
     db: Tables,
@@ -53,121 +47,124 @@ def best_first(
     total: int,
     wanted: int,
     most: int | None = None,
-) -> list[int]:
-    """Return the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
+) -> Iterator[int]:
+    """Yield the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
 
     They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
-    ranking. With ``most``, only so many are returned, which are the same, and much less is read.
+    ranking. With ``most``, only so many are sure to be found, in the same order, and much less is read.
     """
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
-    each = [math.log(1 + total / passages) for _, passages in ordered]
-    found = _Weighing(most)
+    weights = [math.log(1 + total / passages) for _, passages in ordered]
+    found = _Weighed(most)
     finds_more = True
     for at, (token, passages) in enumerate(ordered):
+        left = sum(weights[at:])
         if finds_more:
             is_common = passages > COMMON and found.count > wanted * ENOUGH
-            finds_more = not is_common and not found.is_certain(sum(each[at:]), passages)
+            finds_more = not is_common and not found.is_certain(left, passages)
         if finds_more:
             for posting in _postings(db, term_of(token), scope):
-                places = posting.locals if scope is None else scope[posting.segment]
-                found.add(posting, each[at], places)
+                limits = None if scope is None else scope[posting.segment]
+                found.add(posting, weights[at], limits)
         else:
-            found.drop_hopeless(sum(each[at:]))
-            for posting in _postings(db, term_of(token), found.weights):
-                found.raise_known(posting, each[at])
+            found.drop_hopeless(left)
+            for posting in _postings(db, term_of(token), found.segments):
+                found.raise_known(posting, weights[at])
     return found.best_first()
 
 
-class _Weighing:
-    """The weights of passages while one token after another is read, the rarest first."""
+class _Weighed:
+    """Passages by the sum of the weights of their tokens, while the tokens are read, the rarest first."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most
         """Number of passages that are wanted, or None for all."""
-        self.weights: dict[int, Weights] = {}
+        self.segments: dict[int, dict[float, set[int]]] = {}
+        """Places in each segment by their weight, because many passages have the same tokens."""
 
     @property
     def count(self) -> int:
         """Number of passages."""
-        return sum(map(len, self.weights.values()))
+        return sum(self._counts().values())
 
-    def add(self, posting: Posting, weight: float, places: Collection[int]) -> None:
-        """Add the weight of a token to its passages among ``places``."""
-        having = set(posting.locals)
-        if places is not posting.locals:
-            having.intersection_update(places)
-        known = self.weights.setdefault(posting.segment, {})
-        both = known.keys() & having
-        for local in both:
-            known[local] += weight
-        known.update(dict.fromkeys(having - both, weight))
+    def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
+        """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
+        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
+        known = self.segments.setdefault(posting.segment, {})
+        _raise(known, having, weight)
+        if having:
+            known.setdefault(weight, set()).update(having)
 
     def raise_known(self, posting: Posting, weight: float) -> None:
-        """Add the weight of a token to its passages among those that other tokens have found."""
-        known = self.weights[posting.segment]
-        for local in _shared_places(posting, known):
-            known[local] += weight
+        """Add the weight of a token to the passages of a posting that other tokens have found."""
+        known = self.segments[posting.segment]
+        if sum(map(len, known.values())) * _FEW < len(posting.locals):
+            having = {local for places in known.values() for local in places if posting.has(local)}
+        else:
+            having = set(posting.locals)
+        _raise(known, having, weight)
 
-    def is_certain(self, more: float, passages: int) -> bool:
-        """Return whether no passage without any of the tokens read can be among the best.
+    def is_certain(self, left: float, passages: int) -> bool:
+        """Return whether no passage without any of the tokens so far can be among the best.
 
-        ``more`` is the sum of the weights of the other tokens. The next one has so many passages. If these are
-        few, reading them costs less than finding out.
+        ``left`` is the sum of the weights of the other tokens. The next one has so many passages: if they are
+        few, reading them is faster than counting.
         """
-        return self._most is not None and passages > self._most and self._least() > more
+        return self._most is not None and passages > self._most and self._least() > left
 
-    def drop_hopeless(self, more: float) -> None:
+    def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
-        least = self._least() - more
-        if least > 0:
-            kept = {s: _over(known, least) for s, known in self.weights.items()}
-            self.weights = {segment: known for segment, known in kept.items() if known}
+        if (least := self._least() - left) > 0:
+            for segment, known in [*self.segments.items()]:
+                kept = {weight: places for weight, places in known.items() if weight >= least}
+                self.segments[segment] = kept
+                if not kept:
+                    del self.segments[segment]
+
+    def _counts(self) -> Mapping[float, int]:
+        """Return the number of passages with each weight."""
+        counts = defaultdict[float, int](int)
+        for known in self.segments.values():
+            for weight, places in known.items():
+                counts[weight] += len(places)
+        return counts
 
     def _least(self) -> float:
         """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
-        if self._most is None:
-            return 0.0
-        counts = Counter(chain.from_iterable(known.values() for known in self.weights.values()))
-        left = self._most
+        lacking = math.inf if self._most is None else self._most
+        counts = self._counts()
         for weight in sorted(counts, reverse=True):
-            left -= counts[weight]
-            if left <= 0:
+            lacking -= counts[weight]
+            if lacking <= 0:
                 return weight * (1 - _MARGIN)
         return 0.0
 
-    def best_first(self) -> list[int]:
-        """Return the numbers of the passages in their order."""
-        self.drop_hopeless(0.0)
-        flat = [
-            (-weight, -(segment << LOCAL_BITS | local))
-            for segment, known in self.weights.items()
-            for local, weight in known.items()
-        ]
-        return [-number for _, number in sorted(flat)[: self._most]]
+    def best_first(self) -> Iterator[int]:
+        """Yield the numbers of the passages in their order."""
+        newest_first = sorted(self.segments.items(), reverse=True)
+        for weight in sorted(self._counts(), reverse=True):
+            for segment, known in newest_first:
+                for local in sorted(known.get(weight, ()), reverse=True):
+                    yield segment << LOCAL_BITS | local
 
 
-def _over(known: Weights, least: float) -> Weights:
-    return {local: weight for local, weight in known.items() if weight >= least}
+def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
+    """Add a weight to the places that are known, and remove these from ``having``."""
+    raised: list[tuple[float, set[int]]] = []
+    for before, places in known.items():
+        if both := places & having:
+            places -= both
+            having -= both
+            raised.append((before + weight, both))
+    for after, places in raised:
+        known.setdefault(after, set()).update(places)
 
 
 def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
     if segments is None:
         return postings_of(db, term)
     return postings_at(db, [place_of(segment, term) for segment in segments])
-
-
-def _shared_places(posting: Posting, known: Weights) -> Iterable[int]:
-    """Return the places of a posting that are in ``known``."""
-    places = posting.locals
-    if len(known) * _RARE > len(places):
-        return known.keys() & places
-    return [local for local in known if _has(places, local)]
-
-
-def _has(places: Sequence[int], local: int) -> bool:
-    at = bisect_left(places, local)
-    return at < len(places) and places[at] == local
 
 
 NEIGHBOUR_PARTS = 4
@@ -223,12 +220,10 @@ def find(
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _numbers(best: Callable[[int | None], Sequence[int]], limit: int) -> Iterator[int]:
-    """Yield all numbers. As long as no more than ``limit`` are read, only so many are found."""
-    first = best(limit)
-    yield from first
-    if len(first) == limit:
-        yield from best(None)[limit:]
+def _numbers(best: Callable[[int | None], Iterator[int]], limit: int) -> Iterator[int]:
+    """Yield all numbers. As long as no more than ``limit`` are wanted, no others are found."""
+    yield from islice(best(limit), limit)
+    yield from islice(best(None), limit, None)
 
 
 def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:

@@ -3,6 +3,7 @@
 import json
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -162,6 +163,11 @@ class Posting(NamedTuple):
     def term(self) -> int:
         """Hash of the token."""
         return self.place & TERM
+
+    def has(self, local: int) -> bool:
+        """Return whether the passage at this place has the token."""
+        at = bisect_left(self.locals, local)
+        return at < len(self.locals) and self.locals[at] == local
 
 
 @lru_cache(maxsize=200_000)
