@@ -172,23 +172,23 @@ NEIGHBOUR_PARTS = 4
 MOST = 0.5
 """Share of all passages from which on a conversation is searched like the whole index."""
 
-_LET_THROUGH = f"""
-    p.{IS_THERE}
-    AND (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
-    AND (:roles IS NULL OR p.role IN (SELECT value FROM json_each(:roles)))
-    AND (:kinds IS NULL OR p.kind IN (SELECT value FROM json_each(:kinds)))
-    AND (:tools IS NULL OR p.tool IN (SELECT value FROM json_each(:tools)))
-    AND (:since IS NULL OR p.at >= :since)
-    AND (:until IS NULL OR p.at < :until)
-    AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
-    AND (:seen IS NULL OR p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
-        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
-    AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
-"""
+_CONDITIONS = {
+    "thread": "p.thread = :thread AND p.thread_id = :thread_id",
+    "roles": "p.role IN (SELECT value FROM json_each(:roles))",
+    "kinds": "p.kind IN (SELECT value FROM json_each(:kinds))",
+    "tools": "p.tool IN (SELECT value FROM json_each(:tools))",
+    "since": "p.at >= :since",
+    "until": "p.at < :until",
+    "first": "p.position >= :first AND p.position < :stop",
+    "seen": """(p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
+        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))""",
+    "leave_out": "p.position NOT IN (SELECT value FROM json_each(:leave_out))",
+}
+"""Conditions of passages by the parameter that must be given for each."""
 # Rejected ones are included, because a damaged row could have been one of the others.
-_NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
+_NUMBERED = f"""SELECT ({{let_through}}), p.* FROM json_each(:numbers) AS wanted
     LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
-_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
+_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {{let_through}}
     ORDER BY p.number LIMIT :limit"""
 _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
@@ -258,7 +258,8 @@ def in_order(
     """Return the next passages after a number that pass the filters."""
     proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
-    return _passages(db.execute(_IN_ORDER, parameters).fetchall())
+    query = _IN_ORDER.format(let_through=_let_through_by(parameters))
+    return _passages(db.execute(query, parameters).fetchall())
 
 
 def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
@@ -280,8 +281,9 @@ def _let_through(
     """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
     size = limit
+    query = _NUMBERED.format(let_through=_let_through_by(parameters))
     while len(found) < limit and (wanted := list(islice(numbers, size))):
-        rows = db.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
+        rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
         passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
         found += [passage for is_wanted, passage in passages if is_wanted]
         size *= 4
@@ -329,6 +331,12 @@ def _visible_parameters(visible: Visible | None) -> dict[str, Any]:
         "owner": storable(visible.owner or None),
         "is_owned": visible.owner is not None,
     }
+
+
+def _let_through_by(parameters: Mapping[str, Any]) -> str:
+    """Return the condition of the passages that the parameters let through."""
+    given = (text for name, text in _CONDITIONS.items() if parameters[name] is not None)
+    return " AND ".join((f"p.{IS_THERE}", *given))
 
 
 def _list_names(names: frozenset[str]) -> str | None:
