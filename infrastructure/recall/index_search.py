@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -39,6 +39,7 @@ _FEW = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
+
 
 def best_first(
     db: Tables,
