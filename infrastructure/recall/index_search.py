@@ -170,6 +170,8 @@ def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterat
 
 NEIGHBOUR_PARTS = 4
 """Maximum number of passages of a long message next to a candidate that are read."""
+MORE = 10
+"""Number of passages that are read at least if the filters did not let enough through."""
 MOST = 0.5
 """Share of all passages from which on a conversation is searched like the whole index."""
 
@@ -281,13 +283,15 @@ def _let_through(
 ) -> list[Passage]:
     """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
-    size = limit
+    size, read = limit, 0
     query = _NUMBERED.format(let_through=_let_through_by(parameters))
     while len(found) < limit and (wanted := list(islice(numbers, size))):
         rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
         passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
         found += [passage for is_wanted, passage in passages if is_wanted]
-        size *= 4
+        read += len(wanted)
+        # As many as are needed if the same share of them passes.
+        size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
     return found[:limit]
 
 
