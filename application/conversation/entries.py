@@ -76,6 +76,10 @@ class StoredRun:
     measures: Mapping[int, int]
     """Tokens that remain of erased messages, by position."""
 
+    def covers(self, position: int) -> bool:
+        """Return whether a position is within the run."""
+        return self.start <= position < self.stop
+
     def read(self, start: int, stop: int) -> Iterator[Entry]:
         """Yield the messages at positions ``start`` up to but not including ``stop``."""
         for entry in self.log.read(max(start, self.start), min(stop, self.stop)):
@@ -165,8 +169,24 @@ def entries_between(entries: Entries, start: int, stop: int) -> Iterator[Entry]:
 
 def entry_at(entries: Entries, position: int) -> Entry | None:
     """Return the entry at a position, or None if no live message is there."""
-    if isinstance(entries, LongEntries):
-        return next(entries.between(position, position + 1), None)
+    if not isinstance(entries, LongEntries):
+        return _held_at(entries, position)
+    if entries.stored.covers(position):
+        return next(entries.stored.read(position, position + 1), None)
+    return _held_at(entries.kept, position) or _held_at(entries.newest, position)
+
+
+def is_live(entries: Entries, position: int) -> bool:
+    """Return whether the message at a position is live, without reading it from the log.
+
+    A lost message within a stored run counts as live.
+    """
+    if isinstance(entries, LongEntries) and entries.stored.covers(position):
+        return True
+    return entry_at(entries, position) is not None
+
+
+def _held_at(entries: tuple[Entry, ...], position: int) -> Entry | None:
     place = bisect_left(entries, position, key=_position)
     found = entries[place] if place < len(entries) else None
     return found if found is not None and found.position == position else None

@@ -121,7 +121,9 @@ class _Judge:
         entry = self._entries.get(event.position)
         erased = logged.erased or event.position in self._decisions.erased
         previews = tuple(self._previews.get(event.position, {}).values())
-        fate = fate_of(self._loaded, event.position, entry, previews, erased=erased)
+        fate = fate_of(
+            self._loaded, event.position, previews, is_live=entry is not None, erased=erased
+        )
         if fate == "erased":
             verdict = self._judge_erased(event.position, When(logged.version, logged.at), entry)
         elif entry is None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from refold.application.conversation.entries import Entry, Preview
+from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
@@ -47,15 +47,15 @@ an open request or to the tool round of a pinned message. ``preamble``: in the s
 def fate_of(
     loaded: LoadedConversation,
     position: int,
-    entry: Entry | None,
     previews: Collection[Preview],
     *,
+    is_live: bool,
     erased: bool,
 ) -> Fate:
-    """Return the fate of the message at ``position``, given its entry and previews in the window."""
+    """Return the fate of the message at ``position``, given its previews in the window and whether it is there."""
     if erased:
         return "erased"
-    if entry is None:
+    if not is_live:
         return _fate_of_covered(loaded, position)
     if position < loaded.state.preamble:
         return "preamble"

@@ -16,7 +16,7 @@ SATURATION = 0.8
 SHORT = 40
 """Number of tokens up to which a passage with a question mark is only a question."""
 FEW = 16
-"""Number of tokens from which a set is faster than searching for each token."""
+"""Number of tokens from which sets are faster than searching each passage for each token."""
 LABEL = 0.15
 """Share of passages that must begin with a word for it to be the name of a speaker."""
 TOOL = 0.5
@@ -75,14 +75,16 @@ class Matches:
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
         self.passages = passages
-        rarity = _rarity(question, found).items()
-        sought = [(token, f" {token} ", (SATURATION + 1) * weight) for token, weight in rarity]
+        self.lengths = [passage.tokens.count(" ") for passage in passages]
+        """Number of spaces around the tokens of each passage: one more than tokens."""
         self.orders = _orders(question, passages)
         """Position in the order that the question asks for, by passage number, from 0 to 1."""
-        self.tokens: dict[int, frozenset[str]] = {}
+        self.tokens: dict[int, list[str]] = {passage.number: [] for passage in passages}
         """Matching tokens of the question, by passage number."""
-        self.words: dict[int, float] = {}
-        """BM25 scores without regard to length, by passage number."""
+        self.scores = self._score(_rarity(question, found))
+        """BM25 scores of the passages without regard to length."""
+        self.words = dict(zip(self.tokens, self.scores, strict=True))
+        """The same scores by passage number."""
         self.names = _names_at_heads(question, passages)
         """Speakers that the question names."""
         self.messages: dict[Place, float] = {}
@@ -90,8 +92,12 @@ class Matches:
         """Scores of the messages that are questions."""
         self.sessions: dict[Place, float] = {}
         """Best score of each session."""
-        for passage in passages:
-            self._count(passage, sought)
+        for passage, score in zip(passages, self.scores, strict=True):
+            place = passage.thread_id, passage.position
+            _keep_highest(self.messages, place, score)
+            _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
+            if passage.is_question:
+                _keep_highest(self.questions, place, score)
 
     def before(self, passage: Passage) -> float:
         """Return the score of the message before the passage."""
@@ -109,26 +115,22 @@ class Matches:
         """Return whether the question names the speaker of the passage."""
         return first_token(passage) in self.names
 
-    def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
-        line = passage.tokens
-        if len(sought) >= FEW:
-            tokens = frozenset(line.split())
-            sought = [one for one in sought if one[0] in tokens]
-        there: list[str] = []
-        score = 0.0
-        for token, padded, weight in sought:
-            if count := line.count(padded):
-                there.append(token)
-                score += weight * count / (count + SATURATION)
-        if passage.kind != "text" and line.count(" ") > SHORT:
-            score *= TOOL
-        self.tokens[passage.number] = frozenset(there)
-        self.words[passage.number] = score
-        place = passage.thread_id, passage.position
-        _keep_highest(self.messages, place, score)
-        _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
-        if passage.is_question:
-            _keep_highest(self.questions, place, score)
+    def _score(self, rarity: Mapping[str, float]) -> list[float]:
+        lines = [passage.tokens for passage in self.passages]
+        # Looking for a token without spaces is faster, because a space is no rare character.
+        texts = lines if len(rarity) < FEW else [frozenset(line.split()) for line in lines]
+        there = [*self.tokens.values()]
+        scores = [0.0] * len(lines)
+        for token, weight in rarity.items():
+            padded, most = f" {token} ", (SATURATION + 1) * weight
+            for at in [at for at, text in enumerate(texts) if token in text]:
+                if count := lines[at].count(padded):
+                    there[at].append(token)
+                    scores[at] += most * count / (count + SATURATION)
+        for at, passage in enumerate(self.passages):
+            if passage.kind != "text" and self.lengths[at] > SHORT:
+                scores[at] *= TOOL
+        return scores
 
 
 def features_of(
@@ -140,33 +142,38 @@ def features_of(
     a cosine gets the mean of the others. Working by feature takes half the time of working by
     passage.
     """
-    passages, messages, asked = said.passages, said.messages, said.questions
+    passages, message, asked = said.passages, said.messages.get, said.questions.get
     places = [(passage.thread_id, passage.position) for passage in passages]
+    before = [(thread, position - 1) for thread, position in places]
+    after = [(thread, position + 1) for thread, position in places]
     mean = sum(cosines.values()) / len(cosines) if cosines else 0.0
-    roles, names, days = question.roles, said.names, question.days
+    roles, names, days, orders = question.roles, said.names, question.days, said.orders
+    cosine = [cosines.get(passage.number, mean) for passage in passages] if cosines else []
     near: dict[Place, float] = {}
-    for passage in passages if cosines else ():
-        _keep_highest(
-            near, (passage.thread_id, passage.position), cosines.get(passage.number, mean)
-        )
+    for place, nearness in zip(places if cosines else (), cosine, strict=True):
+        _keep_highest(near, place, nearness)
+    # A feature that no passage can have differently is empty.
     columns = Features[Sequence[float]](
-        own=[said.words[passage.number] for passage in passages],
-        before=[messages.get((thread, position - 1), 0.0) for thread, position in places],
-        after=[messages.get((thread, position + 1), 0.0) for thread, position in places],
-        answers=[asked.get((thread, position - 1), 0.0) for thread, position in places],
-        earlier=[messages.get((thread, position - 2), 0.0) for thread, position in places],
+        own=said.scores,
+        before=[message(place, 0.0) for place in before],
+        after=[message(place, 0.0) for place in after],
+        answers=[asked(place, 0.0) for place in before],
+        earlier=[message((thread, position - 2), 0.0) for thread, position in places],
         session=[said.sessions[passage.thread_id, passage.session] for passage in passages],
-        asks=[p.is_question and p.tokens.count(" ") < SHORT for p in passages],
-        speaker=[(p.role in roles) + (bool(names) and first_token(p) in names) for p in passages],
-        day=[any(day.fits(passage.at) for day in days) if days else 0 for passage in passages],
-        when=[
-            question.asks_when and TIMES.search(_said(passage)) is not None for passage in passages
+        asks=[p.is_question and n < SHORT for p, n in zip(passages, said.lengths, strict=True)],
+        speaker=[
+            (p.role in roles) + (bool(names) and first_token(p) in names)
+            for p in (passages if roles or names else ())
         ],
-        order=[said.words[p.number] * said.orders.get(p.number, 0.0) for p in passages],
-        length=[log(1 + passage.tokens.count(" ")) for passage in passages],
-        cosine=[cosines.get(p.number, mean) for p in passages] if cosines else [mean],
-        near_before=[near.get((thread, position - 1), mean) for thread, position in places],
-        near_after=[near.get((thread, position + 1), mean) for thread, position in places],
+        day=[any(day.fits(passage.at) for day in days) for passage in (passages if days else ())],
+        when=[_says_when(passage) for passage in (passages if question.asks_when else ())],
+        order=[
+            said.words[p.number] * orders.get(p.number, 0.0) for p in (passages if orders else ())
+        ],
+        length=[log(1 + length) for length in said.lengths],
+        cosine=cosine,
+        near_before=[near.get(place, mean) for place in (before if cosines else ())],
+        near_after=[near.get(place, mean) for place in (after if cosines else ())],
     )
     nothing = [0.0] * len(passages)
     return [_standardise(column) or nothing for column in columns]
@@ -177,9 +184,9 @@ def first_token(passage: Passage) -> str:
     return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
 
 
-def _said(passage: Passage) -> str:
-    """Return the tokens of a passage without those of its date, which are the last three."""
-    return f"{(passage.tokens.rsplit(maxsplit=3) or [''])[0]} "
+def _says_when(passage: Passage) -> bool:
+    """Return whether a passage says when something was, not counting its date: the last three tokens."""
+    return TIMES.search(f"{(passage.tokens.rsplit(maxsplit=3) or [''])[0]} ") is not None
 
 
 def _orders(question: Question, passages: Sequence[Passage]) -> Mapping[int, float]:
@@ -224,7 +231,7 @@ def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozense
 
 def _standardise(values: Sequence[float]) -> Sequence[float]:
     """Return the standardised values, or nothing if all are equal."""
-    if min(values) == max(values):
+    if not values or min(values) == max(values):
         return ()
     mean = sum(values) / len(values)
     away = [value - mean for value in values]

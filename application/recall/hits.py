@@ -13,6 +13,7 @@ from refold.application.conversation.entries import (
     Preview,
     PreviewKey,
     entry_at,
+    is_live,
     positions_of,
 )
 from refold.application.conversation.loaded import LoadedConversation
@@ -282,25 +283,27 @@ class ContextVisibility:
     def fate(self, position: int, *, erased: bool = False) -> Fate:
         """Return how the message is shown; ``erased`` tells whether the log marks it as erased."""
         previews = self._previews.get(position, {}).values()
-        entry = self._entry(position)
-        return fate_of(self._loaded, position, entry, previews, erased=erased)
+        return fate_of(
+            self._loaded,
+            position,
+            previews,
+            is_live=is_live(self._window.entries, position),
+            erased=erased,
+        )
 
     def shows(self, position: int, text: str) -> bool:
         """Return whether the context shows these words of the message uncut."""
-        entry = self._entry(position)
-        if entry is None:
-            return False
         previews = self._previews.get(position)
-        return not previews or text in readable(self._shorten(entry, previews))
+        if not previews:
+            return is_live(self._window.entries, position)
+        entry = entry_at(self._window.entries, position)
+        return entry is not None and text in readable(self._shorten(entry, previews))
 
     def full_positions(self) -> frozenset[int]:
         """Return the positions of all messages that are shown in full."""
         return frozenset(
             at for at in positions_of(self._window.entries) if at not in self._previews
         )
-
-    def _entry(self, position: int) -> Entry | None:
-        return entry_at(self._window.entries, position)
 
     def _shorten(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)

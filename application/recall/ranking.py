@@ -118,7 +118,7 @@ class Reasons:
             yield f"near in meaning ({cosine:.2f})"
 
     def _words_in(self, passage: Passage) -> str:
-        found = self._said.tokens[passage.number]
+        found = frozenset(self._said.tokens[passage.number])
         if found not in self._spelled:
             self._spelled[found] = self._spell(found)
         return self._spelled[found]

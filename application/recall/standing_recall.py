@@ -48,6 +48,8 @@ FEW_WORDS = 4.0
 """Number of rare words whose weight is enough at any length of the question."""
 LEAST_WORDS = 2
 """Tokens of the question that a line must have."""
+ROUNDING = 1e-6
+"""Difference of equal weights that were added in another order, at most."""
 
 logger = plain_logger(__name__)
 
@@ -142,10 +144,14 @@ class _Search:
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
         ranked = [one.passage for one in rank(self._question, found, filters=filters, limit=RANKED)]
         # Of a long message only the best passage is ranked, and another one may have the line.
-        passages = list(dict.fromkeys([*ranked, *found.candidates]))
         weights = _Weights(self._question, found)
-        events = events_at(self._core, ((p.thread_id, p.version) for p in passages))
-        for place, passage in enumerate(passages):
+        passages = [
+            (place, passage)
+            for place, passage in enumerate(dict.fromkeys([*ranked, *found.candidates]))
+            if weights.may_relate(passage)
+        ]
+        events = events_at(self._core, ((p.thread_id, p.version) for _, p in passages))
+        for place, passage in passages:
             logged = events.get((passage.thread_id, passage.version))
             if logged is None or not isinstance(logged.event, MessageAppended):
                 continue
@@ -241,6 +247,16 @@ class _Weights:
     def is_related(self, text: str) -> bool:
         """Return whether a text has so many of the words that it is clearly about the same."""
         return len(self._tokens(text)) >= LEAST_WORDS and self.of(text) >= self._least
+
+    def may_relate(self, passage: Passage) -> bool:
+        """Return whether a line of a passage may be about the same. No line has more words than all of them.
+
+        In the JSON of a call, a line break may join two words to one token.
+        """
+        line = passage.tokens
+        there = [weight for token, weight in self._weights.items() if f" {token} " in line]
+        is_enough = sum(there) >= self._least - ROUNDING and len(there) >= LEAST_WORDS
+        return is_enough or passage.kind == "call"
 
     def _tokens(self, text: str) -> tuple[str, ...]:
         """Return the tokens of the question that a text has, sorted, so that equal texts weigh the same."""

@@ -16,6 +16,7 @@ from refold.infrastructure.sqlite.sqlite_connection import declared_in, transact
 
 from .checkpoint import (
     FoldOutdated,
+    Progress,
     events_after,
     left_in,
     read_progress,
@@ -121,6 +122,8 @@ class FollowedLog:
         self._file = self._file_at(self._path)
         self._turn = FileTurn(f"{of or path}", self.let_go)
         self._closed = False
+        self._compared: Progress | None = None
+        """Checkpoint whose last event was compared with the log."""
         self._damaged = False
         """True if a rebuild because of damage has begun."""
 
@@ -270,7 +273,10 @@ class FollowedLog:
 
     def _catch_up(self, db: SQLiteTables) -> None:
         known = read_progress(db, self._content.projections)
+        if known == self._compared and self._log.newest() == known.number:
+            return
         events = events_after(self._log, known)
+        self._compared = known
         first = next(events, None)
         if first is None:
             return

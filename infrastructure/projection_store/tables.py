@@ -122,6 +122,14 @@ class SQLiteTables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both use the same connection."""
+        return isinstance(other, SQLiteTables) and self.connection is other.connection
+
+    def __hash__(self) -> int:
+        """Return the hash of the connection."""
+        return hash(self.connection)
+
     def execute(self, statement: str, values: Values = ()) -> sqlite3.Cursor:
         """Run one statement."""
         return self.connection.execute(_named(statement), values)

@@ -2,9 +2,9 @@
 
 import json
 import math
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,13 +17,13 @@ from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
+    Places,
     Posting,
     Proved,
-    local_of,
+    group_by_segment,
     place_of,
     postings_at,
     postings_of,
-    segment_of,
     term_of,
     thread_token,
 )
@@ -35,52 +35,131 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
-_RARE = 12
+_FEW = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
-
-Weights = dict[int, float]
-"""Weights by place in a segment."""
+_MARGIN = 1e-9
+"""Share by which sums of weights may differ because they were added in another order, and far more."""
 
 
 def best_first(
     db: Tables,
     frequencies: Mapping[str, int],
-    within: Collection[int] | None,
+    scope: Places | None,
     total: int,
     wanted: int,
+    most: int | None = None,
 ) -> Iterator[int]:
-    """Yield the numbers of passages with at least one of these tokens. ``within`` limits them, if not
-    None.
+    """Yield the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
 
     They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
-    ranking.
+    ranking. With ``most``, only so many are sure to be found, in the same order, and much less is read.
     """
-    scope = None if within is None else _group_by_segment(within)
-    weights: defaultdict[int, Weights] = defaultdict(dict)
-    for token, passages in sorted(frequencies.items(), key=lambda known: known[1]):
-        weight = math.log(1 + total / passages)
-        is_common = passages > COMMON and sum(map(len, weights.values())) > wanted * ENOUGH
-        segments = weights if is_common else scope
-        for posting in _postings(db, term_of(token), segments):
-            known = weights[posting.segment]
-            if is_common:
-                found = _shared_places(posting, known)
-            elif scope is None:
-                found = posting.locals
-            else:
-                found = scope[posting.segment].intersection(posting.locals)
-            before = known.get
-            for local in found:
-                known[local] = before(local, 0.0) + weight
-    flat: Weights = {}
-    for segment, known in weights.items():
-        base = segment << LOCAL_BITS
-        flat.update({base | local: weight for local, weight in known.items()})
-    # Sorting is stable, so equal weights stay in the order of the numbers.
-    newest_first = sorted(flat, reverse=True)
-    newest_first.sort(key=flat.__getitem__, reverse=True)
-    return iter(newest_first)
+    ordered = sorted(frequencies.items(), key=lambda known: known[1])
+    weights = [math.log(1 + total / passages) for _, passages in ordered]
+    found = _Weighed(most)
+    finds_more = True
+    for at, (token, passages) in enumerate(ordered):
+        left = sum(weights[at:])
+        if finds_more:
+            is_common = passages > COMMON and found.count > wanted * ENOUGH
+            finds_more = not is_common and not found.is_certain(left, passages)
+        if finds_more:
+            for posting in _postings(db, term_of(token), scope):
+                limits = None if scope is None else scope[posting.segment]
+                found.add(posting, weights[at], limits)
+        else:
+            found.drop_hopeless(left)
+            for posting in _postings(db, term_of(token), found.segments):
+                found.raise_known(posting, weights[at])
+    return found.best_first()
+
+
+class _Weighed:
+    """Passages by the sum of the weights of their tokens, while the tokens are read, the rarest first."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        """Number of passages that are wanted, or None for all."""
+        self.segments: dict[int, dict[float, set[int]]] = {}
+        """Places in each segment by their weight, because many passages have the same tokens."""
+
+    @property
+    def count(self) -> int:
+        """Number of passages."""
+        return sum(self._counts().values())
+
+    def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
+        """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
+        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
+        known = self.segments.setdefault(posting.segment, {})
+        _raise(known, having, weight)
+        if having:
+            known.setdefault(weight, set()).update(having)
+
+    def raise_known(self, posting: Posting, weight: float) -> None:
+        """Add the weight of a token to the passages of a posting that other tokens have found."""
+        known = self.segments[posting.segment]
+        if sum(map(len, known.values())) * _FEW < len(posting.locals):
+            having = {local for places in known.values() for local in places if posting.has(local)}
+        else:
+            having = set(posting.locals)
+        _raise(known, having, weight)
+
+    def is_certain(self, left: float, passages: int) -> bool:
+        """Return whether no passage without any of the tokens so far can be among the best.
+
+        ``left`` is the sum of the weights of the other tokens. The next one has so many passages: if they are
+        few, reading them is faster than counting.
+        """
+        return self._most is not None and passages > self._most and self._least() > left
+
+    def drop_hopeless(self, left: float) -> None:
+        """Drop the passages that cannot be among the best any more, even with all other tokens."""
+        if (least := self._least() - left) > 0:
+            for segment, known in [*self.segments.items()]:
+                kept = {weight: places for weight, places in known.items() if weight >= least}
+                self.segments[segment] = kept
+                if not kept:
+                    del self.segments[segment]
+
+    def _counts(self) -> Mapping[float, int]:
+        """Return the number of passages with each weight."""
+        counts = defaultdict[float, int](int)
+        for known in self.segments.values():
+            for weight, places in known.items():
+                counts[weight] += len(places)
+        return counts
+
+    def _least(self) -> float:
+        """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
+        lacking = math.inf if self._most is None else self._most
+        counts = self._counts()
+        for weight in sorted(counts, reverse=True):
+            lacking -= counts[weight]
+            if lacking <= 0:
+                return weight * (1 - _MARGIN)
+        return 0.0
+
+    def best_first(self) -> Iterator[int]:
+        """Yield the numbers of the passages in their order."""
+        newest_first = sorted(self.segments.items(), reverse=True)
+        for weight in sorted(self._counts(), reverse=True):
+            for segment, known in newest_first:
+                for local in sorted(known.get(weight, ()), reverse=True):
+                    yield segment << LOCAL_BITS | local
+
+
+def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
+    """Add a weight to the places that are known, and remove these from ``having``."""
+    raised: list[tuple[float, set[int]]] = []
+    for before, places in known.items():
+        if both := places & having:
+            places -= both
+            having -= both
+            raised.append((before + weight, both))
+    for after, places in raised:
+        known.setdefault(after, set()).update(places)
 
 
 def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
@@ -89,48 +168,30 @@ def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterat
     return postings_at(db, [place_of(segment, term) for segment in segments])
 
 
-def _shared_places(posting: Posting, known: Weights) -> Iterable[int]:
-    """Return the places of a posting that are in ``known``."""
-    places = posting.locals
-    if len(known) * _RARE > len(places):
-        return known.keys() & places
-    return [local for local in known if _has(places, local)]
-
-
-def _has(places: Sequence[int], local: int) -> bool:
-    at = bisect_left(places, local)
-    return at < len(places) and places[at] == local
-
-
-def _group_by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for number in numbers:
-        found[segment_of(number)].add(local_of(number))
-    return found
-
-
 NEIGHBOUR_PARTS = 4
 """Maximum number of passages of a long message next to a candidate that are read."""
+MORE = 10
+"""Number of passages that are read at least if the filters did not let enough through."""
 MOST = 0.5
 """Share of all passages from which on a conversation is searched like the whole index."""
 
-_LET_THROUGH = f"""
-    p.{IS_THERE}
-    AND (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
-    AND (:roles IS NULL OR p.role IN (SELECT value FROM json_each(:roles)))
-    AND (:kinds IS NULL OR p.kind IN (SELECT value FROM json_each(:kinds)))
-    AND (:tools IS NULL OR p.tool IN (SELECT value FROM json_each(:tools)))
-    AND (:since IS NULL OR p.at >= :since)
-    AND (:until IS NULL OR p.at < :until)
-    AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
-    AND (:seen IS NULL OR p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
-        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
-    AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
-"""
+_CONDITIONS = {
+    "thread": "p.thread = :thread AND p.thread_id = :thread_id",
+    "roles": "p.role IN (SELECT value FROM json_each(:roles))",
+    "kinds": "p.kind IN (SELECT value FROM json_each(:kinds))",
+    "tools": "p.tool IN (SELECT value FROM json_each(:tools))",
+    "since": "p.at >= :since",
+    "until": "p.at < :until",
+    "first": "p.position >= :first AND p.position < :stop",
+    "seen": """(p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
+        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))""",
+    "leave_out": "p.position NOT IN (SELECT value FROM json_each(:leave_out))",
+}
+"""Conditions of passages by the parameter that must be given for each."""
 # Rejected ones are included, because a damaged row could have been one of the others.
-_NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
+_NUMBERED = f"""SELECT ({{let_through}}), p.* FROM json_each(:numbers) AS wanted
     LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
-_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
+_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {{let_through}}
     ORDER BY p.number LIMIT :limit"""
 _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
@@ -151,18 +212,24 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    within = _limit_passages(db, filters, proved)
-    numbers = best_first(db, frequencies, within, total, limit)
-    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
+    scope = _scope(db, filters, proved)
+    best = partial(best_first, db, frequencies, scope, total, limit)
+    found = _let_through(db, _numbers(best, limit), {**parameters, "all_there": True}, limit)
     found = _select_with_tokens(found, frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
-    proved.places(db, (passage.thread_id for passage in found))
+    proved.check_places(db, (passage.thread_id for passage in found))
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _limit_passages(db: Tables, filters: Filters, proved: Proved) -> Collection[int] | None:
+def _numbers(best: Callable[[int | None], Iterator[int]], limit: int) -> Iterator[int]:
+    """Yield all numbers. As long as no more than ``limit`` are wanted, no others are found."""
+    yield from islice(best(limit), limit)
+    yield from islice(best(None), limit, None)
+
+
+def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
     """Return the passages to search, or None for all."""
     visible = filters.visible
     if filters.thread_id is not None:
@@ -176,11 +243,16 @@ def _limit_passages(db: Tables, filters: Filters, proved: Proved) -> Collection[
     # Looking up the conversations as well costs more than skipping a few passages of others.
     if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
         return None
-    numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
-    if filters.thread_id is None and visible is not None and visible.owner:
+    if filters.thread_id is not None:
+        return proved.places(db, filters.thread_id)
+    places: dict[int, set[int]] = {}
+    for thread_id in threads:
+        for segment, more in proved.places(db, thread_id).items():
+            places.setdefault(segment, set()).update(more)
+    if visible is not None and visible.owner:
         rows = db.execute(_OF_OWNER, (storable(visible.owner),))
-        numbers.update(number for (number,) in rows)
-    return numbers
+        group_by_segment((number for (number,) in rows), places)
+    return places
 
 
 def in_order(
@@ -189,7 +261,8 @@ def in_order(
     """Return the next passages after a number that pass the filters."""
     proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
-    return _passages(db.execute(_IN_ORDER, parameters).fetchall())
+    query = _IN_ORDER.format(let_through=_let_through_by(parameters))
+    return _passages(db.execute(query, parameters).fetchall())
 
 
 def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
@@ -210,12 +283,15 @@ def _let_through(
 ) -> list[Passage]:
     """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
-    size = limit
+    size, read = limit, 0
+    query = _NUMBERED.format(let_through=_let_through_by(parameters))
     while len(found) < limit and (wanted := list(islice(numbers, size))):
-        rows = db.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
+        rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
         passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
         found += [passage for is_wanted, passage in passages if is_wanted]
-        size *= 4
+        read += len(wanted)
+        # As many as are needed if the same share of them passes.
+        size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
     return found[:limit]
 
 
@@ -260,6 +336,12 @@ def _visible_parameters(visible: Visible | None) -> dict[str, Any]:
         "owner": storable(visible.owner or None),
         "is_owned": visible.owner is not None,
     }
+
+
+def _let_through_by(parameters: Mapping[str, Any]) -> str:
+    """Return the condition of the passages that the parameters let through."""
+    given = (text for name, text in _CONDITIONS.items() if parameters[name] is not None)
+    return " AND ".join((f"p.{IS_THERE}", *given))
 
 
 def _list_names(names: frozenset[str]) -> str | None:

@@ -3,6 +3,7 @@
 import json
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -163,6 +164,11 @@ class Posting(NamedTuple):
         """Hash of the token."""
         return self.place & TERM
 
+    def has(self, local: int) -> bool:
+        """Return whether the passage at this place has the token."""
+        at = bisect_left(self.locals, local)
+        return at < len(self.locals) and self.locals[at] == local
+
 
 @lru_cache(maxsize=200_000)
 def term_of(token: str) -> int:
@@ -317,18 +323,47 @@ _FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
     CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
 _POSTED = f"""SELECT total(p.passages) FROM {SEGMENTS} AS s
     CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
-_OF_THREAD = f"SELECT json_group_array(number) FROM {PASSAGES} WHERE thread = ?"
+_OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
+    WHERE thread = ? AND position > ?"""
+
+PLACES_KEPT = 200_000
+"""Number of passages above which the places of conversations are read again."""
+
+Places = Mapping[int, set[int]]
+"""Places of passages in each segment."""
+
+
+def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
+    """Add passages to their segments."""
+    for number in numbers:
+        segment = segment_of(number)
+        into.get(segment, into.setdefault(segment, set())).add(local_of(number))
+
+
+class _ThreadPlaces(NamedTuple):
+    """The places of the passages of a conversation up to a position."""
+
+    count: int
+    last: int
+    places: dict[int, set[int]]
 
 
 class Proved:
-    """Counts that were verified in this state of a database. Verifying all of them takes a while."""
+    """Counts that were verified in a database. Verifying all of them takes a while.
+
+    They stay right when the same connection folds events in, because a fold changes all of them together.
+    After a commit of another connection they are verified again.
+    """
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
+        self._progress: object = None
         self._tokens: set[str] = set()
+        self._threads: set[str | None] = set()
+        """Conversations whose passages were counted, and None if all were."""
         self._shares: dict[str | None, float] = {}
-        self._numbers: dict[str, frozenset[int]] = {}
-        self._placed: set[str] = set()
+        """Shares of all passages, as of the checkpoint."""
+        self._places: dict[str, _ThreadPlaces] = {}
 
     def total(self, db: Tables, thread_id: str | None) -> int:
         """Return the number of passages, after checking that none of this conversation, or of all, is
@@ -339,37 +374,56 @@ class Proved:
         """
         progress = read_progress(db, PROJECTIONS)
         total = progress.totals[PASSAGES].rows
-        # Another connection or a later write is another state.
-        state = (db, progress, db.execute("PRAGMA data_version").fetchone()[0])
+        state = (db, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
-            self._state, self._tokens, self._shares, self._numbers = state, set(), {}, {}
-            self._placed = set()
+            self._state, self._tokens, self._threads, self._places = state, set(), set(), {}
+            self._progress = None
+        if progress != self._progress:
+            self._progress, self._shares = progress, {}
         if thread_id not in self._shares:
-            count = _expect_passages(db, thread_id, total)
+            count = self._count(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
+        return total
+
+    def _count(self, db: Tables, thread_id: str | None, total: int) -> int:
+        """Return the verified number of passages of a conversation, or of all."""
+        if thread_id is not None:
+            self.check_places(db, (thread_id,))
+            return stored_thread(db, thread_id).total.rows
+        if None not in self._threads:
+            query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
+            count = db.execute(query).fetchone()[0]
+            if count != total:
+                raise FoldDamaged(f"there are {count} passages, and not {total}")
+            self._threads.add(None)
         return total
 
     def share(self, thread_id: str | None) -> float:
         """Return the share of all passages in this conversation. Call ``total`` first."""
         return self._shares[thread_id]
 
-    def places(self, db: Tables, thread_ids: Iterable[str]) -> None:
+    def check_places(self, db: Tables, thread_ids: Iterable[str]) -> None:
         """Compare the index of places with the expected sums of these conversations. Call ``total`` first.
 
         Raises:
             FoldDamaged: an entry is missing or wrong.
         """
-        for thread_id in {*thread_ids} - self._placed - self._shares.keys():
+        for thread_id in {*thread_ids} - self._threads:
             numbers_at(db, thread_id, stored_thread(db, thread_id), ())
-            self._placed.add(thread_id)
+            self._threads.add(thread_id)
 
-    def numbers(self, db: Tables, thread_id: str) -> frozenset[int]:
-        """Return the passages of a conversation. Call ``total`` first."""
-        known = self._numbers.get(thread_id)
-        if known is None:
-            (found,) = db.execute(_OF_THREAD, (thread_token(thread_id),)).fetchone()
-            known = self._numbers[thread_id] = frozenset(json.loads(found))
-        return known
+    def places(self, db: Tables, thread_id: str) -> Places:
+        """Return the places of the passages of a conversation, and maybe of erased ones. Call ``total`` first."""
+        if sum(one.count for one in self._places.values()) > PLACES_KEPT:
+            self._places = {}
+        known = self._places.get(thread_id, _ThreadPlaces(0, -1, {}))
+        found, last = db.execute(_OF_THREAD, (thread_token(thread_id), known.last)).fetchone()
+        if last is not None:
+            numbers = json.loads(found)
+            group_by_segment(numbers, known.places)
+            count = known.count + len(numbers)
+            self._places[thread_id] = _ThreadPlaces(count, last, known.places)
+        return known.places
 
     def frequencies(self, db: Tables, tokens: Sequence[str]) -> dict[str, int]:
         """Map each stored token to its number of passages. Call ``total`` first.
@@ -385,16 +439,3 @@ class Proved:
                 raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
             self._tokens.add(token)
         return {token: found[term] for token, term in terms.items() if term in found}
-
-
-def _expect_passages(db: Tables, thread_id: str | None, total: int) -> int:
-    """Return the verified number of passages of a conversation, or of all."""
-    if thread_id is None:
-        query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
-        count = db.execute(query).fetchone()[0]
-        if count != total:
-            raise FoldDamaged(f"there are {count} passages, and not {total}")
-        return total
-    thread = stored_thread(db, thread_id)
-    numbers_at(db, thread_id, thread, ())
-    return thread.total.rows
