@@ -142,8 +142,7 @@ def turns(folder: Path, messages: int) -> Iterator[Row]:
             refold.open(folder / f"turns-{room}.db", telemetry=False, standing_recall=room)
             for room in (400, 0)
         ]
-        for memory in memories:
-            acts.append(Turns(memory, messages).play)
+        acts += [Turns(memory, messages).play for memory in memories]
         for act in acts:
             act(next(asked))
         found = [

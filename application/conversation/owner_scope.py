@@ -70,8 +70,7 @@ class OwnerScope:
         if owner is not None:
             rows = self.core.views.conversations_of(owner)
             return Visible(owner, frozenset(row.thread_id for row in rows), self.home)
-        rows = self.core.views.conversations()
-        return Visible(None, frozenset(row.thread_id for row in rows if row.owner is not None))
+        return Visible(None, frozenset(self.core.views.owned_conversations()))
 
     def reaches(self, thread_id: str) -> bool:
         """Return whether anything in a conversation is within reach."""

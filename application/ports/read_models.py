@@ -1,7 +1,7 @@
 """The port of the read models: lists and lookups over many messages, folded from the log."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from refold.application.runtime.plain_lines import ShortRepr
@@ -212,6 +212,10 @@ class ReadModels(Protocol):
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner, latest activity first."""
+        ...
+
+    def owned_conversations(self) -> Collection[str]:
+        """Return the conversations that have an owner and were not erased."""
         ...
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:

@@ -1,6 +1,6 @@
 """Read models addressed by thread id, each reading the newest stream of the thread."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
@@ -45,6 +45,10 @@ class ThreadViews:
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner."""
         return list(map(_address_by_thread, self._views.conversations_of(owner)))
+
+    def owned_conversations(self) -> Collection[str]:
+        """Return the conversations that have an owner."""
+        return frozenset(map(thread_of, self._views.owned_conversations()))
 
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         """Return whether any message in a range belongs to someone other than the owner."""

@@ -301,9 +301,7 @@ class ContextVisibility:
 
     def full_positions(self) -> frozenset[int]:
         """Return the positions of all messages that are shown in full."""
-        return frozenset(
-            at for at in positions_of(self._window.entries) if at not in self._previews
-        )
+        return frozenset(positions_of(self._window.entries)).difference(self._previews)
 
     def _shorten(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)

@@ -136,11 +136,11 @@ class _Search:
         return sorted(chosen, key=lambda one: (one.line.position, one.line.start))
 
     def _matches(self) -> Iterator[_Line]:
-        filters = Filters(
-            self._thread_id,
-            positions=(0, self._before),
-            leave_out=self._visible.full_positions(),
-        )
+        shown, stop = self._visible.full_positions(), self._before
+        while stop - 1 in shown:  # The newest messages need not be looked at one by one.
+            stop -= 1
+        leave_out = frozenset(position for position in shown if position < stop)
+        filters = Filters(self._thread_id, positions=(0, stop), leave_out=leave_out)
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
         ranked = [one.passage for one in rank(self._question, found, filters=filters, limit=RANKED)]
         # Of a long message only the best passage is ranked, and another one may have the line.

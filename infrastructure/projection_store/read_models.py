@@ -1,6 +1,6 @@
 """Read models in their file: tables, folds and the answers to queries."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -18,7 +18,7 @@ from refold.infrastructure.observability.log_observer import Notice, ignore
 
 from . import view_answers as answers
 from .catch_up import FollowedLog
-from .checkpoint import Left, Progress
+from .checkpoint import Left, Progress, read_progress
 from .projection import Comparable
 from .tables import Tables
 from .view_answers import count_events
@@ -151,6 +151,10 @@ class FollowedViews(Generic[AnyFollowed]):
         """Return the conversations of an owner, the latest activity first."""
         return self.followed.answer(lambda db: answers.conversations_of(db, owner))
 
+    def owned_conversations(self) -> Collection[str]:
+        """Return the conversations that have an owner."""
+        return self.followed.answer(answers.owned_conversations)
+
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         """Return whether a message in a range of positions belongs to another owner."""
         return self.followed.answer(
@@ -251,3 +255,16 @@ class SQLiteViews(FollowedViews[FollowedLog]):
         rebuild because of damage.
         """
         super().__init__(FollowedLog(path, VIEWS, log, of=of, notify=notify))
+        self._owned: tuple[object, Collection[str]] = None, ()
+        """State of the file, and the conversations with an owner in it."""
+
+    def owned_conversations(self) -> Collection[str]:
+        """Return the conversations that have an owner. They are read again after each change."""
+        return self.followed.answer(self._find_owned)
+
+    def _find_owned(self, db: Tables) -> Collection[str]:
+        (changes,) = db.execute("PRAGMA data_version").fetchone()
+        state = db, changes, read_progress(db, PROJECTIONS)
+        if state != self._owned[0]:
+            self._owned = state, answers.owned_conversations(db)
+        return self._owned[1]

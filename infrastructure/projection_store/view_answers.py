@@ -1,6 +1,7 @@
 """Queries of the read models. Every row that is read is checked."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from refold.application.ports.read_models import (
@@ -63,6 +64,15 @@ def conversations_of(db: Tables, owner: str) -> Sequence[ConversationRow]:
     order = "owner = ? AND erased = 0 ORDER BY last_activity DESC, thread_id"
     rows = _rows(db, CONVERSATIONS, order, storable(owner))
     return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
+
+
+def owned_conversations(db: Tables) -> frozenset[str]:
+    """Return the conversations that have an owner and were not erased, after checking all rows."""
+    rows = _rows(db, CONVERSATIONS, "true")
+    _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
+    columns = itemgetter(*map(CONVERSATIONS.columns.index, ("thread_id", "owner", "erased")))
+    found = (columns(open_row(CONVERSATIONS.name, row)) for row in rows)
+    return frozenset(str(t) for t, owner, erased in found if owner is not None and not erased)
 
 
 def _conversation_row(fields: dict[str, Any]) -> ConversationRow:

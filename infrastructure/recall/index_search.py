@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from refold.application.ports.recall_index import Filters, Found, Visible
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
 from refold.application.recall.passages import Passage
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
@@ -188,12 +188,9 @@ _CONDITIONS = {
     "leave_out": "p.position NOT IN (SELECT value FROM json_each(:leave_out))",
 }
 """Conditions of passages by the parameter that must be given for each."""
-# Rejected ones are included, because a damaged row could have been one of the others.
-_NUMBERED = f"""SELECT ({{let_through}}), p.* FROM json_each(:numbers) AS wanted
-    LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
-_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {{let_through}}
-    ORDER BY p.number LIMIT :limit"""
 _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
+_FIRST_AFTER = f"""SELECT number FROM {PASSAGES} WHERE thread = ? AND position >= ?
+    ORDER BY position, part LIMIT 1"""
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
     WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
 
@@ -214,7 +211,8 @@ def find(
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
     best = partial(best_first, db, frequencies, scope, total, limit)
-    found = _let_through(db, _numbers(best, limit), {**parameters, "all_there": True}, limit)
+    numbers = _in_range(db, filters, _numbers(best, limit, filters))
+    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
     found = _select_with_tokens(found, frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
@@ -223,10 +221,26 @@ def find(
     return Found(found, _neighbours(db, found), frequencies, total)
 
 
-def _numbers(best: Callable[[int | None], Iterator[int]], limit: int) -> Iterator[int]:
-    """Yield all numbers. As long as no more than ``limit`` are wanted, no others are found."""
-    yield from islice(best(limit), limit)
-    yield from islice(best(None), limit, None)
+def _numbers(
+    best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
+) -> Iterator[int]:
+    """Yield all numbers. If all of the best will pass, and no more are wanted, no others are found."""
+    first = limit if filters._replace(thread_id=None, visible=None) == NO_FILTERS else 0
+    if first:
+        yield from islice(best(first), first)
+    yield from islice(best(None), first, None)
+
+
+def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
+    """Leave out the passages of a conversation after the last position that the filters let through.
+
+    So their rows are not read. In a conversation, numbers grow with positions.
+    """
+    if filters.thread_id is None or filters.positions is None:
+        return numbers
+    values = (thread_token(filters.thread_id), filters.positions[1])
+    first = db.execute(_FIRST_AFTER, values).fetchone()
+    return numbers if first is None else (number for number in numbers if number < first[0])
 
 
 def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
@@ -261,7 +275,9 @@ def in_order(
     """Return the next passages after a number that pass the filters."""
     proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
-    query = _IN_ORDER.format(let_through=_let_through_by(parameters))
+    condition = _let_through_by(parameters)
+    query = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {condition}
+        ORDER BY p.number LIMIT :limit"""
     return _passages(db.execute(query, parameters).fetchall())
 
 
@@ -284,7 +300,10 @@ def _let_through(
     """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
     found: list[Passage] = []
     size, read = limit, 0
-    query = _NUMBERED.format(let_through=_let_through_by(parameters))
+    condition = _let_through_by(parameters)
+    # Rejected ones are included, because a damaged row could have been one of the others.
+    query = f"""SELECT ({condition}), p.* FROM json_each(:numbers) AS wanted
+        LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
     while len(found) < limit and (wanted := list(islice(numbers, size))):
         rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
         passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]

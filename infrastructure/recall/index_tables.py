@@ -343,7 +343,7 @@ def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
 class _ThreadPlaces(NamedTuple):
     """The places of the passages of a conversation up to a position."""
 
-    count: int
+    size: int
     last: int
     places: dict[int, set[int]]
 
@@ -414,15 +414,15 @@ class Proved:
 
     def places(self, db: Tables, thread_id: str) -> Places:
         """Return the places of the passages of a conversation, and maybe of erased ones. Call ``total`` first."""
-        if sum(one.count for one in self._places.values()) > PLACES_KEPT:
+        if sum(one.size for one in self._places.values()) > PLACES_KEPT:
             self._places = {}
         known = self._places.get(thread_id, _ThreadPlaces(0, -1, {}))
         found, last = db.execute(_OF_THREAD, (thread_token(thread_id), known.last)).fetchone()
         if last is not None:
             numbers = json.loads(found)
             group_by_segment(numbers, known.places)
-            count = known.count + len(numbers)
-            self._places[thread_id] = _ThreadPlaces(count, last, known.places)
+            size = known.size + len(numbers)
+            self._places[thread_id] = _ThreadPlaces(size, last, known.places)
         return known.places
 
     def frequencies(self, db: Tables, tokens: Sequence[str]) -> dict[str, int]:

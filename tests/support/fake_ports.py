@@ -239,6 +239,9 @@ class MessageViews:
         del owner
         return ()
 
+    def owned_conversations(self) -> frozenset[str]:
+        return frozenset()
+
     def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
         del thread_id, owner, start, stop
         return False

@@ -1,0 +1,231 @@
+"""Counts of a search: they do not grow with the conversation, and nothing is verified or read twice."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from refold.application.ports.recall_index import Filters
+from refold.infrastructure.event_store.envelope import EventMapper
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.projection_store import view_answers
+from refold.infrastructure.projection_store.tables import SQLiteTables
+from refold.infrastructure.recall import index_search, index_tables
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.sqlite.connection_pool import DurableConnection
+
+from .test_recall_index import users, write
+
+ONE = Filters(thread_id="t")
+COMMON = 200
+
+
+class Statements:
+    """The statements that were run on tables of folds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.texts: list[str] = []
+        run = SQLiteTables.execute
+
+        def execute(tables: SQLiteTables, statement: str, values: Any = ()) -> Any:
+            self.texts.append(statement)
+            return run(tables, statement, values)
+
+        patch.setattr(SQLiteTables, "execute", execute)
+
+    def taken(self) -> list[str]:
+        """Return the statements since the last call."""
+        texts, self.texts = self.texts, []
+        return texts
+
+
+def verifications(statements: Sequence[str]) -> int:
+    """Return how many statements count all entries of a conversation or of a token."""
+    return sum("count(*)" in one or "total(p.passages)" in one for one in statements)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SQLiteLog]:
+    with closing(SQLiteLog(tmp_path / "agent.db")) as opened:
+        write(opened, "t", *users(f"common word{n % 7} rare{n}" for n in range(60)))
+        write(opened, "u", *users(f"common word{n % 7}" for n in range(40)))
+        yield opened
+
+
+def test_counts_are_verified_once_until_another_connection_writes(
+    log: SQLiteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = Statements(monkeypatch)
+    with (
+        closing(SQLiteRecallIndex(tmp_path / "a.recall.db", log)) as index,
+        closing(SQLiteRecallIndex(tmp_path / "a.recall.db", log)) as other,
+    ):
+        index.find(["common", "rare3"], ONE)
+        assert verifications(statements.taken()) > 0
+        index.find(["common", "rare3"], ONE)
+        assert verifications(statements.taken()) == 0
+        write(log, "t", *users(["common rare99"]))
+        # It was folded in by the same connection.
+        assert [p.position for p in index.find(["rare99"], ONE).candidates] == [60]
+        assert verifications(statements.taken()) == 1  # That of the new token.
+        write(log, "t", *users(["common rare100"]))
+        other.find(["common"], ONE)
+        statements.taken()
+        assert index.find(["rare100", "common"], ONE).candidates[0].position == 61
+        assert verifications(statements.taken()) > 1
+
+
+@pytest.mark.parametrize("edit", ["DELETE FROM passages", "DELETE FROM postings"])
+def test_an_edit_by_another_connection_is_noticed_by_an_open_index(
+    log: SQLiteLog, tmp_path: Path, edit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.recall.db"
+    with closing(SQLiteRecallIndex(path, log)) as index:
+        right = index.find(["common", "rare3"], ONE)
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(edit)
+        assert index.find(["common", "rare3"], ONE) == right
+    assert "damaged" in caplog.text
+
+
+def test_passages_of_a_conversation_are_found_after_later_folds(
+    log: SQLiteLog, tmp_path: Path
+) -> None:
+    write(log, "u", *users(f"common word{n % 7}" for n in range(100)))
+    with closing(SQLiteRecallIndex(tmp_path / "a.recall.db", log)) as index:
+        assert len(index.find(["common"], ONE, limit=100).candidates) == 60
+        write(log, "t", *users(["common again"] * 3))
+        assert len(index.find(["common"], ONE, limit=100).candidates) == 63
+        write(log, "t", *users(["common again"] * 2))
+        with closing(SQLiteRecallIndex(":memory:", log)) as fresh:
+            assert fresh.find(["common", "again"], ONE) == index.find(["common", "again"], ONE)
+
+
+def postings_read(log: SQLiteLog, length: int) -> tuple[int, int]:
+    """Return how many places were weighed and how many rows of passages were decoded for a question."""
+    counts = [0, 0]
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(SQLiteRecallIndex(":memory:", log)) as index,
+    ):
+        write(log, "long", *users(f"often{n % 3} some{n % 50} " * 2 for n in range(length)))
+        add, decode = index_search._Weighed.add, index_search._passage  # pyright: ignore[reportPrivateUsage]
+
+        def counted(found: Any, posting: Any, weight: float, limits: Any) -> None:
+            counts[0] += len(posting.locals)
+            add(found, posting, weight, limits)
+
+        def decoded(row: Any) -> Any:
+            counts[1] += 1
+            return decode(row)
+
+        patch.setattr(index_search._Weighed, "add", counted)  # pyright: ignore[reportPrivateUsage]
+        patch.setattr(index_search, "_passage", decoded)
+        patch.setattr(index_search, "COMMON", COMMON)
+        index.find(["often1", "often2", "some7", "some9"], Filters(thread_id="long"), limit=10)
+    return counts[0], counts[1]
+
+
+def test_a_longer_conversation_has_no_more_postings_weighed_or_passages_decoded(
+    tmp_path: Path,
+) -> None:
+    found: list[tuple[int, int]] = []
+    for length in (2_000, 8_000):
+        with closing(SQLiteLog(tmp_path / f"{length}.db")) as log:
+            found.append(postings_read(log, length))
+    rare_tokens = 2
+    assert all(weighed <= rare_tokens * COMMON for weighed, _ in found)
+    assert found[0][1] == found[1][1]
+
+
+def test_a_hit_of_a_very_long_conversation_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+    decode = EventMapper.to_domain_event
+
+    def counted(mapper: EventMapper, row: Any) -> Any:
+        decoded.append(row.originator_version)
+        return decode(mapper, row)
+
+    with refold.open(tmp_path / "a.db", window=200_000, telemetry=False) as memory:
+        log = memory._core.log  # pyright: ignore[reportPrivateUsage]
+        texts = [f"message {n} about topic{n}" for n in range(6_000)]
+        write(log, "t", *users(texts))  # type: ignore[arg-type]
+        conversation = memory.conversation("t")
+        conversation.recall("topic5")
+        monkeypatch.setattr(EventMapper, "to_domain_event", counted)
+        hits = conversation.recall("topic77 topic78 topic500", limit=3).hits
+    assert len(hits) == 3
+    assert len(decoded) == len(set(decoded)) <= 9  # Each hit and its two neighbours.
+
+
+def test_conversations_with_an_owner_are_read_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    owned = view_answers.owned_conversations
+
+    def counted(db: Any) -> Any:
+        read.append(db)
+        return owned(db)
+
+    monkeypatch.setattr(view_answers, "owned_conversations", counted)
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        memory.conversation("t").append({"role": "user", "content": "The port is 5433."})
+        mine = memory.conversation("u", owner="ann")
+        mine.append({"role": "user", "content": "The port is 6390."})
+        for _ in range(3):
+            assert [hit.thread_id for hit in memory.search("port")] == ["t"]
+        assert len(read) == 1
+        memory.conversation("v").append({"role": "user", "content": "No port is open."})
+        assert {hit.thread_id for hit in memory.search("port")} == {"t", "v"}
+        assert len(read) == 2
+
+
+def test_standing_recall_makes_no_commit_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[DurableConnection] = []
+    commit = DurableConnection.commit
+
+    def counted(connection: DurableConnection) -> None:
+        commits.append(connection)
+        commit(connection)
+
+    monkeypatch.setattr(DurableConnection, "commit", counted)
+    found: list[int] = []
+    for room in (0, 400):
+        path = tmp_path / f"{room}.db"
+        with refold.open(path, window=6_000, telemetry=False, standing_recall=room) as memory:
+            conversation = memory.conversation("t")
+            conversation.append({"role": "user", "content": "Redis on staging has port 6390 now."})
+            conversation.append(
+                {"role": "assistant", "content": "Noted: port 6390, staging redis."}
+            )
+            for number in range(40):
+                text = f"Go on with module m{number}. " + "Look at each file. " * 12
+                conversation.append({"role": "user", "content": text})
+                conversation.append({"role": "assistant", "content": "Done. " * 40})
+                conversation.context()
+            commits.clear()
+            conversation.append({"role": "user", "content": "Which port has redis on staging?"})
+            recalled = "6390" in str(conversation.context().messages[-1])
+            conversation.append({"role": "assistant", "content": "6390"})
+            found.append(len(commits))
+        assert recalled == (room > 0)
+    assert found[0] == found[1] > 0
+
+
+def test_places_are_read_again_if_they_are_too_many(
+    log: SQLiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_tables, "PLACES_KEPT", 10)
+    write(log, "u", *users(f"common word{n % 7}" for n in range(100)))
+    with closing(SQLiteRecallIndex(":memory:", log)) as index:
+        for _ in range(2):
+            assert len(index.find(["common"], ONE, limit=100).candidates) == 60

@@ -1,0 +1,94 @@
+"""Postings of the recall index: the best passages are those of a plain definition, and nothing else is read."""
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.recall.tokens import tokens_of
+from refold.infrastructure.projection_store.tables import SQLiteTables
+from refold.infrastructure.recall import index_search as finding
+from refold.infrastructure.recall.index_tables import (
+    LOCAL_BITS,
+    POSTINGS,
+    SEGMENTS,
+    create_tables,
+    group_by_segment,
+    local_of,
+    pack_posting,
+    place_of,
+    segment_of,
+    term_of,
+)
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+
+TOKENS = "abcdefg"
+NUMBERS = [segment << LOCAL_BITS | local for segment in range(4) for local in range(0, 90, 3)]
+passages = st.dictionaries(st.sampled_from(NUMBERS), st.sets(st.sampled_from(TOKENS), min_size=1))
+
+
+@contextmanager
+def postings(having: Mapping[int, set[str]]) -> Generator[SQLiteTables]:
+    with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as db:
+        create_tables(db)
+        for segment in sorted({segment_of(number) for number in having}):
+            db.insert(SEGMENTS, [(segment, 0, 0, 0, 0, 0)])
+            for token in TOKENS:
+                found = [n for n in sorted(having) if segment_of(n) == segment]
+                places = [local_of(number) for number in found if token in having[number]]
+                if places:
+                    row = pack_posting(place_of(segment, term_of(token)), places)
+                    db.insert(POSTINGS, [row])
+        yield db
+
+
+def plain(having: Mapping[int, set[str]], scope: set[int], wanted: int) -> list[int]:
+    """Return the passages in their order, by one token after another, the rarest first."""
+    counts = {token: sum(token in its for its in having.values()) for token in TOKENS}
+    weights: dict[int, float] = {}
+    for token in sorted(filter(counts.get, TOKENS), key=counts.__getitem__):
+        is_common = counts[token] > finding.COMMON and len(weights) > wanted * finding.ENOUGH
+        for number, its in having.items():
+            if token in its and number in (weights if is_common else scope):
+                more = math.log(1 + len(having) / counts[token])
+                weights[number] = weights.get(number, 0.0) + more
+    return sorted(weights, key=lambda number: (-weights[number], -number))
+
+
+@given(
+    having=passages,
+    scope=st.none() | st.sets(st.sampled_from(NUMBERS)),
+    common=st.integers(0, 20),
+    wanted=st.integers(1, 6),
+)
+def test_the_best_are_those_of_the_plain_definition(
+    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, postings(having) as db:
+        patch.setattr(finding, "COMMON", common)
+        patch.setattr(finding, "ENOUGH", 2)
+        expected = plain(having, set(having) if scope is None else scope, wanted)
+        places: dict[int, set[int]] | None = None
+        if scope is not None:
+            places = {}
+            group_by_segment(scope, places)
+        counts = {token: sum(token in its for its in having.values()) for token in TOKENS}
+        frequencies = {token: count for token, count in counts.items() if count}
+
+        def found(most: int | None) -> Sequence[int]:
+            total = len(having)
+            return [*finding.best_first(db, frequencies, places, total, wanted, most)]
+
+        assert found(None) == expected
+        for most in (1, wanted, 2 * wanted):
+            assert found(most)[:most] == expected[:most]
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
+def test_a_line_has_no_token_that_its_text_lacks(lines: list[str]) -> None:
+    """Standing recall passes over texts that have too few words of the question for any line."""
+    whole = set(tokens_of("\n".join(lines)))
+    assert all(whole.issuperset(tokens_of(line)) for line in lines)
