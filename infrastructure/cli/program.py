@@ -44,7 +44,7 @@ def main() -> None:
     try:
         if sys.argv[1:] == ["--version"]:
             _print_version()
-            sys.exit()
+            sys.exit(0)
         from .app import main as run
 
         run(lambda: stopped(sys.argv[1:]))
