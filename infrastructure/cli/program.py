@@ -47,7 +47,7 @@ def main() -> None:
     try:
         if sys.argv[1:] == ["--version"]:
             _print_version()
-            return
+            sys.exit(0)
         from .app import main as run
 
         run(lambda: stopped(sys.argv[1:]))
