@@ -421,19 +421,18 @@ def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
 
 
 def _terms(messages: Sequence[SourceMessage], facts: Sequence[Fact]) -> dict[_Key, _Term]:
-    terms: defaultdict[_Key, _Term] = defaultdict(_Term)
+    terms, keys = defaultdict[_Key, _Term](_Term), dict[str, _Key]()
     stated: defaultdict[int, list[Fact]] = defaultdict(list)
     for fact in facts:
         stated[fact.position].append(fact)
-    keys: dict[str, _Key] = {}
     for source in messages:
         for one in candidates(source.message, stated[source.position]):
             if one.neighbours is not None:
                 key: _Key = (one.text,)
-            elif one.text in keys:
-                key = keys[one.text]
-            else:
+            elif one.text not in keys:
                 key = keys[one.text] = tuple(tokens_of(one.text))
+            else:
+                key = keys[one.text]
             if key:
                 terms[key].take(one, source.position)
     return terms
@@ -445,7 +444,7 @@ def _varies(characters: set[str]) -> bool:
 
 def _is_part(key: _Key, term: _Term, other: _Key, longer: _Term) -> bool:
     """Return whether the other name contains this one and occurs in most of its messages."""
-    if bool(term.after) != bool(longer.after) or key == other:
+    if key == other or bool(term.after) != bool(longer.after):
         return False
     inside = key[0] in other[0] if term.after else set(key) < set(other)
     return inside and len(longer.messages) >= _OVERLAP * len(term.messages)
