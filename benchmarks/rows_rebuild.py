@@ -52,7 +52,7 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     fill(made, made_up(), 40_000 if long else 4_000, threads=4)
     yield from rebuilding(made, "made-up messages")
     yield from reading(folder, 10_000 if long else 3_000)
-    yield from peaks_of_memory(folder, (1_000, 10_000) if long else (600, 1_200))
+    yield from peaks_of_memory(folder, (1_000, 10_000) if long else (1_000, 2_000))
     if any(recordings()):
         recorded = folder / "recorded.db"
         count = import_recorded(recorded, None if long else 3_000)
