@@ -49,10 +49,10 @@ Messages = Iterator[dict[str, Any]]
 def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     """Yield the rows."""
     made = folder / "made.db"
-    fill(made, made_up(), 40_000 if long else 6_000, threads=4)
+    fill(made, made_up(), 40_000 if long else 4_000, threads=4)
     yield from rebuilding(made, "made-up messages")
     yield from reading(folder, 10_000 if long else 3_000)
-    yield from peaks_of_memory(folder, (1_000, 10_000) if long else (1_000, 3_000))
+    yield from peaks_of_memory(folder, (1_000, 10_000) if long else (1_000, 2_000))
     if any(recordings()):
         recorded = folder / "recorded.db"
         count = import_recorded(recorded, None if long else 3_000)
