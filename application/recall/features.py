@@ -1,8 +1,9 @@
 """Measure how well passages answer a question, and weigh what was measured."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress, repeat
 from math import log, sqrt
-from operator import mul
+from operator import contains, mul
 from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.recall_index import Found
@@ -92,7 +93,8 @@ class Matches:
         """Scores of the messages that are questions."""
         self.sessions: dict[Place, float] = {}
         """Best score of each session."""
-        for passage, score in zip(passages, self.scores, strict=True):
+        # Only those with words of the question, because the score of all others is 0.
+        for passage, score in compress(zip(passages, self.scores, strict=True), self.scores):
             place = passage.thread_id, passage.position
             _keep_highest(self.messages, place, score)
             _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
@@ -123,7 +125,7 @@ class Matches:
         scores = [0.0] * len(lines)
         for token, weight in rarity.items():
             padded, most = f" {token} ", (SATURATION + 1) * weight
-            for at in [at for at, text in enumerate(texts) if token in text]:
+            for at in compress(range(len(texts)), map(contains, texts, repeat(token))):
                 if count := lines[at].count(padded):
                     there[at].append(token)
                     scores[at] += most * count / (count + SATURATION)
@@ -143,6 +145,7 @@ def features_of(
     passage.
     """
     passages, message, asked = said.passages, said.messages.get, said.questions.get
+    session = said.sessions.get
     places = [(passage.thread_id, passage.position) for passage in passages]
     before = [(thread, position - 1) for thread, position in places]
     after = [(thread, position + 1) for thread, position in places]
@@ -159,7 +162,7 @@ def features_of(
         after=[message(place, 0.0) for place in after],
         answers=[asked(place, 0.0) for place in before],
         earlier=[message((thread, position - 2), 0.0) for thread, position in places],
-        session=[said.sessions[passage.thread_id, passage.session] for passage in passages],
+        session=[session((passage.thread_id, passage.session), 0.0) for passage in passages],
         asks=[p.is_question and n < SHORT for p, n in zip(passages, said.lengths, strict=True)],
         speaker=[
             (p.role in roles) + (bool(names) and first_token(p) in names)

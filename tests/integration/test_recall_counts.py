@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.conversation.entries import LongEntries
 from refold.application.ports.recall_index import Filters
+from refold.domain.events import MessageAppended
+from refold.domain.messages import Message
 from refold.infrastructure.event_store.envelope import EventMapper
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search, index_tables
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
 
-from .test_recall_index import users, write
+from .test_recall_index import START, users, write
 
 ONE = Filters(thread_id="t")
 COMMON = 200
@@ -154,8 +158,17 @@ def test_a_hit_of_a_very_long_conversation_is_read_once(
 
     with refold.open(tmp_path / "a.db", window=200_000, telemetry=False) as memory:
         log = memory._core.log  # pyright: ignore[reportPrivateUsage]
-        texts = [f"message {n} about topic{n}" for n in range(6_000)]
-        write(log, "t", *users(texts))  # type: ignore[arg-type]
+        said = [
+            MessageAppended(
+                position=n,
+                message_id=f"m{n}",
+                message=Message(role="user", content=f"message {n} about topic{n}"),
+                tokens=LARGEST_WINDOW // 1_000,
+            )
+            for n in range(6_000)
+        ]
+        log.transact("t", lambda _: said, at=START)
+        assert isinstance(log.load("t").window.entries, LongEntries)
         conversation = memory.conversation("t")
         conversation.recall("topic5")
         monkeypatch.setattr(EventMapper, "to_domain_event", counted)

@@ -27,7 +27,10 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 TOKENS = "abcdefg"
 NUMBERS = [segment << LOCAL_BITS | local for segment in range(4) for local in range(0, 90, 3)]
-passages = st.dictionaries(st.sampled_from(NUMBERS), st.sets(st.sampled_from(TOKENS), min_size=1))
+having_tokens = st.sets(st.sampled_from(TOKENS), min_size=1)
+passages = st.dictionaries(st.sampled_from(NUMBERS), having_tokens) | st.lists(
+    having_tokens, min_size=40, max_size=40
+).map(lambda each: dict(zip(NUMBERS[::3], each, strict=True)))
 
 
 @contextmanager
