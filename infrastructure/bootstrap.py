@@ -332,8 +332,11 @@ def _stores(
     refuse_files_of(settings, path, encrypted=encrypted)
     log = SQLiteLog(path, create=create, key=key, notify=notify, **_file_settings(settings))
     backend = named_backend(settings, path, log) if given is None else given
-    views = deferred(lambda: _file_views(path, log, encrypted, notify))
-    recall = deferred(lambda: _file_recall(path, log, embedder, backend, encrypted, notify))
+    # With a key, plain files that were derived from the log are deleted at once.
+    views = deferred(lambda: _file_views(path, log, encrypted, notify), at_once=encrypted)
+    recall = deferred(
+        lambda: _file_recall(path, log, embedder, backend, encrypted, notify), at_once=encrypted
+    )
     is_plain = embedder is None and backend is None and not encrypted
     return _Stores(log, views, recall, deferred(lambda: _file_keeper(log, key)), is_plain)
 

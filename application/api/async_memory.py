@@ -252,9 +252,9 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     async def iter_messages(
         self, start: int = 0, stop: int | None = None
     ) -> AsyncIterator[StoredMessage]:
-        """Iterate over the messages, with a few hundred of them in memory at a time: ``async for``.
+        """Iterate over the same messages, with a few hundred of them in memory at a time.
 
-        Arguments and errors are those of ``ConversationMemory.iter_messages``.
+        Use ``async for``. Arguments and errors are those of ``ConversationMemory.iter_messages``.
         """
         messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
         async for message in _in_pages(messages):
@@ -367,7 +367,10 @@ class AsyncMemory(Forwarding[Memory]):
         return AsyncToolbox(self._core, tools)
 
     async def iter_conversations(self) -> AsyncIterator[ConversationRow]:
-        """Iterate over all conversations, as ``Memory.iter_conversations`` does: ``async for``."""
+        """Iterate over all conversations in the order of their ids, with a few hundred in memory at a time.
+
+        Use ``async for``. A conversation that begins in the meantime may be omitted.
+        """
         async for row in _in_pages(self._blocking.iter_conversations()):
             yield row
 

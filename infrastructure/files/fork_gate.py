@@ -216,6 +216,7 @@ class ForkGate:
 
     def after_fork_in_child(self) -> None:
         """Refuse the files that are still open, and forget the threads of the parent."""
+        _forget_imports()
         thread = threading.get_ident()
         for file in list(self._open):
             self._refused.update(file.marks)
@@ -240,17 +241,39 @@ class ForkGate:
 
 
 def _await_imports() -> None:
-    """Wait until no thread imports a module of refold, which a child would have in halves for ever."""
+    """Wait until no other thread imports a module, which a child would have in halves for ever."""
     until = monotonic() + PATIENCE
-    while _is_importing() and monotonic() < until:
+    while _imports_elsewhere() and monotonic() < until:
         sleep(_LOOK)
 
 
-def _is_importing() -> bool:
-    return any(
-        name.startswith("refold.") and getattr(module.__spec__, "_initializing", False)
-        for name, module in list(sys.modules.items())
-    )
+def _import_locks() -> dict[str, Any]:
+    """Return Python's locks of modules that are being imported, as weak references. Nothing public has them."""
+    locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+    return locks
+
+
+def _imports_elsewhere() -> list[str]:
+    """Return the modules that other threads import."""
+    known = (None, threading.get_ident())
+    found = [(name, reference()) for name, reference in list(_import_locks().items())]
+    return [name for name, lock in found if getattr(lock, "owner", None) not in known]
+
+
+def _forget_imports() -> None:
+    """Forget what other threads of the parent were importing or building, so that this process does it itself.
+
+    A thread may begin an import between the wait and the fork. Here its lock would stay held for ever.
+    """
+    models: Any = sys.modules.get("pydantic.main")
+    if hasattr(
+        models, "_rebuild_lock"
+    ):  # Classes are built on first use, under one lock for all of them.
+        models._rebuild_lock = threading.RLock()
+    for name in _imports_elsewhere():
+        _import_locks().pop(name, None)
+        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+            del sys.modules[name]
 
 
 def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
@@ -313,9 +336,9 @@ class FileTurn:
 _Made = TypeVar("_Made")
 
 
-def deferred(make: Callable[[], _Made]) -> _Made:
-    """Return a stand-in for an adapter that is made when it is first used."""
-    return cast("_Made", _Deferred(make))
+def deferred(make: Callable[[], _Made], *, at_once: bool = False) -> _Made:
+    """Return a stand-in for an adapter that is made when it is first used, or the adapter itself if ``at_once``."""
+    return make() if at_once else cast("_Made", _Deferred(make))
 
 
 class _Deferred:

@@ -81,9 +81,9 @@ def test_a_commit_without_its_lock_is_found(
     playing: Playing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def held(self: WriteLock) -> Generator[None]:
-        del self
-        yield
+    def held(self: WriteLock, *arguments: object) -> Generator[bool]:
+        del self, arguments
+        yield True
 
     monkeypatch.setattr(WriteLock, "held", held)
     monkeypatch.setattr(stored_log, "CONFLICTS", 1)  # A second check would make up for the lock.

@@ -19,7 +19,7 @@ from refold.infrastructure.maintenance.restore import (
     salvage_file,
     verify_file,
 )
-from refold.infrastructure.write_ahead import damaged_copies as refusing
+from refold.infrastructure.write_ahead import examination
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 from refold.infrastructure.write_ahead.examination import examine
 from tests.support.damaged_ahead import (
@@ -392,7 +392,7 @@ def test_a_read_that_fails_for_a_moment_is_no_damage(
             raise failures.pop()
         return usual(log)
 
-    monkeypatch.setattr(refusing, "examine", failing)
+    monkeypatch.setattr(examination, "examine", failing)
     assert len(messages_of(path)) == COUNT
 
 
@@ -406,7 +406,7 @@ def test_after_a_clean_close_nothing_is_read(
     def examined(log: Path) -> None:
         pytest.fail(f"{log} was read")
 
-    monkeypatch.setattr(refusing, "examine", examined)
+    monkeypatch.setattr(examination, "examine", examined)
     opened(path)
 
 

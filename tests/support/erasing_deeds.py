@@ -39,6 +39,7 @@ TEXTS: dict[type[Any], frozenset[str]] = {
     CompactionPerformed: frozenset(
         {
             *("text", "source_digest", "split_turn_prefix", "ledger", "ledger_shown", "leaf"),
+            "earlier",
             *("block", "topics", "topics_shown", "index", "index_shown"),
         }
     ),

@@ -24,6 +24,8 @@ NOT_AWAITED = {
     "conversation": "reads nothing",
     "definitions": "reads nothing",
     "for_anthropic": "reads nothing",
+    "iter_conversations": "is iterated with async for",
+    "iter_messages": "is iterated with async for",
     "names": "reads nothing",
     "tools": "reads nothing; the owner is checked with each call",
     "turn": "is entered with async with",
