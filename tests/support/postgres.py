@@ -23,6 +23,8 @@ SWITCH = "REFOLD_X_POSTGRES"
 """Variable with the folder of the server's programs. If it is set, the server must be there."""
 SHARED = "REFOLD_X_POSTGRES_FOLDER"
 """Variable with the folder of the server that all processes of a test run share."""
+QUIET = "-c fsync=off -c autovacuum=off"
+"""Options of a server for tests: nothing waits for the disk, and no worker of its own holds a snapshot."""
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 
@@ -114,7 +116,7 @@ def server_programs() -> Path | None:
 class Server:
     """A server in a folder, reached by a socket in it alone."""
 
-    def __init__(self, programs: Programs, folder: Path, options: str = "-c fsync=off") -> None:
+    def __init__(self, programs: Programs, folder: Path, options: str = QUIET) -> None:
         self.programs = programs
         self.folder = folder
         self.data = folder / "data"
@@ -180,7 +182,7 @@ def database_of(place: str) -> str:
 def shared_server() -> Server:
     """Return the server of this test run. The first process that asks starts it."""
     folder = Path(os.environ[SHARED])
-    server = Server(wheel_programs(), folder, "-c fsync=off -c max_connections=200")
+    server = Server(wheel_programs(), folder, f"{QUIET} -c max_connections=200")
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "started").exists():
@@ -198,7 +200,7 @@ def stop_shared_server(folder: Path) -> None:
 
 @contextmanager
 def private_server(
-    programs: Programs | None = None, options: str = "-c fsync=off"
+    programs: Programs | None = None, options: str = QUIET
 ) -> Generator[Server]:
     """Run a server of its own."""
     with TemporaryDirectory(prefix="pg") as made:
