@@ -199,9 +199,7 @@ def stop_shared_server(folder: Path) -> None:
 
 
 @contextmanager
-def private_server(
-    programs: Programs | None = None, options: str = QUIET
-) -> Generator[Server]:
+def private_server(programs: Programs | None = None, options: str = QUIET) -> Generator[Server]:
     """Run a server of its own."""
     with TemporaryDirectory(prefix="pg") as made:
         server = Server(programs or wheel_programs(), Path(made), options)
