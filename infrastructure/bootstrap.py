@@ -223,20 +223,18 @@ def _summariser(
     observing: Observing,
 ) -> Summariser | None:
     """Return the given or named summariser, or None for the built-in one."""
-    named = given is None or isinstance(given, str)
-    if named and settings.summariser == "extractive":
-        return None
-    from refold.infrastructure.summarisers.named_summarisers import (
-        anthropic_summariser,
-        retrying,
-        warn_without_key,
-    )
-
     if given is None or isinstance(given, str):
+        if settings.summariser == "extractive":
+            return None
         if settings.summariser == "off":
             from refold.application.summaries.leaves import SummariesOff
 
             return SummariesOff(counter.count_text)
+        from refold.infrastructure.summarisers.named_summarisers import (
+            anthropic_summariser,
+            warn_without_key,
+        )
+
         warn_without_key(settings.summariser)
         given = anthropic_summariser(
             settings.summariser,
@@ -245,6 +243,8 @@ def _summariser(
             answering=settings.model,
             timeout=settings.summariser_timeout,
         )
+    from refold.infrastructure.summarisers.named_summarisers import retrying
+
     return retrying(given, settings.summary_tries, each=observing.summariser)
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import Protocol
 from unicodedata import normalize
 
+from refold.application.ports.stemmer import Stemmer
 from refold.domain.lazy_pattern import lazy_pattern
 
 VERSION = 2
@@ -43,14 +43,6 @@ _ASCII_PIECE = lazy_pattern(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PIECE = lazy_pattern(r"\d+|[^\W\d]+")
 _ORDINAL = lazy_pattern(r"([0-9]+)(?:st|nd|rd|th)", re.IGNORECASE)
 _PLAIN = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-
-
-class Stemmer(Protocol):
-    """A stemmer of English words. Safe to call from several threads."""
-
-    def stem(self, word: str) -> str:
-        """Return the stem of a word of lower-case ASCII letters."""
-        ...
 
 
 def tokens_of(text: str) -> list[str]:

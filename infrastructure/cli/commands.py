@@ -163,12 +163,12 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "maintenance_commands", "backup", "Back up the log to a file and check the copy."
         ),
         "copy": Entry(
-            "copy_command",
+            "server_commands",
             "copy",
             "Copy a log between files and PostgreSQL servers, and compare every event.",
         ),
         "db": Entry(
-            "db_command",
+            "server_commands",
             "db_command",
             "Create or upgrade the tables of a log on a PostgreSQL server.",
         ),

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import refold
+from refold.application.ports.stemmer import Stemmer
 from refold.application.recall import tokens
-from refold.application.recall.tokens import Stemmer, stem_with, tokens_of
+from refold.application.recall.tokens import stem_with, tokens_of
 from refold.infrastructure.recall.stemmer import SNOWBALL
 
 
