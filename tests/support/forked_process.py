@@ -4,10 +4,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import refold
-from refold.application.projections.thread_views import ThreadViews
-from refold.infrastructure.projection_store.read_models import SQLiteViews
+from refold.infrastructure.files.fork_gate import FileTurn
 
 
 def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:
@@ -54,15 +54,13 @@ def main(path: str) -> None:
     conversation.append({"role": "user", "content": "from the parent"})
     conversation.context()
     memory.conversations()
-    wrapped = memory._core.views  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(wrapped, ThreadViews)
-    views = wrapped._views  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(views, SQLiteViews)
+    wrapped: Any = memory._core.views  # pyright: ignore[reportPrivateUsage]
+    turn: FileTurn = wrapped._views.followed._turn
     held, forked = threading.Event(), threading.Event()
 
     def hold() -> None:
         """A thread that is in the middle of something, and does not live in the child."""
-        with views.followed._turn._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
+        with turn._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
             held.set()
             forked.wait()
 
