@@ -225,6 +225,8 @@ class FitToBudget:
     async def _wait_for_others(self) -> bool:
         """Wait for other callers' compactions if the request does not fit. Return whether they ended."""
         now = await run_to_end(measure, self._core, self._thread_id, self._budget)
+        if now.loaded.state.attempt is None:
+            return True  # They ended in the meantime.
         return now.size > self._budget.limit and await self._turn.wait()
 
     async def _helper(self, summariser: Summariser, result: CompactionResult) -> Summariser | None:
