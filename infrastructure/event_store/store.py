@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LAST_WRITE = 2.0
 """Seconds that closing waits for another thread that writes."""
-MOST = 64
+MOST_TOGETHER = 64
 """Maximum number of appends in one commit."""
 LOOK = 0.001
 """Seconds between two looks whether a commit of another thread has ended."""
@@ -135,7 +135,7 @@ class SharedCommits:
         """Move the appends of the next commit out of the queue, in the order of their arrival."""
         with self._changing:
             self._discard(own)
-            while self._queue and len(together) < MOST:
+            while self._queue and len(together) < MOST_TOGETHER:
                 one = self._queue.popleft()
                 if one.begin():
                     together.append(one)
