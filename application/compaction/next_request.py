@@ -241,9 +241,9 @@ def is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
 
 
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
-    """Return the request size that triggers notes before any compaction, or None.
+    """Return the request size that triggers notes before any compaction.
 
-    It is None if notes were already taken since the last compaction, or if the size is not above the target
+    Return None if notes were already taken since the last compaction, or if that size is not above the target
     of a compaction.
     """
     settings = core.settings.notes
