@@ -13,6 +13,8 @@ from refold.application.runtime.plain_lines import plain_logger
 from .connections import Store
 from .failures import code_of
 
+PATIENCE_S = 5.0
+"""Time that an erasure waits for older transactions to end, as long as for the lock of the table."""
 _SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
 
 logger = plain_logger(__name__)
@@ -34,6 +36,8 @@ class ErasedRemains:
             "(SELECT originator_id FROM {pending_erasures} WHERE number <= %s)",
             (number,),
         )
+        if tables:
+            self._wait_for_older_writers()
         done = [self._rewrite(table.rpartition(".")[2].strip('"')) for (table,) in tables]
         if not all(done):
             return False
@@ -44,6 +48,17 @@ class ErasedRemains:
                 "ON CONFLICT (only_row) DO UPDATE SET written_at = excluded.written_at, highest = NULL"
             )
         return True
+
+    def _wait_for_older_writers(self) -> None:
+        """Wait until every transaction that writes now has ended, in any database of the server.
+
+        CLUSTER keeps rows that were deleted after the oldest of them began, even if it cannot see this database.
+        """
+        ((now,),) = self._store.rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+        ended = "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8"
+        until = time.monotonic() + PATIENCE_S
+        while self._store.rows(ended, (now,)) == [(False,)] and time.monotonic() < until:
+            time.sleep(0.02)
 
     def _rewrite(self, table: str) -> bool:
         left: list[int] = []

@@ -1,5 +1,6 @@
 """What was erased is in no byte of the server's folder that refold can reach, and the rest is named."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def test_a_reader_that_still_sees_the_keys_is_waited_for_by_the_next_opening(pla
         reader.rollback()
     with refold.open(place) as memory:
         assert states(memory.finish_erasures())["keys"] == "gone"
+
+
+def test_a_writer_in_another_database_is_waited_for(server: Server, place: str) -> None:
+    with refold.open(place) as memory, psycopg.connect(server.place()) as writer:
+        conversation = talk(memory)
+        writer.execute("SELECT pg_current_xact_id()")
+        end = threading.Timer(0.5, writer.commit)
+        end.start()
+        report = conversation.erase(12)
+        end.join()
+        assert states(report.places)["keys"] == "gone"
 
 
 def test_a_role_that_may_not_see_the_write_ahead_log_is_told_so(server: Server, place: str) -> None:
