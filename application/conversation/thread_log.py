@@ -101,8 +101,11 @@ class ThreadLog:
             if extension is not None:
                 extensions.append(extension)
                 decide = extension.decide
-        with self._reporting_damage():
+        try:
             before, loaded, events = self._transact(thread_id, decide, at=at)
+        except (LogDamaged, LogBehindAnchor) as error:
+            self._report_damage(error)
+            raise
         self._report(thread_id, before, loaded.state, events)
         for extension in reversed(extensions):
             events = extension.stored(loaded, events)
@@ -240,9 +243,12 @@ class ThreadLog:
         try:
             yield
         except (LogDamaged, LogBehindAnchor) as error:
-            if self._observer is not None:
-                self._observer.damaged(error)
+            self._report_damage(error)
             raise
+
+    def _report_damage(self, error: LogDamaged | LogBehindAnchor) -> None:
+        if self._observer is not None:
+            self._observer.damaged(error)
 
     def _report(
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]

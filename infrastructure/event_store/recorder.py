@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -40,6 +40,12 @@ from .message_keys import INDEX, MessageKeys
 from .shelf import TABLES, begin_key
 
 MAX_VERSION = 2**62
+MOST_FRAMES = 256
+"""Maximum number of remembered frames, each of 300 bytes at most."""
+_FRAME = (
+    f"SELECT substr(state, 1, {LONGEST_FRAME}) FROM stored_events "
+    "WHERE originator_id=? AND originator_version=?"
+)
 LOCK_TIMEOUT = 30
 """Seconds to wait for a lock of another process."""
 
@@ -171,6 +177,8 @@ class LogRecorder(SQLiteApplicationRecorder):
         """Create a recorder. ``encodings`` are those of stored events, or None if they are plain."""
         super().__init__(datastore)
         self._encodings = encodings
+        self._frames: dict[str, bytes] = {}
+        """Frames of rows that this recorder inserted last, by link."""
         self.keys = MessageKeys(encodings or PLAIN)
 
     @property
@@ -267,6 +275,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         *,
         keys: Sequence[tuple[str, str, int]] = (),
         follows: Mapping[str, Head] = NO_HEADS,
+        link: str = "",
         with_rows: Callable[[SQLiteCursor], None] | None = None,
         **kwargs: Any,
     ) -> Sequence[int] | None:
@@ -286,17 +295,24 @@ class LogRecorder(SQLiteApplicationRecorder):
         for stream, head in follows.items():
             if head.version:
                 self._check_head(c, stream, head)
+        if link:
+            self._remember_frame(link, stored_events[-1].state)
         return numbers
+
+    def _remember_frame(self, link: str, state: bytes) -> None:
+        if len(self._frames) >= MOST_FRAMES:
+            self._frames.clear()
+        self._frames[link] = state[:LONGEST_FRAME]
 
     def _check_head(self, c: SQLiteCursor, stream: str, head: Head) -> None:
         # After the insert, so that the transaction holds the write lock when it reads.
-        c.execute(
-            "SELECT topic, substr(state, 1, ?) FROM stored_events "
-            "WHERE originator_id=? AND originator_version=?",
-            (LONGEST_FRAME, stream, head.version),
-        )
+        c.execute(_FRAME, (stream, head.version))
         row = c.fetchone()
-        if row is None or head.link != link_of(StoredEvent(stream, head.version, *row)):
+        frame: object = None if row is None else row[0]
+        if frame is None or (
+            frame != self._frames.get(head.link)
+            and head.link != link_of(StoredEvent(stream, head.version, "", cast(bytes, frame)))
+        ):
             raise LogDamaged(
                 stream, head.version, "the newest event was changed or removed since it was read"
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from refold.application.errors import LogBusy, LogDamaged
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from refold.application.ports.conversation_log import Damage, LoggedEvent
     from refold.infrastructure.files.lock import WriteLock
     from refold.infrastructure.maintenance.compressed_payloads import LogCompressor
+    from refold.infrastructure.maintenance.scrubber import KnownDamage
 
     from .encryption import KeySource
     from .log_copy import FileCopyEnd
@@ -154,6 +156,30 @@ class SharedCommits:
     def _discard(self, own: _Append) -> None:
         if own in self._queue:
             self._queue.remove(own)
+
+
+class _Guard(translate_errors):
+    """Also records damage that a read finds."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, path: Path, known: KnownDamage) -> None:
+        super().__init__(path)
+        self._known = known
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        except LogDamaged as damage:
+            self._known.note_event(damage.thread_id, damage.version)
+            raise
+        if isinstance(error, LogDamaged):
+            self._known.note_event(error.thread_id, error.version)
 
 
 class SQLiteLog(StoredLog):
@@ -290,16 +316,10 @@ class SQLiteLog(StoredLog):
             self.held.anchor.close()
             self._datastore.close()
 
-    @contextmanager
-    def _guard(self) -> Generator[None]:
+    def _guard(self) -> AbstractContextManager[None]:
         """Check that the log is open here, convert errors, and record damage that a read finds."""
         self._check_open()
-        try:
-            with translate_errors(self.path):
-                yield
-        except LogDamaged as error:
-            self.known.note_event(error.thread_id, error.version)
-            raise
+        return _Guard(self.path, self.known)
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         return self._recorder.rows_after(number, SCAN_BATCH)
@@ -332,7 +352,9 @@ class SQLiteLog(StoredLog):
         from .anchor import Mark
 
         rows, keys, head = sealed
-        numbers = self._recorder.insert_events(rows, keys=keys, follows={thread_id: before})
+        numbers = self._recorder.insert_events(
+            rows, keys=keys, follows={thread_id: before}, link=head.link
+        )
         if numbers:
             self.held.anchor.keep(Mark(thread_id, *head, numbers[-1]), self.held.marks)
         else:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -154,8 +154,10 @@ class WriteLock:
         """
         self._threads = threading.RLock()
         self._path = path
+        self._name = f"{path}"
         self._of = of or (path and path.with_suffix(""))
         self._file: IO[bytes] | None = None
+        self._identity: os.stat_result | None = None
         self._timeout = timeout
         self._is_closed = False
         self._process = OpeningProcess(f"{self._of}")
@@ -163,7 +165,7 @@ class WriteLock:
             GATE.close_in_child(self.close)
 
     @contextmanager
-    def held(self, is_done: Callable[[], bool] = lambda: False) -> Generator[bool]:
+    def held(self, is_done: Callable[[], bool] | None = None) -> Generator[bool]:
         """Hold the lock, and yield True.
 
         If ``is_done`` returns True once other threads are kept away, the lock is not needed any more: yield
@@ -177,18 +179,20 @@ class WriteLock:
         self._process.check()
         withdrawal = CURRENT.get()
         with self._alone(withdrawal):
-            if is_done():
+            if is_done is not None and is_done():
                 yield False
                 return
             if self._is_closed:
                 raise was_closed(self._of)
             if self._path is None:
-                _begin(withdrawal)
+                if withdrawal is not None:
+                    withdrawal.write()
                 yield True
                 return
             file = self._lock_file(self._path)
             try:
-                _begin(withdrawal)
+                if withdrawal is not None:
+                    withdrawal.write()
                 yield True
             finally:
                 # In a forked process, this would release the lock of the parent process.
@@ -210,14 +214,15 @@ class WriteLock:
             if is_alone:
                 self._threads.release()
 
-    @contextmanager
-    def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
+    def _alone(self, withdrawal: Withdrawal | None) -> AbstractContextManager[object]:
         """Exclude other threads. A cancelled thread stops waiting."""
         most = LOCK_WAIT.get()
         if withdrawal is None and most is None:
-            with self._threads:
-                yield
-            return
+            return self._threads
+        return self._alone_in_time(withdrawal, most)
+
+    @contextmanager
+    def _alone_in_time(self, withdrawal: Withdrawal | None, most: float | None) -> Generator[None]:
         until = None if most is None else time.monotonic() + most
         while not self._threads.acquire(timeout=PATIENCE):
             if withdrawal is not None:
@@ -244,6 +249,7 @@ class WriteLock:
             if self._file is None:
                 # Unbuffered: the lock of a buffer may belong to a thread that does not exist in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
+                self._identity = os.fstat(self._file.fileno())
             file = self._file
             try:
                 self._acquire(file)
@@ -251,7 +257,7 @@ class WriteLock:
                 if not file.closed:
                     raise
                 raise was_closed(self._of) from error
-            if is_file_at(path, file):
+            if is_at(self._name, self._identity):
                 return file
             # The file was deleted while open: other processes lock a different one.
             self.close()
@@ -280,17 +286,21 @@ def _most(seconds: float | None) -> float:
     return float("inf") if seconds is None else seconds
 
 
-def _begin(withdrawal: Withdrawal | None) -> None:
-    if withdrawal is not None:
-        withdrawal.write()
-
-
 def is_file_at(path: Path, file: IO[bytes]) -> bool:
     """Return whether an open file is the one at this path."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
+        return is_at(str(path), os.fstat(file.fileno()))
     except OSError:
         return False
+
+
+def is_at(path: str, file: os.stat_result | None) -> bool:
+    """Return whether an open file with this status is the one at this path."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (a path object is twice as slow, and this is paid often)
+    except OSError:
+        return False
+    return file is not None and found.st_ino == file.st_ino and found.st_dev == file.st_dev
 
 
 def try_lock(file: IO[bytes]) -> bool:

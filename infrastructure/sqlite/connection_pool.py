@@ -9,7 +9,11 @@ from threading import Condition, Lock, RLock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from eventsourcing.persistence import ConnectionPoolClosedError, ConnectionUnavailableError
+from eventsourcing.persistence import (
+    ConnectionNotFromPoolError,
+    ConnectionPoolClosedError,
+    ConnectionUnavailableError,
+)
 from eventsourcing.sqlite import (
     SQLiteConnection,
     SQLiteConnectionPool,
@@ -176,7 +180,7 @@ class DurableConnection(CheckedConnection):
 
     def commit(self) -> None:
         """Commit, and check that the files are still in place."""
-        super().commit()
+        self._sqlite_conn.commit()
         self.check()
 
     def check(self) -> None:
@@ -275,19 +279,32 @@ class SteadyPool(SQLiteConnectionPool):
     ) -> SQLiteConnection:
         """Take a connection from the pool."""
         # In memory, readers wait for the writer as well. The library sees to that.
-        if self.is_sqlite_memory_mode or is_writer is not True:
+        if self.is_sqlite_memory_mode:
             return super().get_connection(timeout, is_writer=is_writer)
+        if not is_writer:
+            return self._idle_connection() or super().get_connection(timeout)
         timeout = self.pool_timeout if timeout is None else timeout
         if not self._writer_lock.acquire(timeout=timeout):
             raise ConnectionUnavailableError("Timed out waiting for return of writer")
         try:
-            connection = super().get_connection(timeout)
+            connection = self._idle_connection() or super().get_connection(timeout)
             connection.is_writer = True
         except BaseException:
             self._writer_lock.release()
             raise
-        self._num_writers += 1
         return connection
+
+    def _idle_connection(self) -> SQLiteConnection | None:
+        """Take the newest idle connection, without the library's line of waiting threads, or return None."""
+        with self._put_condition:
+            if self._closed or not self._pool:
+                return None
+            connection = self._pool.pop()
+            if connection.closed:
+                return None
+            connection.in_use.acquire()
+            self._in_use[id(connection)] = connection
+            return connection
 
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Return a connection to the pool, which may be closed by now.
@@ -296,6 +313,25 @@ class SteadyPool(SQLiteConnectionPool):
         """
         if not self._process.is_this:
             return
+        if self.is_sqlite_memory_mode:
+            self._put_in_memory(conn)
+            return
+        is_writer, conn.is_writer = conn.is_writer, None
+        try:
+            with self._put_condition:
+                if self._in_use.pop(id(conn), None) is None:
+                    raise ConnectionNotFromPoolError("Connection not in use in this pool")
+                if self._closed or conn.closing or len(self._pool) >= self.pool_size:
+                    conn.close()
+                elif not conn.closed:
+                    self._pool.append(conn)
+                conn.in_use.release()
+                self._put_condition.notify_all()
+        finally:
+            if is_writer:
+                self._writer_lock.release()
+
+    def _put_in_memory(self, conn: SQLiteConnection) -> None:
         try:
             super().put_connection(conn)
         except ConnectionPoolClosedError:
@@ -311,7 +347,7 @@ class Transaction:
     One object does the work of the library's six nested generators, because every append pays for them.
     """
 
-    __slots__ = ("_commit", "_connection", "_cursor", "_inner", "_pool", "_use")
+    __slots__ = ("_commit", "_connection", "_cursor", "_pool", "_use")
 
     def __init__(self, pool: SQLiteConnectionPool, *, commit: bool) -> None:
         """Create a transaction; entering it begins it. ``commit`` says whether it writes."""
@@ -324,8 +360,8 @@ class Transaction:
             try:
                 if isinstance(connection, CheckedConnection):
                     connection.prepare(commit=self._commit)
-                self._inner = SQLiteTransaction(connection, commit=self._commit)
-                self._cursor = cursor = self._inner.__enter__()
+                self._cursor = cursor = connection.cursor()
+                cursor.execute("BEGIN")
             except BaseException:
                 self._return()
                 raise
@@ -345,7 +381,7 @@ class Transaction:
                 self._cursor.__exit__()
             except BaseException as failure:
                 kind, error, trace = type(failure), failure, failure.__traceback__
-            self._inner.__exit__(kind, error, trace)
+            SQLiteTransaction(self._connection, commit=self._commit).__exit__(kind, error, trace)
         finally:
             self._return()
             self._use.__exit__(None, None, None)

@@ -361,7 +361,7 @@ class RefusingLock(WriteLock):
         self._place = place
 
     @contextmanager
-    def held(self, is_done: Callable[[], bool] = lambda: False) -> Generator[bool]:
+    def held(self, is_done: Callable[[], bool] | None = None) -> Generator[bool]:
         """Refuse to lock.
 
         Raises:

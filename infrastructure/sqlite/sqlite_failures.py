@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from time import monotonic
+from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from eventsourcing.domain import EventSourcingError
@@ -347,13 +348,26 @@ def look_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answer
     return look()
 
 
-@contextmanager
-def translate_errors(path: Path) -> Generator[None]:
+class translate_errors:  # noqa: N801 (used like a function; a generator would cost every append)
     """Convert errors of SQLite, of the system and of the event sourcing library into errors of the log."""
-    try:
-        yield
-    except STORE_ERRORS as error:
-        raise diagnose(path, error) from error
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        """``path``: log that the errors name."""
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Begin to convert."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, STORE_ERRORS):
+            raise diagnose(self._path, error) from error
 
 
 def diagnose(path: Path, error: Exception) -> LogError:
