@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from json.encoder import encode_basestring
 from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -15,22 +14,36 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     """Return whether a value is a JSON array."""
-    return isinstance(value, list | tuple)
+    return isinstance(value, (list, tuple))
 
 
 _PUNCTUATION = 4
 """Bytes added for each pair of an object; at most what its colon, comma and spaces take."""
 
 
+_SHORT_ESCAPES = b'"\\\b\f\n\r\t'
+"""Bytes that JSON writes as two. Other control characters take six."""
+_UNESCAPED = bytes(set(range(0x20, 0x100)) - set(_SHORT_ESCAPES))
+
+
 def byte_size(value: Any) -> int:
     """Return the size of JSON data in UTF-8 bytes, or slightly more."""
     if isinstance(value, str):
-        quoted = encode_basestring(value)
-        return len(quoted) if quoted.isascii() else len(quoted.encode("utf-8", "surrogatepass"))
-    if is_object(value):
-        return 2 + sum(byte_size(k) + byte_size(v) + _PUNCTUATION for k, v in value.items())
-    if is_list(value) or isinstance(value, tuple):
-        return 2 + sum(byte_size(v) + 2 for v in cast("Sequence[Any]", value))
+        data = value.encode("utf-8", "surrogatepass")
+        escaped = data.translate(None, _UNESCAPED)
+        if not escaped:
+            return len(data) + 2
+        return len(data) + 2 + len(escaped) + 4 * len(escaped.translate(None, _SHORT_ESCAPES))
+    if isinstance(value, dict):
+        size = 2
+        for name, inner in cast("Mapping[str, Any]", value).items():
+            size += byte_size(name) + byte_size(inner) + _PUNCTUATION
+        return size
+    if isinstance(value, (list, tuple)):
+        size = 2
+        for inner in cast("Sequence[Any]", value):
+            size += byte_size(inner) + 2
+        return size
     return len(str(value)) + 1
 
 
@@ -122,6 +135,16 @@ def replace_from(value: V, other: V, names: Collection[str]) -> V:
         raise _field_error(type(value), unknown)
     copy: V = _create(type(value), {**before, **{name: getattr(other, name) for name in names}})
     return copy
+
+
+def stated_fields(value: Value) -> dict[str, Any]:
+    """Return the fields that differ from their defaults."""
+    defaults = _fields_of(type(value)).defaults
+    return {
+        name: given
+        for name, given in value.__dict__.items()
+        if name not in defaults or given != defaults[name]
+    }
 
 
 def narrow(value: V, cls: type[V]) -> V:

@@ -76,7 +76,7 @@ def read_author(given: object) -> Author | None:
     """
     if given is not None and given not in AUTHORS:
         raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
-    return cast(Author | None, given)
+    return cast("Author | None", given)
 
 
 def _with_author(message: Message, author: Author | None) -> Message:
@@ -163,17 +163,12 @@ def read_message(
     if fields.keys() != _REQUIRED:
         refuse_foreign(fields, place)
     role, content = _pop_role_and_content(fields, place)
-    is_user = role == "user"
     # The checks here have clearer messages than a schema.
     message = build_unvalidated(
         Message,
         role=role,
         content=content,
-        # In messages of other programs and other roles, this may be anything.
-        author=cast(
-            Author | None,
-            _pop_field(fields, "author", lambda it: is_user and it in AUTHORS),
-        ),
+        author=_pop_author(fields, role) if fields else None,
         extra=None,
         unknown=(),
     )
@@ -181,6 +176,8 @@ def read_message(
         message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
+    if not fields:
+        return ParsedMessage(_with_author(message, author), None, None, None)
     message_id, model, stop_reason = _pop_origin(fields)
     original = _pop_original(fields, message)
     if fields:
@@ -201,6 +198,12 @@ def _pop_role_and_content(fields: Block, place: str) -> tuple[Role, str | tuple[
     return role, _content(fields.pop("content"), f"{place}.content")
 
 
+def _pop_author(fields: Block, role: Role) -> Author | None:
+    # In messages of other programs and other roles, this may be anything.
+    found = _pop_field(fields, "author", lambda it: role == "user" and it in AUTHORS)
+    return cast("Author | None", found)
+
+
 _REQUIRED = {"role", "content"}
 _OF_THE_ANSWER = ("id", "model", "stop_reason")
 
@@ -219,7 +222,7 @@ def _pop_field(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
 
 
 def _pop_origin(fields: Block) -> list[str | None]:
-    return [cast(str | None, _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER]
+    return [cast("str | None", _pop_field(fields, name, is_id)) for name in _OF_THE_ANSWER]
 
 
 def _pop_original(fields: Block, message: Message) -> Original | None:
@@ -274,27 +277,28 @@ class _NotJson(Exception):
     """A value is not plain JSON; a slower walk then finds its path."""
 
 
-def _copy(value: object, depth: int) -> Any:
+def _copy(value: Any, depth: int) -> Any:
     kind = type(value)
     if kind is str:
-        return _text(cast(str, value))
+        return value if value.isascii() else _text(value)
     if value is None or kind is bool:
         return value
-    if kind is dict and depth < DEEPEST:
-        return {_key(k): _copy(v, depth + 1) for k, v in cast(Json, value).items()}
-    if kind is list and depth < DEEPEST:
-        return [_copy(v, depth + 1) for v in cast(list[object], value)]
-    if kind is int and -LARGEST_INT < cast(int, value) < LARGEST_INT:
+    if depth < DEEPEST:
+        if kind is dict:
+            return {_key(k): _copy(v, depth + 1) for k, v in value.items()}
+        if kind is list:
+            return [_copy(v, depth + 1) for v in value]
+    if kind is int and -LARGEST_INT < value < LARGEST_INT:
         return value
-    if kind is float and math.isfinite(cast(float, value)):
+    if kind is float and math.isfinite(value):
         return value
     raise _NotJson
 
 
-def _key(key: object) -> str:
+def _key(key: Any) -> str:
     if type(key) is not str:
         raise _NotJson
-    return _text(key)
+    return key if key.isascii() else _text(key)
 
 
 def _text(text: str) -> str:

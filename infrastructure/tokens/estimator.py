@@ -202,12 +202,12 @@ def _score(text: str) -> int:
     them.
     """
     data = text.encode("utf-8", "surrogatepass")
-    costs = data.translate(_SCORES, _REMOVED)
-    small = (len(text) - len(costs)) * _LOWER
-    score = small + sum_of_bytes(costs) - data.count(b"  ") * _LONE
+    rest = data.translate(None, _REMOVED)
+    small = (len(text) - len(rest)) * _LOWER
+    score = small + sum_of_bytes(rest.translate(_SCORES)) - data.count(b"  ") * _LONE
     if text.islower():
         return score  # There are no capitals to form pairs.
-    return score + data.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE).count(b"0A") * _PAIR
+    return score + rest.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE).count(b"0A") * _PAIR
 
 
 def _score_value(value: Any) -> int:
