@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from .conversation import Conversation
 from .errors import UnknownToolCall
@@ -9,10 +10,10 @@ from .events import MessageAppended
 from .messages import Message, gist
 from .originals import Original
 from .turns import open_calls
-from .value import Value, build_unvalidated
+from .value import build_unvalidated
 
 
-class IncomingMessage(Value, frozen=True):
+class IncomingMessage(NamedTuple):
     """A message to append, with its id and size."""
 
     message: Message
@@ -48,16 +49,16 @@ def append_messages(
     """
     whose = state.owner or owner
     calls: set[str] | None = None
+    last = len(incoming) - 1
     events: list[MessageAppended] = []
     for index, item in enumerate(incoming):
         if not recorded:
-            does = gist(item.message)
-            if does.results:
+            if item.message.role == "assistant":
+                calls = set(gist(item.message).calls) if index < last else None
+            elif results := gist(item.message).results:
                 # Found only when needed, because most messages answer no call.
                 calls = set(open_calls(state)) if calls is None else calls
-                _answer(calls, does.results, index)
-            if item.message.role == "assistant":
-                calls = set(does.calls)
+                _answer(calls, results, index)
         said_once = whose if index == 0 and state.owner is None else None
         events.append(_event(item, state.length + index, whose, said_once))
     return tuple(events)

@@ -29,6 +29,7 @@ from .events import (
     SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
+    are_messages,
 )
 from .frames import RequestFrameChanged, known_frame
 from .messages import gist
@@ -256,7 +257,9 @@ def _compact(
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
     """Return the state after some events, starting from ``state`` or from an empty conversation."""
-    state = state or Conversation()
+    state = Conversation() if state is None else state
+    if isinstance(events, tuple) and are_messages(events):
+        return _append(state, events)
     for appends, run in groupby(events, _is_append):
         if appends:
             # Most of a history is messages; folding a run of them in one step gives the same state.

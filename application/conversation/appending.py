@@ -80,7 +80,8 @@ def refuse_duplicate_keys(incoming: Sequence[IncomingMessage]) -> None:
     for item in incoming:
         if item.key is None:
             continue
-        if not _is_same(seen.setdefault(item.key, item).message, item.message):
+        first = seen.setdefault(item.key, item)
+        if first is not item and not _is_same(first.message, item.message):
             raise KeyReused(item.key, None)
 
 
@@ -262,9 +263,9 @@ def store(
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        nonlocal known
         loaded.present().check_owner(owner)
-        known.clear()
-        known.update(_find_stored(core, thread_id, incoming, compares=compares))
+        known = _find_stored(core, thread_id, incoming, compares=compares)
         fresh = _select_new(incoming, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
@@ -286,6 +287,8 @@ def _merge_known(
     stored: Sequence[MessageAppended],
     known: dict[str, AppendedMessage],
 ) -> list[AppendedMessage]:
+    if len(stored) == len(incoming):
+        return [_appended_message(event, new=True) for event in stored]
     new = iter(stored)
     answer: list[AppendedMessage] = []
     for item in incoming:
@@ -312,7 +315,7 @@ def _mark_stale(
     if not is_after_answer(state) and core.asked.is_answer(loaded.thread_id, state):
         return fresh
     # What continues an answer in doubt was signed for a request that shows its thinking.
-    return [replace(one, stale_thinking=one.thinking_tokens > 0) for one in fresh]
+    return [one._replace(stale_thinking=one.thinking_tokens > 0) for one in fresh]
 
 
 def _notify_waiting(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
@@ -388,25 +391,24 @@ def _measure(
         size = TokenCount(total=size.total + 1, thinking=1)
     reasoning = item.original.reasoning if item.original else None
     sent = core.counter.count_text(json.dumps(reasoning)) if reasoning else 0
-    return build_unvalidated(
-        IncomingMessage,
-        message=item.message,
-        message_id=item.message_id or core.new_id(),
-        tokens=size.total + sent,
-        thinking_tokens=size.thinking,
-        key=key,
-        written_at=written_at,
-        model=item.model,
-        stop_reason=item.stop_reason,
-        stale_thinking=False,
-        owner=owner,
-        original=item.original,
+    return IncomingMessage(
+        item.message,
+        item.message_id or core.new_id(),
+        size.total + sent,
+        size.thinking,
+        key,
+        written_at,
+        item.model,
+        item.stop_reason,
+        False,
+        owner,
+        item.original,
     )
 
 
 def _find_stored(
     core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, compares: bool
-) -> Mapping[str, AppendedMessage]:
+) -> dict[str, AppendedMessage]:
     keys = {item.key: item for item in incoming if item.key is not None}
     if not keys:
         return {}

@@ -20,6 +20,7 @@ from refold.domain.events import (
     Shortening,
     ToolContentOffloaded,
     UserContentShortened,
+    are_messages,
 )
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen
@@ -60,6 +61,20 @@ class Window:
     """True if thinking that was stored twice is shown in its first position only."""
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
     """Tokens that remain of erased live messages, by position."""
+
+    def with_entries(self, entries: Entries) -> "Window":
+        """Return this window with other messages."""
+        return Window(
+            entries,
+            self.summary,
+            self.previews,
+            self.pins,
+            self.memories,
+            self.recalled,
+            self.thinking_from,
+            self.thoughts_once,
+            self.measures,
+        )
 
     def shelve(self, keep: int, log: StoredMessages) -> "Window":
         """Return this window with only the newest ``keep`` messages in memory, reading others from
@@ -156,10 +171,11 @@ def project(
     not keep covered messages; ``must_reload`` detects this. Otherwise its summary id must be in
     ``undone``.
     """
-    if all(isinstance(e, MessageAppended) for e in events):
+    if are_messages(events):
         # Appending changes only the end.
-        added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
-        return replace(window, entries=_append_entries(window.entries, added))
+        return window.with_entries(
+            _append_entries(window.entries, tuple([entry_of(e) for e in events]))
+        )
     folding = _WindowBuilder(window, undone.union(reverted_summaries(events)))
     for event in events:
         folding.take(event)
@@ -317,7 +333,7 @@ def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Pr
 
 def must_reload(events: Sequence[Event]) -> bool:
     """Return whether these events bring back or change messages, so that the window must be reloaded."""
-    return any(
-        isinstance(event, CompactionReverted | MessageErased | ConversationErased)
+    return not are_messages(events) and any(
+        isinstance(event, (CompactionReverted, MessageErased, ConversationErased))
         for event in events
     )

@@ -285,7 +285,10 @@ def _copy(value: Any, depth: int) -> Any:
         return value
     if depth < DEEPEST:
         if kind is dict:
-            return {_key(k): _copy(v, depth + 1) for k, v in value.items()}
+            return {
+                k if type(k) is str and k.isascii() else _key(k): _copy(v, depth + 1)
+                for k, v in value.items()
+            }
         if kind is list:
             return [_copy(v, depth + 1) for v in value]
     if kind is int and -LARGEST_INT < value < LARGEST_INT:
@@ -298,7 +301,7 @@ def _copy(value: Any, depth: int) -> Any:
 def _key(key: Any) -> str:
     if type(key) is not str:
         raise _NotJson
-    return key if key.isascii() else _text(key)
+    return _text(key)
 
 
 def _text(text: str) -> str:

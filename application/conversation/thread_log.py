@@ -21,7 +21,7 @@ from refold.application.ports.conversation_log import (
 from refold.application.ports.log_observer import LogObserver
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
-from refold.domain.events import ConversationForked, Event, MessageAppended
+from refold.domain.events import ConversationForked, Event, MessageAppended, are_messages
 from refold.domain.value import build_unvalidated, replace
 
 from .addresses import SEPARATOR, successor_of, thread_of
@@ -128,7 +128,8 @@ class ThreadLog:
                 stream = successor_of(stream)
                 continue
             self._know(thread_id, stream)
-            return deciding.before, _rename(loaded, thread_id), events
+            before = deciding.before or build_unvalidated(Conversation)
+            return before, _rename(loaded, thread_id), events
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase content of the newest stream of each thread."""
@@ -253,7 +254,7 @@ class ThreadLog:
     def _report(
         self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
     ) -> None:
-        if self._observer is not None and not all(isinstance(e, MessageAppended) for e in events):
+        if self._observer is not None and not are_messages(events):
             self._observer.stored(thread_id, before, after, events)
 
     def _newest(self, thread_id: str, load: Loading) -> tuple[str, LoadedConversation]:
@@ -296,7 +297,8 @@ class _Deciding:
         self._thread_id = thread_id
         self._own = own
         self._gone = gone
-        self.before = build_unvalidated(Conversation)
+        self.before: Conversation | None = None
+        """State that was decided on, or None before a decision."""
         self.is_unused = False
         """True if the stream has no events."""
 

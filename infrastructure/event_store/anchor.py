@@ -15,6 +15,7 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -53,6 +54,7 @@ class Mark(NamedTuple):
     number: int
 
 
+@lru_cache(maxsize=1_024)
 def fingerprint(thread_id: str) -> bytes:
     """Return the fingerprint of a thread id. The id itself may be too long or too private for the file."""
     digest = sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()
@@ -146,11 +148,13 @@ class Anchor:
         try:
             file = self._open(everything)
             name = fingerprint(mark.thread_id)
+            rest = _rest(mark)
             with self._threads:
-                file.seek(self._slot(file, name) * SIZE)
-                file.write(_line(name, mark))
+                slot = self._slots.get(name)
+                file.seek((self._slot(file, name) if slot is None else slot) * SIZE)
+                file.write(_checked(name + rest))
                 file.seek(0)
-                file.write(_line(_TITLE, mark))
+                file.write(_checked(_TITLE + rest))
             self._fails = False
         except STORE_ERRORS as error:  # Includes errors of the log, which a new file is built from.
             self._tell("written", error)
@@ -268,7 +272,14 @@ def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
 
 
 def _line(name: bytes, mark: Mark) -> bytes:
-    head = b"%b %012d %015d %b " % (name, mark.version, mark.number, mark.link.encode("ascii"))
+    return _checked(name + _rest(mark))
+
+
+def _rest(mark: Mark) -> bytes:
+    return b" %012d %015d %b " % (mark.version, mark.number, mark.link.encode("ascii"))
+
+
+def _checked(head: bytes) -> bytes:
     return head + b"%08x\n" % zlib.crc32(head)
 
 

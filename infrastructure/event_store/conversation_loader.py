@@ -26,6 +26,7 @@ from refold.domain.events import (
     MessageErased,
     MessagePinned,
     Shortening,
+    are_messages,
 )
 from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.notes import MemoriesChosen
@@ -159,7 +160,9 @@ class StreamLoader:
         """Return the stream with these new events. None of them may revert a compaction."""
         loaded = stream.loaded.after(events)
         window = self._trim(loaded.window, loaded.state, loaded.thread_id)
-        return Stream(LoadedConversation(loaded.thread_id, loaded.state, window), head)
+        if window is not loaded.window:
+            loaded = LoadedConversation(loaded.thread_id, loaded.state, window)
+        return Stream(loaded, head)
 
     def _trim(self, window: Window, state: Conversation, thread_id: str) -> Window:
         """Return the window with only the newest messages in memory, if no model could read all of them."""
@@ -257,7 +260,9 @@ EVERY = 16_384
 
 def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
     """Return whether a snapshot is due after these events led to this state."""
-    if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
+    if not are_messages(appended) and any(
+        isinstance(event, (CompactionPerformed, CompactionReverted)) for event in appended
+    ):
         return True
     before = state.version - len(appended)
     return state.older_live > 0 and state.version // EVERY > before // EVERY

@@ -70,7 +70,11 @@ class Envelope(NamedTuple):
 
     def link(self) -> str:
         """Return the link that the next event of the stream must name as its previous link."""
-        return sha256((self.previous + self.digest).encode("ascii")).hexdigest()
+        return _link(self.previous, self.digest)
+
+
+def _link(previous: str, digest: str) -> str:
+    return sha256((previous + digest).encode("ascii")).hexdigest()
 
 
 class Encoder(Protocol):

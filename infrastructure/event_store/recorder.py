@@ -1,6 +1,6 @@
 """The SQLite file of a log: durable connections and the recorder."""
 
-import secrets
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -277,12 +277,12 @@ class LogRecorder(SQLiteApplicationRecorder):
         follows: Mapping[str, Head] = NO_HEADS,
         link: str = "",
         with_rows: Callable[[SQLiteCursor], None] | None = None,
-        **kwargs: Any,
+        **_: Any,
     ) -> Sequence[int] | None:
         # The transaction starts with a write: one that reads before it writes can be refused at once.
         if self._is_encrypting:
             self.note_key(c)
-        numbers = super()._insert_events(c, stored_events, **kwargs)
+        numbers = self._insert_rows(c.sqlite_cursor, stored_events)
         if not self._is_encrypting:
             self._refuse_plain(c)
         if with_rows is not None:
@@ -299,6 +299,17 @@ class LogRecorder(SQLiteApplicationRecorder):
             self._remember_frame(link, stored_events[-1].state)
         return numbers
 
+    def _insert_rows(self, cursor: sqlite3.Cursor, rows: Sequence[StoredEvent]) -> list[int]:
+        """Insert rows and return their log positions, like the method of the library with fewer calls."""
+        numbers: list[int] = []
+        for row in rows:
+            stream = row.originator_id
+            name = stream.hex if isinstance(stream, UUID) else stream
+            values = (name, row.originator_version, row.topic, row.state)
+            cursor.execute(self.insert_events_statement, values)
+            numbers.append(cast(int, cursor.lastrowid))
+        return numbers
+
     def _remember_frame(self, link: str, state: bytes) -> None:
         if len(self._frames) >= MOST_FRAMES:
             self._frames.clear()
@@ -306,8 +317,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def _check_head(self, c: SQLiteCursor, stream: str, head: Head) -> None:
         # After the insert, so that the transaction holds the write lock when it reads.
-        c.execute(_FRAME, (stream, head.version))
-        row = c.fetchone()
+        row = c.sqlite_cursor.execute(_FRAME, (stream, head.version)).fetchone()
         frame: object = None if row is None else row[0]
         if frame is None or (
             frame != self._frames.get(head.link)
@@ -410,7 +420,8 @@ class LogRecorder(SQLiteApplicationRecorder):
 
 def stamp_of(moment: datetime) -> str:
     """Format a time for frames: ISO 8601, UTC, microseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 LARGEST_EVENT = 32 * 1024 * 1024
@@ -437,7 +448,7 @@ def seal_rows(
     """
     rows: list[StoredEvent] = []
     keys: list[tuple[str, str, int]] = []
-    salts = secrets.token_hex(16 * len(events))
+    salts = os.urandom(16 * len(events)).hex()
     for index, event in enumerate(events):
         version = head.version + 1
         salt = salts[32 * index : 32 * index + 32]

@@ -68,6 +68,7 @@ class ScrubFile:
         written.
         """
         self._path = path
+        self._name = str(path)
         self._of = of
         self._writable = writable and path is not None
         self._lock = WriteLock(path if self._writable else None, LOCK_TIMEOUT, of=of)
@@ -76,11 +77,14 @@ class ScrubFile:
     @property
     def stamp(self) -> tuple[int, int] | None:
         """Value that changes with the content of the file, or None if there is no file."""
+        # Every append asks. Usually there is no file, and an error of `stat` would take longer.
+        if self._path is None or not os.access(self._name, os.F_OK):
+            return None
         try:
-            status = os.stat(self._path) if self._path else None  # noqa: PTH116 (for every append)
+            status = self._path.stat()
         except OSError:
             return None
-        return None if status is None else (status.st_ino, status.st_mtime_ns)
+        return status.st_ino, status.st_mtime_ns
 
     def read(self) -> ScrubRecord:
         """Return the content, or an empty record if the file is missing, damaged or unreadable."""

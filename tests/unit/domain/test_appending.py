@@ -5,7 +5,6 @@ import pytest
 from refold.domain.appending import append_messages
 from refold.domain.errors import UnknownToolCall
 from refold.domain.messages import Message
-from refold.domain.value import replace
 from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,
@@ -34,8 +33,7 @@ def test_appending_nothing_is_no_event() -> None:
 
 
 def test_what_is_known_of_a_message_is_in_its_event() -> None:
-    item = replace(
-        incoming(user("a"), "m0"),
+    item = incoming(user("a"), "m0")._replace(
         key="k",
         model="claude",
         stop_reason="end_turn",
@@ -141,8 +139,8 @@ def test_it_is_said_once() -> None:
 
 def test_a_message_of_somebody_else_names_its_owner() -> None:
     new = [
-        replace(incoming(user("a"), "m0"), owner="user-7"),
-        replace(incoming(user("b"), "m1"), owner="user-8"),
+        incoming(user("a"), "m0")._replace(owner="user-7"),
+        incoming(user("b"), "m1")._replace(owner="user-8"),
     ]
     given().when(lambda c: append_messages(c, new, owner="user-7")).then(
         appended(0, user("a"), conversation_owner="user-7"), appended(1, user("b"), owner="user-8")
