@@ -1,7 +1,9 @@
 """Base class of all domain values, and checks for plain JSON data."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import compress
+from operator import ne
 from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -29,15 +31,12 @@ _UNESCAPED = bytes(set(range(0x20, 0x100)) - set(_SHORT_ESCAPES))
 def byte_size(value: Any) -> int:
     """Return the size of JSON data in UTF-8 bytes, or slightly more."""
     if isinstance(value, str):
-        data = value.encode("utf-8", "surrogatepass")
-        escaped = data.translate(None, _UNESCAPED)
-        if not escaped:
-            return len(data) + 2
-        return len(data) + 2 + len(escaped) + 4 * len(escaped.translate(None, _SHORT_ESCAPES))
+        return _text_size(value)
     if isinstance(value, dict):
         size = 2
         for name, inner in cast("Mapping[str, Any]", value).items():
-            size += byte_size(name) + byte_size(inner) + _PUNCTUATION
+            size += _text_size(inner) if type(inner) is str else byte_size(inner)
+            size += _name_size(name) + _PUNCTUATION
         return size
     if isinstance(value, (list, tuple)):
         size = 2
@@ -45,6 +44,18 @@ def byte_size(value: Any) -> int:
             size += byte_size(inner) + 2
         return size
     return len(str(value)) + 1
+
+
+def _text_size(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    escaped = data.translate(None, _UNESCAPED)
+    if not escaped:
+        return len(data) + 2
+    return len(data) + 2 + len(escaped) + 4 * len(escaped.translate(None, _SHORT_ESCAPES))
+
+
+_name_size = lru_cache(maxsize=256)(_text_size)
+"""The size of a name. Most blocks have the same few."""
 
 
 # Descriptors of the slots of every model. They write past the guard that keeps values frozen.
@@ -112,7 +123,12 @@ def build_unvalidated(cls: Callable[P, V], /, *_: P.args, **fields: P.kwargs) ->
         given = _add_defaults(known, given)
         if given.keys() != known.names:
             raise _field_error(cls, given.keys() ^ known.names)
-    value: V = _create(cls, given)
+    # Like ``_create``: every append builds several values.
+    value: V = _new(cls)
+    _set_fields(value, given)
+    _set_given(value, _NOT_RECORDED)
+    _set_extra(value, None)
+    _set_private(value, None)
     return value
 
 
@@ -139,12 +155,19 @@ def replace_from(value: V, other: V, names: Collection[str]) -> V:
 
 def stated_fields(value: Value) -> dict[str, Any]:
     """Return the fields that differ from their defaults."""
-    defaults = _fields_of(type(value)).defaults
-    return {
-        name: given
-        for name, given in value.__dict__.items()
-        if name not in defaults or given != defaults[name]
-    }
+    fields = value.__dict__
+    defaults = _defaults_in_order(type(value), tuple(fields))
+    return dict(compress(fields.items(), map(ne, fields.values(), defaults)))
+
+
+@lru_cache(maxsize=256)
+def _defaults_in_order(cls: type[Value], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the defaults of these fields, and a value that equals no other for a field without one."""
+    defaults = _fields_of(cls).defaults
+    return tuple(defaults.get(name, _NO_DEFAULT) for name in names)
+
+
+_NO_DEFAULT = object()
 
 
 def narrow(value: V, cls: type[V]) -> V:

@@ -285,8 +285,11 @@ def _copy(value: Any, depth: int) -> Any:
         return value
     if depth < DEEPEST:
         if kind is dict:
+            # Most keys and values are short texts, and need no call.
             return {
-                k if type(k) is str and k.isascii() else _key(k): _copy(v, depth + 1)
+                k if type(k) is str and k.isascii() else _key(k): (
+                    v if type(v) is str and v.isascii() else _copy(v, depth + 1)
+                )
                 for k, v in value.items()
             }
         if kind is list:
