@@ -27,7 +27,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after so long")
     parser.add_argument("--seed", type=int, default=0, help="the first seed is drawn from it")
     parser.add_argument("--case", type=int, help="play this seed alone")
-    parser.add_argument("--clean", action="store_true", help="disks lose power, but never fail")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--clean", action="store_true", help="disks lose power, but never fail")
+    kinds.add_argument("--lying", action="store_true", help="all disks lose writes silently")
     parser.add_argument(
         "--defect", choices=DEFECTS, help="plant a defect, and end when it is found"
     )
@@ -45,7 +47,7 @@ def run(simulator: Simulator, root: Path, options: argparse.Namespace) -> bool:
     first = random.Random(options.seed).randrange(10**6) * 1_000
     with DEFECTS[options.defect]() if options.defect else nullcontext():
         for seed in chain(kept(), count(first)) if options.case is None else [options.case]:
-            played = Case(simulator, root, seed, clean=options.clean).play()
+            played = Case(simulator, root, seed, clean=options.clean, lying=options.lying).play()
             played.finds += simulator.errors
             simulator.errors.clear()
             total.add(played)

@@ -12,8 +12,6 @@ from .striking import ROOT
 
 NEEDS_A_LIE = "no-report"
 """A defect that shows only if a disk loses something and does not report it."""
-LYING_SEED = "140891004"
-"""A case in which a disk misdirects a write."""
 
 
 def simulated(*options: str) -> subprocess.CompletedProcess[str]:
@@ -33,10 +31,14 @@ def test_a_planted_defect_is_found_within_a_minute(defect: str) -> None:
 
 @pytest.mark.slow
 def test_what_a_lying_disk_loses_must_be_reported() -> None:
-    assert simulated("--case", LYING_SEED).returncode == 0
-    unreported = simulated("--case", LYING_SEED, "--defect", NEEDS_A_LIE)
-    assert unreported.returncode == 1
-    assert "LOST in one" in unreported.stdout
+    search = ("--crashes", "1000000", "--seconds", "120")
+    unreported = simulated("--lying", *search, "--defect", NEEDS_A_LIE)
+    assert unreported.returncode == 1, unreported.stdout + unreported.stderr
+    case = re.search("CASE ([0-9]+)\n.* LOST in ", unreported.stdout)
+    assert case
+    assert (
+        simulated("--lying", "--case", case[1]).returncode == 0
+    )  # Without the defect, it is reported.
 
 
 @pytest.mark.slow

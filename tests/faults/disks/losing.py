@@ -65,9 +65,17 @@ class Played:
 class Case:
     """One seed: a log that lives, loses power and goes on."""
 
-    def __init__(self, simulator: Simulator, root: Path, seed: int, *, clean: bool = False) -> None:
-        """Prepare the case. ``clean``: the disk never fails while a program runs."""
-        self._simulator, self._root, self._clean = simulator, root, clean
+    def __init__(
+        self,
+        simulator: Simulator,
+        root: Path,
+        seed: int,
+        *,
+        clean: bool = False,
+        lying: bool = False,
+    ) -> None:
+        """Prepare the case. ``clean``: the disk never fails while a program runs; ``lying``: it fails silently."""
+        self._simulator, self._root, self._clean, self._always_lying = simulator, root, clean, lying
         self.chance = random.Random(seed)
         self.played = Played(seeds=1)
         self._folders = 0
@@ -110,6 +118,7 @@ class Case:
 
     def _faults(self) -> tuple[Fault, ...]:
         kind = self.chance.choices(("none", "honest", "lying"), (5, 3, 2))[0]
+        kind = "lying" if self._always_lying else kind
         self._lying = kind == "lying" and not self._clean
         if kind == "none" or self._clean:
             return ()
