@@ -95,7 +95,7 @@ def fill(conversation: refold.ConversationMemory, raw: Raw, size: int) -> None:
         batch = [said(n) for n in range(first, min(first + 900, size - LIVE))]
         conversation.append(batch, recorded=True)
         raw.append(batch)
-    conversation.compact()
+    conversation.compact(all=True)
     batch = [said(n) for n in range(size - LIVE, size)]
     conversation.append(batch)
     raw.append(batch)
