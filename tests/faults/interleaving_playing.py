@@ -30,6 +30,7 @@ FINE = frozenset(
         "conversation/turn_lock",
         "runtime/foreign_code",
         "runtime/core",
+        "event_store/store",
         "event_store/stored_log",
         "event_store/conversation_loader",
         "event_store/anchor",
