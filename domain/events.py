@@ -1,8 +1,7 @@
 """Events of a conversation. The names and fields in this module are the storage format."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeGuard
+from typing import Literal
 
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.ledger.index import IndexEntry
@@ -374,11 +373,3 @@ Event = (
     | RequestFrameChanged
     | EventLost
 )
-
-
-def are_messages(events: Sequence[Event]) -> TypeGuard[Sequence[MessageAppended]]:
-    """Return whether all events append a message, as most do."""
-    for event in events:  # noqa: SIM110 (a generator takes three times as long)
-        if type(event) is not MessageAppended:
-            return False
-    return True

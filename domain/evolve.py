@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from refold.domain.compaction.summary_rules import add_length
 
@@ -29,7 +29,6 @@ from .events import (
     SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
-    are_messages,
 )
 from .frames import RequestFrameChanged, known_frame
 from .messages import gist
@@ -253,6 +252,14 @@ def _compact(
             return _fail_attempt(state, event, version)
         case CompactionReverted():
             return _revert_summary(state, event, version)
+
+
+def are_messages(events: Sequence[Event]) -> TypeGuard[Sequence[MessageAppended]]:
+    """Return whether all events append a message, as most do."""
+    for event in events:  # noqa: SIM110 (a generator takes three times as long)
+        if type(event) is not MessageAppended:
+            return False
+    return True
 
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:

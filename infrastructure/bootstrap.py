@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.memory import Memory
@@ -51,10 +51,6 @@ if TYPE_CHECKING:
 
 ID_BYTES = 10
 """Random bytes of an id, stored as hex digits. The chance that two of 10**9 ids are equal is below 1 in a million."""
-
-
-def _random_id() -> str:
-    return os.urandom(ID_BYTES).hex()
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
@@ -138,7 +134,7 @@ def _open(path: str | Path, options: Options) -> Core:
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or partial(datetime.now, UTC),
-        new_id=options.get("new_id") or _random_id,
+        new_id=options.get("new_id") or partial(token_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

@@ -20,9 +20,8 @@ from refold.domain.events import (
     Shortening,
     ToolContentOffloaded,
     UserContentShortened,
-    are_messages,
 )
-from refold.domain.evolve import fold
+from refold.domain.evolve import are_messages, fold
 from refold.domain.notes import MemoriesChosen
 from refold.domain.originals import Original
 from refold.domain.value import byte_size

@@ -21,7 +21,8 @@ from refold.application.ports.conversation_log import (
 from refold.application.ports.log_observer import LogObserver
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
-from refold.domain.events import ConversationForked, Event, MessageAppended, are_messages
+from refold.domain.events import ConversationForked, Event, MessageAppended
+from refold.domain.evolve import are_messages
 from refold.domain.value import build_unvalidated, replace
 
 from .addresses import SEPARATOR, successor_of, thread_of

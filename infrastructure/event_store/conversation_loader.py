@@ -26,9 +26,8 @@ from refold.domain.events import (
     MessageErased,
     MessagePinned,
     Shortening,
-    are_messages,
 )
-from refold.domain.evolve import REMEMBERED, fold
+from refold.domain.evolve import REMEMBERED, are_messages, fold
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import build_unvalidated
 from refold.infrastructure.sqlite.sqlite_failures import look_twice

@@ -41,7 +41,7 @@ from .shelf import TABLES, begin_key
 
 MAX_VERSION = 2**62
 MOST_FRAMES = 256
-"""Maximum number of remembered frames, each of 300 bytes at most."""
+"""Maximum number of remembered frames."""
 _FRAME = (
     f"SELECT substr(state, 1, {LONGEST_FRAME}) FROM stored_events "
     "WHERE originator_id=? AND originator_version=?"
@@ -177,8 +177,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         """Create a recorder. ``encodings`` are those of stored events, or None if they are plain."""
         super().__init__(datastore)
         self._encodings = encodings
-        self._frames: dict[str, bytes] = {}
-        """Frames of rows that this recorder inserted last, by link."""
+        self._frames: dict[str, bytes] = {}  # Of rows that this recorder inserted, by link.
         self.keys = MessageKeys(encodings or PLAIN)
 
     @property
@@ -282,7 +281,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         # The transaction starts with a write: one that reads before it writes can be refused at once.
         if self._is_encrypting:
             self.note_key(c)
-        numbers = self._insert_rows(c.sqlite_cursor, stored_events)
+        numbers = super()._insert_events(c, stored_events)
         if not self._is_encrypting:
             self._refuse_plain(c)
         if with_rows is not None:
@@ -296,24 +295,10 @@ class LogRecorder(SQLiteApplicationRecorder):
             if head.version:
                 self._check_head(c, stream, head)
         if link:
-            self._remember_frame(link, stored_events[-1].state)
+            if len(self._frames) >= MOST_FRAMES:
+                self._frames.clear()
+            self._frames[link] = stored_events[-1].state[:LONGEST_FRAME]
         return numbers
-
-    def _insert_rows(self, cursor: sqlite3.Cursor, rows: Sequence[StoredEvent]) -> list[int]:
-        """Insert rows and return their log positions, like the method of the library with fewer calls."""
-        numbers: list[int] = []
-        for row in rows:
-            stream = row.originator_id
-            name = stream.hex if isinstance(stream, UUID) else stream
-            values = (name, row.originator_version, row.topic, row.state)
-            cursor.execute(self.insert_events_statement, values)
-            numbers.append(cast(int, cursor.lastrowid))
-        return numbers
-
-    def _remember_frame(self, link: str, state: bytes) -> None:
-        if len(self._frames) >= MOST_FRAMES:
-            self._frames.clear()
-        self._frames[link] = state[:LONGEST_FRAME]
 
     def _check_head(self, c: SQLiteCursor, stream: str, head: Head) -> None:
         # After the insert, so that the transaction holds the write lock when it reads.
