@@ -1,7 +1,7 @@
 """Messages of the Anthropic Messages API, kept exactly as received, their content blocks, and the words in them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
@@ -108,9 +108,14 @@ def text_of(block: Mapping[str, Any]) -> str:
 
 def said(message: Message) -> str:
     """Return the words of a message: its text blocks, without tool traffic and thinking."""
-    if isinstance(message.content, str):
-        return message.content
-    texts = [str(b.get("text", "")) for b in message.content if b.get("type") == "text"]
+    return said_content(message.content)
+
+
+def said_content(content: str | Sequence[Block]) -> str:
+    """Return the words in the content of a message, as ``said`` does."""
+    if isinstance(content, str):
+        return content
+    texts = [str(b.get("text", "")) for b in content if b.get("type") == "text"]
     return "\n".join(t for t in texts if t.strip())
 
 
@@ -176,8 +181,23 @@ def strings_in(value: object, *, deepest: int) -> Iterator[str]:
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 """Types of blocks in which a model calls a tool."""
 
-# Made once, because `json.dumps` with options makes an encoder for every call.
-_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+def _writer() -> Callable[[object], str]:
+    """Return a function that writes JSON, with one encoder for all calls.
+
+    ``json.dumps`` with options makes an encoder for every call, and an encoder makes the one of C again.
+    """
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return json.JSONEncoder(ensure_ascii=False, default=str).encode
+    # Without a record of the objects on the way: data that was stored contains no cycle.
+    chunks: Callable[[object, int], Iterable[str]] = make(
+        None, str, json.encoder.encode_basestring, None, ": ", ", ", False, False, True
+    )
+    return lambda value: "".join(chunks(value, 0))
+
+
+_as_json = _writer()
 
 
 def readable(message: Message) -> str:
@@ -186,10 +206,15 @@ def readable(message: Message) -> str:
     Words are given in full, tool calls as ``→ name {input}``, results and documents as text.
     Thinking is left out.
     """
-    content = message.content
+    return readable_content(message.content)
+
+
+def readable_content(content: str | Sequence[Block]) -> str:
+    """Return the content of a message as readable text, as ``readable`` does."""
     if isinstance(content, str):
         return content
-    return "\n".join([part for _, part in readable_blocks(content)])
+    parts = [_readable(block) for block in content if block.get("type") not in THINKING]
+    return "\n".join([part for part in parts if part and not part.isspace()])
 
 
 def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:

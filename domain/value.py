@@ -36,7 +36,8 @@ def byte_size(value: Any) -> int:
         size = 2
         for name, inner in cast("Mapping[str, Any]", value).items():
             size += _text_size(inner) if type(inner) is str else byte_size(inner)
-            size += _name_size(name) + _PUNCTUATION
+            size += _text_size(name) if len(name) > _SHORT_NAME else _size_of_name(name)
+            size += _PUNCTUATION
         return size
     if isinstance(value, (list, tuple)):
         size = 2
@@ -54,8 +55,9 @@ def _text_size(text: str) -> int:
     return len(data) + 2 + len(escaped) + 4 * len(escaped.translate(None, _SHORT_ESCAPES))
 
 
-_name_size = lru_cache(maxsize=256)(_text_size)
-"""The size of a name. Most blocks have the same few."""
+_SHORT_NAME = 32
+"""Number of characters of the longest field name whose size is remembered."""
+_size_of_name = lru_cache(maxsize=256)(_text_size)
 
 
 # Descriptors of the slots of every model. They write past the guard that keeps values frozen.

@@ -167,6 +167,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     erase = writes(ConversationMemory.erase)
     label = writes(ConversationMemory.label)
     knows = reads(ConversationMemory.knows)
+    select_known = reads(ConversationMemory.select_known)
     pins = reads(ConversationMemory.pins)
     diff = reads(ConversationMemory.diff)
     shared_with = reads(ConversationMemory.shared_with)

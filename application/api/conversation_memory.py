@@ -100,8 +100,13 @@ class ConversationMemory(ConversationHistory):
 
     def knows(self, message: RecordedMessage) -> bool:
         """Return whether this message of a transcript is stored already."""
-        key = appending.recorded_key(message)
-        return key in self._core.log.versions_of_keys(self.thread_id, [key])
+        return bool(self.select_known([message]))
+
+    def select_known(self, messages: Sequence[RecordedMessage]) -> list[RecordedMessage]:
+        """Return those of these messages of a transcript that are stored already, in one look-up."""
+        keys = [appending.recorded_key(message) for message in messages]
+        known = self._core.log.versions_of_keys(self.thread_id, keys)
+        return [one for one, key in zip(messages, keys, strict=True) if key in known]
 
     def context(
         self,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from refold.application.api.results import Appended, AppendedMessage
 from refold.application.compaction.next_request import end_abandoned
 from refold.application.errors import LogDamaged
-from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.token_counter import TokenCount
 from refold.application.runtime.core import Core
 from refold.domain.appending import IncomingMessage, append_messages
@@ -413,15 +412,19 @@ def _find_stored(
     if not keys:
         return {}
     found: dict[str, AppendedMessage] = {}
-    for key, version in core.log.versions_of_keys(thread_id, list(keys)).items():
-        match core.log.read(thread_id, version, version):
-            case [LoggedEvent(event=MessageAppended() as event) as logged] if event.key == key:
-                # Nothing remains of an erased message to compare with.
-                if compares and not logged.erased:
-                    refuse_other(keys[key], event)
-                found[key] = _appended_message(event, new=False)
-            case _:
+    places = [*core.log.versions_of_keys(thread_id, list(keys)).items()]
+    for first in range(0, len(places), PAGE):
+        page = places[first : first + PAGE]
+        stored = {one.version: one for one in core.log.read_at(thread_id, [v for _, v in page])}
+        for key, version in page:
+            logged = stored.get(version)
+            event = logged and logged.event
+            if logged is None or not isinstance(event, MessageAppended) or event.key != key:
                 raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")
+            # Nothing remains of an erased message to compare with.
+            if compares and not logged.erased:
+                refuse_other(keys[key], event)
+            found[key] = _appended_message(event, new=False)
     return found
 
 

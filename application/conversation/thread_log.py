@@ -328,7 +328,9 @@ def _rename(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
 def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
-        logged = logged._replace(event=replace(event, source=thread_of(event.source)))
+        source = thread_of(event.source)
+        logged = dataclasses.replace(logged, event=replace(event, source=source))
     if SEPARATOR not in logged.thread_id:
         return logged
-    return logged._replace(thread_id=thread_of(logged.thread_id))
+    at = logged.number, thread_of(logged.thread_id), logged.version, logged.at
+    return LoggedEvent(*at, logged.event, logged.erased)

@@ -1,11 +1,13 @@
 """The port of the log: load conversations, decide on the newest state, read events."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.domain.events import Event
+from refold.domain.events import Event, MessageAppended
+from refold.domain.messages import Author, Block, Role
 from refold.domain.value import Rewritten
 
 PAGE = 500
@@ -54,7 +56,28 @@ class Fork(NamedTuple):
     """Version of the source at the time of the copy."""
 
 
-class LoggedEvent(NamedTuple):
+class MessageContent(TypedDict):
+    """A stored message as JSON."""
+
+    role: Role
+    content: str | Sequence[Block]
+    author: NotRequired[Author | None]
+
+
+class MessageFields(TypedDict):
+    """The fields of ``MessageAppended`` that lists show, as JSON. One that has its default may be missing."""
+
+    position: int
+    message_id: str
+    message: MessageContent
+    tokens: int
+    written_at: NotRequired[str | None]
+    owner: NotRequired[str | None]
+    conversation_owner: NotRequired[str | None]
+
+
+@dataclass(slots=True)
+class LoggedEvent:
     """An event with its log position and its stream version."""
 
     number: int
@@ -67,6 +90,25 @@ class LoggedEvent(NamedTuple):
     event: Event
     erased: bool = False
     """True if content was erased from it; ``event`` is the remaining part."""
+    is_unread: ClassVar[bool] = False
+    """True for a message whose event is made when it is first used."""
+
+    @property
+    def message(self) -> MessageFields | None:
+        """The fields of an appended message, or None for another event."""
+        event = self.event
+        if not isinstance(event, MessageAppended):
+            return None
+        said, at = event.message, event.written_at
+        return {
+            "position": event.position,
+            "message_id": event.message_id,
+            "message": {"role": said.role, "content": said.content, "author": said.author},
+            "tokens": event.tokens,
+            "written_at": at.isoformat() if at else None,
+            "owner": event.owner,
+            "conversation_owner": event.conversation_owner,
+        }
 
 
 class Damage(NamedTuple):

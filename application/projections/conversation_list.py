@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent, MessageContent, MessageFields
 from refold.application.ports.read_models import ConversationRow
 from refold.domain.events import (
     CompactionPerformed,
@@ -11,14 +11,13 @@ from refold.domain.events import (
     ConversationForked,
     ConversationLabelled,
     EventLost,
-    MessageAppended,
     MessageErased,
 )
 from refold.domain.facts.speech import user_words
-from refold.domain.messages import Message, gist, said
+from refold.domain.messages import said_content
 from refold.domain.text_cuts import beginning
 
-from .row_changes import Added, Cell, Change, Changed, in_utc, message_time, utc
+from .row_changes import Added, Cell, Change, Changed, listed_time
 
 VERSION = 6
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
@@ -27,7 +26,7 @@ VERSION = 6
 FIRST_WORDS = 80
 """Number of characters of the first words to keep."""
 
-_Said = tuple[LoggedEvent, MessageAppended]
+_Said = tuple[LoggedEvent, MessageFields]
 """A message with its event as it was logged."""
 
 
@@ -42,9 +41,10 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     more = Counter[str]()
     said: list[_Said] = []
     for logged in run:
+        if (message := logged.message) is not None:
+            said.append((logged, message))
+            continue
         match event := logged.event:
-            case MessageAppended():
-                said.append((logged, event))
             case CompactionPerformed():
                 more["compactions"] += (
                     event.trigger != "erasure"
@@ -68,27 +68,25 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
 
 def _add_messages(said: Sequence[_Said], to: dict[str, Cell], more: Counter[str]) -> None:
     more["messages"] += len(said)
-    more["tokens"] += sum(event.tokens for _, event in said)
-    for logged, event in said:
-        if event.position == 0:
-            to |= {"created_at": message_time(logged, event), "last_activity": ""}
-        if event.conversation_owner is not None:
-            to["owner"] = event.conversation_owner
+    more["tokens"] += sum(message["tokens"] for _, message in said)
+    for logged, message in said:
+        if message["position"] == 0:
+            to |= {"created_at": listed_time(logged, message), "last_activity": ""}
+        if (owner := message.get("conversation_owner")) is not None:
+            to["owner"] = owner
 
 
 def _first_words_in(said: Sequence[_Said]) -> dict[str, Cell]:
-    for logged, event in said:
-        if _is_own(event):
-            return {"first_words": _first_words(logged, event), "first_words_at": event.position}
+    for logged, message in said:
+        if _is_own(message):
+            words = _first_words(logged, message)
+            return {"first_words": words, "first_words_at": message["position"]}
     return {}
 
 
 def _times(said: Sequence[_Said]) -> dict[str, str]:
     """Return the earliest and latest times of messages."""
-    times = [logged.at for logged, event in said if not event.written_at]
-    # Only two of these times are needed as text, which takes much longer than to compare them.
-    if written := [in_utc(event.written_at) for _, event in said if event.written_at]:
-        times += [utc(min(written)), utc(max(written))]
+    times = {listed_time(logged, message) for logged, message in said}
     return {"created_at": min(times), "last_activity": max(times)} if times else {}
 
 
@@ -113,33 +111,35 @@ def _new_row(logged: LoggedEvent) -> ConversationRow:
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     """Remove the first words of a conversation if their message was erased."""
-    event = left.event
-    if not isinstance(event, MessageAppended):
+    message = left.message
+    if message is None:
         return ()
-    words: dict[str, Cell] = {"thread_id": left.thread_id, "first_words_at": event.position}
+    words: dict[str, Cell] = {"thread_id": left.thread_id, "first_words_at": message["position"]}
     return (Changed(words, {"first_words": None}),)
 
 
-def _is_own(event: MessageAppended) -> bool:
+def _is_own(message: MessageFields) -> bool:
     """Return whether the message may provide the first words of its conversation.
 
     A message that has its own owner may not, because the owner of the conversation would see it.
     """
-    return event.owner is None and is_of_user(event.message)
+    return message.get("owner") is None and _is_of_user(message["message"])
 
 
-def is_of_user(message: Message) -> bool:
+def _is_of_user(message: MessageContent) -> bool:
     """Return whether a message was written by the user, as far as its author is known.
 
     Erasing its words does not change the answer.
     """
-    own = message.role == "user" and message.author in (None, "person")
-    return own and not gist(message).results
+    if message["role"] != "user" or message.get("author") not in (None, "person"):
+        return False
+    content = message["content"]
+    return isinstance(content, str) or all(b.get("type") != "tool_result" for b in content)
 
 
-def _first_words(logged: LoggedEvent, event: MessageAppended) -> str | None:
+def _first_words(logged: LoggedEvent, message: MessageFields) -> str | None:
     if logged.erased:
         return None
-    text = said(event.message)
+    text = said_content(message["message"]["content"])
     folded = " ".join((user_words(text) or text)[: 4 * FIRST_WORDS].split())
     return beginning(folded, FIRST_WORDS, trim=True)

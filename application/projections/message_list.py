@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.domain.events import EventLost, MessageAppended
-from refold.domain.messages import readable
+from refold.application.ports.conversation_log import LoggedEvent, MessageFields
+from refold.domain.events import EventLost
+from refold.domain.messages import readable_content
 
-from .row_changes import Appended, Cell, Change, Replaced, utc
+from .row_changes import Appended, Cell, Change, Replaced, listed_time
 
 VERSION = 4
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
@@ -19,36 +19,32 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     """Return one new row for each message."""
     rows: list[tuple[Cell, ...]] = []
     for logged in run:
-        event = logged.event
-        match event:
-            case MessageAppended():
-                rows.append(_message_row(logged, event))
-            case EventLost(position=int(position)):
-                rows.append(_lost_row(logged, position))
-            case _:
-                pass
+        if (message := logged.message) is not None:
+            rows.append(_message_row(logged, message))
+        elif isinstance(event := logged.event, EventLost) and event.position is not None:
+            rows.append(_lost_row(logged, event.position))
     return (Appended(rows),) if rows else ()
 
 
 def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     """Replace the row of an erased message with its remaining content."""
-    event = left.event
-    return (Replaced(_message_row(left, event)),) if isinstance(event, MessageAppended) else ()
+    message = left.message
+    return () if message is None else (Replaced(_message_row(left, message)),)
 
 
-def _message_row(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
+def _message_row(logged: LoggedEvent, message: MessageFields) -> tuple[Cell, ...]:
     """Return the columns of ``MessageRow`` in order; a tuple costs half as much as an object."""
-    message = event.message
+    said = message["message"]
     return (
         logged.thread_id,
-        event.position,
+        message["position"],
         logged.version,
-        event.message_id,
-        message.role,
-        utc(event.written_at) if event.written_at else logged.at,
-        event.tokens,
-        readable(message),
-        event.owner,
+        message["message_id"],
+        said["role"],
+        listed_time(logged, message),
+        message["tokens"],
+        readable_content(said["content"]),
+        message.get("owner"),
     )
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent, MessageFields
 from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value
 
@@ -62,7 +62,7 @@ def fold_each(changes: Changes, *kinds: type[Event]) -> RunChanges:
     wanted = frozenset(kinds)
 
     def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-        seen = [logged for logged in run if type(logged.event) in wanted]
+        seen = [one for one in run if not one.is_unread and type(one.event) in wanted]
         return [change for logged in seen for change in changes(logged)]
 
     return changes_of_run
@@ -71,6 +71,25 @@ def fold_each(changes: Changes, *kinds: type[Event]) -> RunChanges:
 def message_time(logged: LoggedEvent, event: MessageAppended) -> str:
     """Return when a message was written or, if unknown, logged: ISO 8601, UTC."""
     return utc(event.written_at) if event.written_at else logged.at
+
+
+def listed_time(logged: LoggedEvent, message: MessageFields) -> str:
+    """Return the same of a message that is given by its fields."""
+    written_at = message.get("written_at")
+    return utc_text(written_at) if written_at else logged.at
+
+
+def utc_text(stored: str) -> str:
+    """Return a stored time in the format of the log. Most times are stored almost like that."""
+    if stored[-1:] == "Z" and stored[10:11] == "T":
+        if len(stored) == _TO_MICROSECONDS:
+            return stored
+        if len(stored) == _TO_SECONDS:
+            return f"{stored[:-1]}.000000Z"
+    return utc(datetime.fromisoformat(stored))
+
+
+_TO_SECONDS, _TO_MICROSECONDS = len("2026-01-02T03:04:05Z"), len("2026-01-02T03:04:05.000000Z")
 
 
 def utc(moment: datetime) -> str:

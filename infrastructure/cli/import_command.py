@@ -133,7 +133,7 @@ def refuse_another(
     if not stored:
         return
     # Compare only user messages: an answer may have been read in another form at the last import.
-    known = [m for m in recorded.messages if m.message.role == "user" and conversation.knows(m)]
+    known = conversation.select_known([m for m in recorded.messages if m.message.role == "user"])
     if not known:
         return
     # They are known by their keys, so this stores nothing; without their ends, not even what a message has grown by.

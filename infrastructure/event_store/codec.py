@@ -224,7 +224,7 @@ A compaction stores every line that it keeps, and most of its JSON are the same 
 """
 LARGEST = 64 * 1024 * 1024
 """Maximum number of bytes of compressed JSON. It keeps damaged bytes from using all memory."""
-_MESSAGE_APPENDED = "message_appended"
+MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
 
@@ -313,8 +313,8 @@ def decode(
             raise CodecError(f"event {name!r} has no shape {shape}")
         fields = upcasters[name, shape](fields)
         shape += 1
-    if name == _MESSAGE_APPENDED:
-        return _message_appended(fields)
+    if name == MESSAGE_APPENDED:
+        return message_appended(fields)
     try:
         return NAMES[name].model_validate(fields)
     except ValidationError as error:
@@ -327,7 +327,7 @@ def key_of(name: str, payload: bytes) -> str | None:
     Raises:
         CodecError: the payload is not a JSON object.
     """
-    if name != _MESSAGE_APPENDED or b'"key"' not in payload:
+    if name != MESSAGE_APPENDED or b'"key"' not in payload:
         return None
     key = _fields(payload).get("key")
     return key if isinstance(key, str) else None
@@ -360,19 +360,23 @@ def _lenient(payload: bytes) -> object:
         raise CodecError(f"the payload is not JSON: {error}") from error
 
 
-def _message_appended(fields: Json) -> events.MessageAppended:
-    # Most events are messages. The digest has proved that these bytes are those of a validated
-    # event; validating again would double the cost of every load.
+def message_appended(fields: Json) -> events.MessageAppended:
+    """Return the event with the stored fields of a message, which are changed.
+
+    Most events are messages. A digest has proved that these are the fields of a validated event, and to
+    validate them again would double the cost of every load.
+
+    Raises:
+        CodecError: the fields are not those of a message.
+    """
     try:
         message = fields["message"]
-        content = message["content"]
-        content = content if isinstance(content, str) else tuple(content)
-        given = message.get
+        content, given = message["content"], message.get
         fields["message"] = from_stored(
             Message,
             {
                 "role": message["role"],
-                "content": content,
+                "content": content if isinstance(content, str) else tuple(content),
                 "author": given("author"),
                 "extra": given("extra"),
                 "unknown": tuple(given("unknown", ())),

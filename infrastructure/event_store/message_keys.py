@@ -61,6 +61,8 @@ class MessageKeys:
     def __init__(self, encoder: Encoder) -> None:
         """Create the tables' access. ``encoder`` seals rows, with the key of the log if it has one."""
         self._encoder = encoder
+        self._unsealed: dict[tuple[str, object, object, object], _Row] = {}
+        """Rows of the last look-up whose seals are valid. Storing keys reads the same rows again."""
 
     def begin(self, c: Cursor, stream: str) -> None:
         """Start the chain of a conversation that has no keys yet."""
@@ -154,7 +156,19 @@ class MessageKeys:
                 [*part, stream, stream],
             )
             for digest, *row in c.fetchall():
-                found[digest] = _unseal_row(stream, row, self._encoder.proves)
+                found[digest] = self._unseal(stream, row)
+        return found
+
+    def _unseal(self, stream: str, row: Sequence[object]) -> _Row | None:
+        digest, following, seal = row
+        known = self._unsealed.get((stream, digest, following, seal))
+        if known is not None:
+            return known
+        if len(self._unsealed) >= _AT_ONCE:
+            self._unsealed.clear()
+        found = _unseal_row(stream, row, self._encoder.proves)
+        if found is not None:
+            self._unsealed[stream, digest, following, seal] = found
         return found
 
     def _put(self, c: Cursor, stream: str, links: Iterable[tuple[bytes, bytes]]) -> None:

@@ -87,7 +87,9 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
         FoldOutdated: such an event was found.
     """
     for logged in events:
-        if _outdates(logged, read_from) and isinstance(logged.event, ConversationErased):
+        if logged.number > read_from and (
+            _outdates(logged, read_from) and isinstance(logged.event, ConversationErased)
+        ):
             raise FoldOutdated(f"event {logged.number} erased a conversation that was folded in")
         yield logged
 
@@ -111,8 +113,10 @@ def is_outdated(db: Tables, events: Iterator[LoggedEvent]) -> bool:
 
 
 def _outdates(logged: LoggedEvent, read_from: int) -> bool:
-    return logged.number > read_from and isinstance(
-        logged.event, MessageErased | ConversationErased
+    return (
+        logged.number > read_from
+        and not logged.is_unread
+        and isinstance(logged.event, MessageErased | ConversationErased)
     )
 
 

@@ -27,7 +27,7 @@ from .view_tables import PROJECTIONS, TABLES, TALLIES, TALLY_KEY, Table
 BATCH = 5_000
 """Maximum number of events that are collected before a write and stored in one transaction."""
 
-CHUNK = 200
+CHUNK = 64
 """Number of events that are folded at once: as many as fit the processor's cache."""
 
 CONVERSATIONS, MESSAGES = "conversations", "messages"
@@ -57,12 +57,16 @@ def fold_into(
         new = [logged for logged in chunk if logged.number > progress.number]
         for _, run in groupby(new, _THREAD):
             successive = tuple(run)
+            others = [logged for logged in successive if not logged.is_unread]
             for batch in batches:
-                batch.apply(batch.table.changes(successive))
-            for logged in successive:
+                if others or batch.table.reads_messages:
+                    batch.apply(batch.table.changes(successive))
+            for logged in others:
                 if isinstance(logged.event, MessageErased):
                     _erase(db, batches, logged.number, left(logged))
             last = successive[-1]
+        for batch in batches:
+            batch.insert_appended()
     if last is not None:
         totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
         progress = Progress(last.number, mark_of(last), totals)
@@ -120,7 +124,9 @@ class Batch:
     def _apply(self, change: Change) -> None:
         match change:
             case Appended(rows):
-                self._appended += [seal_row(row) for row in rows]
+                sealed = [*map(seal_row, rows)]
+                self._count(rows[0][self.table.thread], sealed)
+                self._appended += sealed
             case Added(row):
                 cells = self.table.cells(row)
                 self._rows[self._key(cells)] = cells
@@ -136,7 +142,7 @@ class Batch:
 
     def write(self, total: Total) -> Total:
         """Write all changes in the open transaction, and return the new total of the table."""
-        self._insert_appended()
+        self.insert_appended()
         new: list[Sealed] = []
         changed: list[Key] = []
         for key, cells in self._rows.items():
@@ -156,16 +162,20 @@ class Batch:
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
 
-    def _insert_appended(self) -> None:
+    def insert_appended(self) -> None:
+        """Insert the appended rows in the open transaction, while the processor's cache has them."""
         rows, self._appended = self._appended, []
-        self._insert(rows)
+        self._db.insert(self.table.name, rows)
 
     def _insert(self, rows: Sequence[Sealed]) -> None:
-        place = self.table.thread
         for row in rows:
-            self._counts[row[place]] += 1
-            self._checksums[row[place]] += row[-1]
+            self._count(row[self.table.thread], (row,))
         self._db.insert(self.table.name, rows)
+
+    def _count(self, thread_id: Cell, rows: Sequence[Sealed]) -> None:
+        """Count new rows of one conversation."""
+        self._counts[thread_id] += len(rows)
+        self._checksums[thread_id] += sum([row[-1] for row in rows])
 
     def _update(self, rows: Sequence[tuple[Cell, ...]]) -> None:
         to = ", ".join(f"{column} = ?" for column in self.table.types)
@@ -185,7 +195,7 @@ class Batch:
 
     def _replace(self, row: tuple[Cell, ...]) -> None:
         """Replace an appended row by a new row at the end. In a file, the old row number is kept."""
-        self._insert_appended()
+        self.insert_appended()
         cells = dict(zip(self.table.columns, row, strict=True))
         key = tuple(storable(cells[column]) for column in self.table.key)
         condition = " AND ".join(f"{column} = ?" for column in self.table.key)
@@ -225,7 +235,7 @@ class Batch:
 
     def _load(self, where: Cells) -> Key:
         """Load the stored rows if they are not loaded yet, and return the values as stored."""
-        self._insert_appended()
+        self.insert_appended()
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
         # An erasure trusts no index, because a row that the index misses would stay.

@@ -53,6 +53,8 @@ class Table:
     """
     where: str = "true"
     """Condition of valid rows. Other rows are placeholders for erased content."""
+    reads_messages: bool = False
+    """True if appended messages change the table."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +118,7 @@ TABLES = (
         ("thread_id",),
         conversations.changes_of_run,
         conversations.erased_changes,
+        reads_messages=True,
     ),
     Table(
         "messages",
@@ -125,6 +128,7 @@ TABLES = (
         messages.changes_of_run,
         messages.erased_changes,
         IS_THERE,
+        reads_messages=True,
     ),
     Table(
         "summaries",

@@ -8,15 +8,18 @@ from refold.application.conversation.transcripts import (
     Skipped,
 )
 from refold.domain.messages import Author, Message, Role
+from refold.domain.value import build_unvalidated
 
 from .chats import (
     Authors,
     Chat,
+    extra_of,
     find_chats,
     has_system_message,
     speaks_anthropic,
     speaks_openai,
     tools_of,
+    why_no_role,
 )
 from .transcript_source import (
     Names,
@@ -24,20 +27,18 @@ from .transcript_source import (
     Source,
     as_content,
     as_object,
-    extra_of,
     moment,
     not_a_message,
     objects_in,
     text_or_none,
     usable_id,
-    why_no_role,
 )
 
 
 def detect(source: Source) -> bool:
     """Return whether a source has Anthropic blocks, or plain user and assistant texts as in every format."""
     chats = find_chats(source).chats
-    if not chats or speaks_openai(chats):
+    if not chats or speaks_openai(source):
         return False
     return speaks_anthropic(chats) or not has_system_message(chats)
 
@@ -45,7 +46,7 @@ def detect(source: Source) -> bool:
 def fits(source: Source) -> bool:
     """Return whether a source is a chat that is not purely in OpenAI shape."""
     chats = find_chats(source).chats
-    return bool(chats) and (speaks_anthropic(chats) or not speaks_openai(chats))
+    return bool(chats) and (speaks_anthropic(chats) or not speaks_openai(source))
 
 
 def read(source: Source) -> Reading:
@@ -108,21 +109,31 @@ def _take(
         skipped.append(not_a_message(place, problem))
         return
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
-    messages.append(
-        RecordedMessage(
-            message=Message(
-                role=role, content=content, author=author, extra=extra_of(item, _TAKEN)
-            ),
-            key=names.take(message_id or f"message:{index}"),
-            message_id=message_id,
-            at=moment(item.get("timestamp", item.get("at"))),
-            line=place,
-            model=text_or_none(item.get("model")),
-            stop_reason=text_or_none(item.get("stop_reason")),
-        )
+    # Everything was checked above, and a file has many messages.
+    message = build_unvalidated(
+        Message,
+        role=role,
+        content=content,
+        author=author,
+        extra=extra_of(item, _TAKEN),
+        unknown=(),
     )
+    recorded = build_unvalidated(
+        RecordedMessage,
+        message=message,
+        key=names.take(message_id or f"message:{index}"),
+        message_id=message_id,
+        at=moment(item.get("timestamp", item.get("at"))),
+        line=place,
+        model=text_or_none(item.get("model")),
+        stop_reason=text_or_none(item.get("stop_reason")),
+        original=None,
+    )
+    messages.append(recorded)
 
 
 def _role(value: Any) -> Role | None:
-    known: tuple[Role, ...] = ("user", "assistant", "system")
-    return next((role for role in known if role == value), None)
+    return next((role for role in _ROLES if role == value), None)
+
+
+_ROLES: tuple[Role, ...] = ("user", "assistant", "system")

@@ -1,6 +1,6 @@
 """Find lists of role/content messages in a file with any surrounding structure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from pydantic import Field
@@ -51,6 +51,13 @@ class Chats(Value, frozen=True):
 
 def find_chats(source: Source) -> Chats:
     """Find the chats of a file. The result is empty if the file is not a list of messages."""
+    found: Chats | None = source.found.get("chats")
+    if found is None:
+        found = source.found["chats"] = _find_chats(source)
+    return found
+
+
+def _find_chats(source: Source) -> Chats:
     if not source.is_document:
         places = [record.line for record in source.records]
         return _collect_chats(source.stem, [record.value for record in source.records], places)
@@ -65,10 +72,12 @@ def find_chats(source: Source) -> Chats:
 
 def is_message(value: Any) -> bool:
     """Return whether a value is a dict with a known role and with content or calls."""
-    message = as_object(value) or {}
+    if not isinstance(value, dict):
+        return False
+    message: dict[str, Any] = value
     role = message.get("role")
-    said = ("content", "tool_calls", "function_call")
-    return isinstance(role, str) and role in ROLES and any(key in message for key in said)
+    is_said = "content" in message or "tool_calls" in message or "function_call" in message
+    return is_said and isinstance(role, str) and role in ROLES
 
 
 def odd_role(source: Source) -> str | None:
@@ -88,21 +97,23 @@ def odd_role(source: Source) -> str | None:
     return None
 
 
-def speaks_openai(chats: Sequence[Chat]) -> bool:
-    """Return whether the chats have something that only the OpenAI chat API uses."""
-    return any(
-        any(map(_openai_message, chat.messages))
-        or _has_choices(chat.envelope.get("response"))
-        or any("function" in tool for tool in objects_in(tools_of(chat)))
-        for chat in chats
-    )
+def speaks_openai(source: Source) -> bool:
+    """Return whether the chats of a file have something that only the OpenAI chat API uses."""
+    if "speaks openai" not in source.found:
+        source.found["speaks openai"] = any(
+            any(map(_openai_message, chat.messages))
+            or _has_choices(chat.envelope.get("response"))
+            or any("function" in tool for tool in objects_in(tools_of(chat)))
+            for chat in find_chats(source).chats
+        )
+    return bool(source.found["speaks openai"])
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:
     """Return whether the chats have something that only the Messages API or the export of refold uses."""
     return any(
         any(map(_exported, chat.messages))
-        or any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
+        or any(map(_anthropic_message, chat.messages))
         or "system" in chat.envelope
         or any("input_schema" in tool for tool in objects_in(tools_of(chat)))
         for chat in chats
@@ -175,29 +186,39 @@ def _mostly_messages(items: list[Any]) -> bool:
 
 
 def _openai_message(value: Any) -> bool:
-    message = as_object(value) or {}
-    if message.get("role") in ("tool", "function", "developer"):
+    if not isinstance(value, dict):
+        return False
+    message: dict[str, Any] = value
+    given = message.get
+    if given("role") in ("tool", "function", "developer"):
         return True
-    if any(message.get(key) for key in ("tool_calls", "function_call", "tool_call_id")):
+    if given("tool_calls") or given("function_call") or given("tool_call_id"):
         return True
-    if "content" in message and message["content"] is None:
+    content = given("content", "")
+    if content is None:
         return True
-    return bool(_parts(message) & _OPENAI_PARTS) or _has_inline_image(message)
+    for part in objects_in(content):
+        kind = part.get("type")
+        if isinstance(kind, str) and kind in _OPENAI_PARTS:
+            return True
+        if kind == "image" and "image" in part:
+            return True
+    return False
+
+
+_OF_EXPORTS = frozenset({"position", "at", "role", "content", "message_id"})
 
 
 def _exported(value: Any) -> bool:
-    return {"position", "at", "role", "content", "message_id"} <= (as_object(value) or {}).keys()
+    return isinstance(value, dict) and value.keys() >= _OF_EXPORTS
 
 
-def _has_inline_image(message: dict[str, Any]) -> bool:
-    parts = objects_in(message.get("content"))
-    return any(part.get("type") == "image" and "image" in part for part in parts)
-
-
-def _parts(message: Any) -> set[str]:
-    content = (as_object(message) or {}).get("content")
-    kinds = (part.get("type") for part in objects_in(content))
-    return {kind for kind in kinds if isinstance(kind, str)}
+def _anthropic_message(value: Any) -> bool:
+    for part in objects_in((as_object(value) or {}).get("content")):
+        kind = part.get("type")
+        if isinstance(kind, str) and kind in _ANTHROPIC_BLOCKS:
+            return True
+    return False
 
 
 def _has_choices(response: Any) -> bool:
@@ -257,3 +278,21 @@ def _text(item: dict[str, Any]) -> str:
     return next(
         (part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)), ""
     )
+
+
+def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
+    """Describe why the role of a message is invalid."""
+    if "role" not in item:
+        return "no role"
+    return f"role {ascii(item['role'])[:40]}, which is not one of {', '.join(sorted(known))}"
+
+
+def extra_of(item: dict[str, Any], taken: Set[str]) -> dict[str, Any] | None:
+    """Return the fields of a message that are not ``taken``, including those that an export preserved."""
+    if item.keys() <= taken:
+        return None
+    kept = as_object(item.get("extra")) or {}
+    others = {k: v for k, v in item.items() if k not in taken and v is not None}
+    if kept:
+        others.pop("extra", None)
+    return {**kept, **others} or None

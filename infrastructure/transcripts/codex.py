@@ -14,6 +14,7 @@ from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, said
 from refold.domain.value import replace
 
+from .chats import why_no_role
 from .openai import convert_content
 from .transcript_source import (
     Names,
@@ -31,7 +32,6 @@ from .transcript_source import (
     thread_id,
     tool_use,
     usable_id,
-    why_no_role,
 )
 
 _RECORDS = ("session_meta", "turn_context", "event_msg", "response_item", "compacted")

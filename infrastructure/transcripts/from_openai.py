@@ -10,8 +10,9 @@ from refold.domain.messages import Block, name_problem
 from refold.domain.originals import RESPONSES
 from refold.domain.value import is_list, is_object
 
+from .chats import extra_of
 from .openai import TAKEN, MessageConverter, convert_content, convert_tool, tool_named
-from .transcript_source import extra_of, text_block, text_or_none
+from .transcript_source import text_block, text_or_none
 
 
 def refuse_calls(item: dict[str, Any], place: str) -> None:

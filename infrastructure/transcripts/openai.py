@@ -14,11 +14,13 @@ from .chats import (
     ROLES,
     Authors,
     Chat,
+    extra_of,
     find_chats,
     has_system_message,
     speaks_anthropic,
     speaks_openai,
     tools_of,
+    why_no_role,
 )
 from .transcript_source import (
     Content,
@@ -30,7 +32,6 @@ from .transcript_source import (
     as_content,
     as_list,
     as_object,
-    extra_of,
     image_block,
     moment,
     not_a_message,
@@ -39,7 +40,6 @@ from .transcript_source import (
     text_or_none,
     tool_use,
     usable_id,
-    why_no_role,
 )
 
 
@@ -118,13 +118,13 @@ def _image(url: str) -> Block:
 def detect(source: Source) -> bool:
     """Return whether a source has something that only this API uses, or a system message among plain texts."""
     chats = find_chats(source).chats
-    return bool(chats) and (speaks_openai(chats) or _plain_with_system(chats))
+    return bool(chats) and (speaks_openai(source) or _plain_with_system(chats))
 
 
 def fits(source: Source) -> bool:
     """Return whether a source is a chat that is not purely in Anthropic shape."""
     chats = find_chats(source).chats
-    return bool(chats) and (speaks_openai(chats) or not speaks_anthropic(chats))
+    return bool(chats) and (speaks_openai(source) or not speaks_anthropic(chats))
 
 
 def read(source: Source) -> Reading:

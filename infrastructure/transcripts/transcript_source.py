@@ -5,17 +5,19 @@ import hashlib
 import io
 import json
 import math
+import sys
 import unicodedata
 import zlib
-from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any
+
+from pydantic import Field
 
 from refold.application.conversation.transcripts import RecordedConversation, Skipped
 from refold.application.errors import TranscriptError
 from refold.domain.messages import Block
-from refold.domain.value import Value
+from refold.domain.value import Value, build_unvalidated
 
 MAX_DEPTH = 200
 """Maximum nesting depth. Real messages stay below 30, and pydantic can write up to 255."""
@@ -41,11 +43,11 @@ def parse_json(text: str) -> Any:
     return values[0]
 
 
-def parse_run(text: str) -> tuple[list[Any], str | None]:
-    """Parse consecutive JSON values. The second part of the result describes the error that stopped it."""
+def parse_run(text: str, most: int = sys.maxsize) -> tuple[list[Any], str | None]:
+    """Parse up to ``most`` consecutive JSON values. The second part describes the error that stopped it."""
     values: list[Any] = []
     start = _next_start(text, 0)
-    while start < len(text):
+    while start < len(text) and len(values) < most:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except RecursionError:
@@ -61,21 +63,21 @@ def parse_run(text: str) -> tuple[list[Any], str | None]:
 
 def as_object(value: Any) -> dict[str, Any] | None:
     """Return a JSON object as a dict, or None for another value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    found: dict[str, Any] | None = value if isinstance(value, dict) else None
+    return found
 
 
 def as_list(value: Any) -> list[Any] | None:
     """Return a JSON list as a list, or None for another value."""
-    return value if _is_list(value) else None
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
+    found: list[Any] | None = value if isinstance(value, list) else None
+    return found
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a JSON list, or an empty list for another value."""
-    items: list[Any] = as_list(value) or []
+    if not isinstance(value, list):
+        return []
+    items: list[Any] = value
     return [item for item in items if isinstance(item, dict)]
 
 
@@ -146,6 +148,8 @@ class Source(Value, frozen=True):
     """Lines of JSON lines in order. A document that is an object is one record on line 1."""
     skipped: tuple[Skipped, ...] = ()
     """Lines that could not be read, or only after a repair."""
+    found: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
+    """Answers about the content, so that each format does not look for them again."""
 
 
 def open_source(path: Path) -> Source:
@@ -176,12 +180,23 @@ def parse_source(path: Path, data: bytes) -> Source:
     if not data.strip(b" \t\r\n\x00"):
         raise TranscriptError(f"{path} is empty: there is no conversation in it.")
     stem = _stem(path)
+    document = _only_value(data)
+    if document is None:
+        return _json_lines(path, stem, data)
+    records = (Record(line=1, value=document[0]),) if as_object(document[0]) is not None else ()
+    return Source(stem=stem, is_document=True, document=document[0], records=records)
+
+
+def _only_value(data: bytes) -> list[Any] | None:
+    """Return a list with the JSON value that the data is, or None if it is not one value.
+
+    The second value of a file shows that its lines must be read, so the others are not parsed here.
+    """
     try:
-        document = parse_json(data.decode("utf-8", "surrogatepass"))
-    except (UnicodeDecodeError, BrokenJsonError) as problem:
-        return _json_lines(path, stem, data, problem)
-    records = (Record(line=1, value=document),) if as_object(document) is not None else ()
-    return Source(stem=stem, is_document=True, document=document, records=records)
+        values, problem = parse_run(data.decode("utf-8", "surrogatepass"), 2)
+    except UnicodeDecodeError:
+        return None
+    return values if problem is None and len(values) == 1 else None
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -234,14 +249,23 @@ def _not_text(path: Path, problem: Exception) -> TranscriptError:
     )
 
 
-def _json_lines(path: Path, stem: str, data: bytes, problem: Exception) -> Source:
+def _json_lines(path: Path, stem: str, data: bytes) -> Source:
     records: list[Record] = []
     skipped: list[Skipped] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         _read_line(number, line, records, skipped)
     if not any(isinstance(record.value, dict | list) for record in records):
-        raise _not_text(path, problem)
+        raise _not_text(path, _problem_with(data))
     return Source(stem=stem, is_document=False, records=tuple(records), skipped=tuple(skipped))
+
+
+def _problem_with(data: bytes) -> Exception:
+    """Return why the data is not one JSON value."""
+    try:
+        parse_json(data.decode("utf-8", "surrogatepass"))
+    except (UnicodeDecodeError, BrokenJsonError) as problem:
+        return problem
+    return BrokenJsonError("it is not an object or a list")
 
 
 def _read_line(number: int, raw: bytes, records: list[Record], skipped: list[Skipped]) -> None:
@@ -260,7 +284,7 @@ def _read_line(number: int, raw: bytes, records: list[Record], skipped: list[Ski
         skipped.append(Skipped(line=number, reason="records run together", detail=detail))
     if problem is not None:
         skipped.append(_damage(number, "broken line", problem))
-    records.extend(Record(line=number, value=value) for value in values)
+    records += [build_unvalidated(Record, line=number, value=value) for value in values]
 
 
 def _damage(line: int, reason: str, detail: str) -> Skipped:
@@ -415,22 +439,6 @@ def arguments_of(raw: Any) -> dict[str, Any]:
 def text_or_none(value: Any) -> str | None:
     """Return a non-blank string, or None."""
     return value if isinstance(value, str) and value.strip() else None
-
-
-def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
-    """Describe why the role of a message is invalid."""
-    if "role" not in item:
-        return "no role"
-    return f"role {ascii(item['role'])[:40]}, which is not one of {', '.join(sorted(known))}"
-
-
-def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | None:
-    """Return the fields of a message that are not ``taken``, including those that an export preserved."""
-    kept = as_object(item.get("extra")) or {}
-    others = {k: v for k, v in item.items() if k not in taken and v is not None}
-    if kept:
-        others.pop("extra", None)
-    return {**kept, **others} or None
 
 
 def not_a_message(line: int | None, problem: str) -> Skipped:

@@ -51,6 +51,7 @@ async def append_and_compact(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "append", talk(1), expected_version=1)
     await used.ask(conversation, "append_recorded", RECORDED)
     await used.ask(conversation, "knows", RECORDED[0])
+    await used.ask(conversation, "select_known", RECORDED)
     await used.ask(conversation, "pin", 3)
     pin = await used.ask(conversation, "pin", "keep this")
     await used.ask(conversation, "pins")

@@ -2,14 +2,17 @@
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
+from refold.infrastructure.event_store.stored_log import StoredLog
 from tests.support.builders import assistant, text, tool_result, tool_use, user
 from tests.support.real_data import files, needs_data
 
@@ -97,3 +100,25 @@ def test_a_real_session_that_is_cut_anywhere(tmp_path: Path) -> None:
                 memory.conversation("t").append_recorded(list(one.messages))
             found = blocks_of(memory.conversation("t"))
         assert sorted(found) == sorted(all_blocks(whole)), f"cut after {at} lines"
+
+
+def test_known_messages_are_looked_up_and_read_together(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, calls = memory.conversation("t"), Counter[str]()
+    messages = recorded([user(f"question {n}") for n in range(60)])
+    conversation.append_recorded(messages)
+    for name in ("versions_of_keys", "read", "read_at"):
+        original = getattr(StoredLog, name)
+
+        def noted(*given: Any, original: Any = original, name: str = name) -> Any:
+            calls[name] += 1
+            return original(*given)
+
+        monkeypatch.setattr(StoredLog, name, noted)
+    assert conversation.select_known(messages) == messages
+    assert calls == {"versions_of_keys": 1}
+    again = conversation.append_recorded(messages)
+    assert again.positions == tuple(range(60))
+    assert calls["versions_of_keys"] <= 3
+    assert calls["read"] + calls["read_at"] <= 3

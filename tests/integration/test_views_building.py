@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from refold.application.errors import LogDamaged
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections import conversation_list, message_list
+from refold.domain.events import MessageAppended
+from refold.domain.messages import Block, Message
+from refold.infrastructure.event_store import codec, stream_reads
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import catch_up as following
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from tests.support.log_files import execute
-from tests.support.view_events import Scribe
+from tests.support.view_events import EPOCH, Scribe
 
 
 @pytest.fixture
@@ -56,3 +64,62 @@ def test_what_a_killed_process_left_is_not_taken_for_a_file(log: SQLiteLog, tmp_
     with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
         assert len(views.messages("t", 0, 99)) == 30
         assert not any(".new" in name for name in names(tmp_path))
+
+
+WRITTEN: tuple[datetime | None, ...] = (
+    None,
+    datetime(2025, 6, 1, 12, tzinfo=UTC),
+    datetime(2025, 6, 1, 12, 0, 0, 123000, tzinfo=UTC),
+    datetime(2025, 6, 1, 12, tzinfo=timezone(timedelta(hours=2))),
+)
+CONTENTS: tuple[str | tuple[Block, ...], ...] = (
+    "hello",
+    "lone \ud800 surrogate",
+    ({"type": "text", "text": "Look"}, {"type": "image", "source": {}}),
+    ({"type": "tool_use", "id": "c", "name": "read", "input": {"a": [1, "é", None]}},),
+    ({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "b"}]},),
+)
+
+
+def various() -> Iterator[MessageAppended]:
+    for number, (content, at) in enumerate(product(CONTENTS, WRITTEN)):
+        message = Message(role="user", content=content, author="person" if number % 3 else None)
+        yield MessageAppended(
+            position=number,
+            message_id=f"m{number}",
+            message=message,
+            tokens=number,
+            written_at=at,
+            owner="someone" if number % 2 else None,
+            conversation_owner="ada" if number == 1 else None,
+        )
+
+
+def test_lists_show_a_stored_message_as_they_show_its_event(tmp_path: Path) -> None:
+    events = list(various())
+    with closing(SQLiteLog(tmp_path / "agent.db")) as log:
+        log.transact("t", lambda _: events, at=EPOCH)
+        stored = list(log.scan())
+    assert [one.event for one in stored] == events
+    made = [LoggedEvent(s.number, "t", s.version, s.at, s.event) for s in stored]
+    for fold in (message_list.changes_of_run, conversation_list.changes_of_run):
+        assert fold(stored) == fold(made)
+        assert [fold([one]) for one in stored] == [fold([one]) for one in made]
+
+
+def test_a_rebuild_makes_no_event_of_a_message_but_the_last(
+    log: SQLiteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[object]()
+    make = codec.message_appended
+
+    def noted(fields: dict[str, Any]) -> MessageAppended:
+        made.append(fields)
+        return make(fields)
+
+    for module in (codec, stream_reads):
+        monkeypatch.setattr(module, "message_appended", noted)
+    with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
+        assert views.rebuild() == 30
+        assert len(made) <= 2
+        assert len(list(log.read("t", 1, 30))) == len(made[-30:]) == 30

@@ -13,7 +13,7 @@ import pytest
 import refold
 from refold.application.conversation.entries import Entry
 from refold.application.rendering.turn_builder import TurnBuilder
-from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store import codec, stream_reads
 from refold.infrastructure.sqlite.sqlite_connection import ProcessCursor
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.fake_summarisers import RecordingSummariser
@@ -39,6 +39,7 @@ class CountedWork:
         self._note_calls(patch, ProcessCursor, "execute", "statements")
         self._note_calls(patch, ProcessCursor, "executemany", "statements")
         self._note_calls(patch, codec, "decode", "events decoded")
+        self._note_calls(patch, stream_reads, "open_plain_message", "events decoded")
         self._note_calls(patch, EstimatingTokenCounter, "count_message", "messages counted")
         self._note_calls(patch, EstimatingTokenCounter, "count_text", "texts counted")
         add = TurnBuilder.add

@@ -18,7 +18,7 @@ GIVEN: dict[str, Any] = {
     "message": {"role": "user", "content": "x"}, "query": "hello", "label": "x", "pin_id": "x",
     "summary_id": "x", "thread_id": "t", "messages": [], "to": "missing/folder/x.db",
 }  # fmt: skip
-ELSEWHERE = {"close", "append_recorded", "knows"}
+ELSEWHERE = {"close", "append_recorded", "knows", "select_known"}
 
 
 def methods(kind: type) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from refold.application.ports.conversation_log import ConversationLog, Damage
+from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import BEGINNING, Before, Passage, first_number, passages_of
 from refold.application.runtime.core import RecallParts
@@ -81,7 +81,8 @@ class MemoryIndex:
         for logged in self._log.scan():
             if isinstance(logged.event, MessageAppended):
                 known = before.get(logged.thread_id, BEGINNING)
-                timed = logged._replace(at=logged.at or SOME_DAY)
+                place = logged.number, logged.thread_id, logged.version
+                timed = LoggedEvent(*place, logged.at or SOME_DAY, logged.event, logged.erased)
                 new, known = passages_of(timed, logged.event, known, first_number(logged))
                 every += new
                 before[logged.thread_id] = known

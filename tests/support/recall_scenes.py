@@ -23,7 +23,7 @@ class TimedLog(MemoryLog):
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         found = super().read(thread_id, first, last)
-        return [logged._replace(at=_minute(logged.version)) for logged in found]
+        return [replace(logged, at=_minute(logged.version)) for logged in found]
 
 
 def _minute(version: int) -> str:

@@ -144,6 +144,8 @@ def test_keys_of_transcripts_and_of_agents_are_apart() -> None:
     assert not desk.conversation.knows(recorded("a", "1"))
     desk.conversation.append_recorded([recorded("a", "1")])
     assert desk.conversation.knows(recorded("a", "1"))
+    both = [recorded("b", "2"), recorded("a", "1")]
+    assert desk.conversation.select_known(both) == both[1:]
     assert len(desk.stored()) == 2
 
 

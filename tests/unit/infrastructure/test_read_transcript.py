@@ -3,6 +3,7 @@
 import gzip
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from refold.application.conversation.transcripts import Transcript
 from refold.application.errors import TranscriptError
+from refold.infrastructure.transcripts import chats
 from refold.infrastructure.transcripts import transcript_source as source
 from refold.infrastructure.transcripts.read_transcript import FORMATS, read_transcript
 from tests.support.transcript_files import (
@@ -234,3 +236,29 @@ def test_a_role_that_is_no_text_is_told(tmp_path: Path) -> None:
     path.write_text('{"system": "s", "messages": [{"role": [], "content": "x"}]}', "utf-8")
     with pytest.raises(TranscriptError, match=r"\[\]"):
         read_transcript(path)
+
+
+def test_each_line_is_parsed_once_and_each_message_looked_at_once_for_a_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lines = tmp_path / "talk.jsonl", 50
+    blocks = [{"type": "text", "text": "hello"}]
+    said = [{"role": "assistant" if n % 2 else "user", "content": blocks} for n in range(lines)]
+    path.write_text("\n".join(map(json.dumps, said)))
+    calls = Counter[str]()
+
+    def note(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def noted(*given: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return original(*given, **options)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(source, "_too_deep")
+    note(chats, "is_message")
+    note(chats, "_openai_message")
+    assert len(read_transcript(path).conversations[0].messages) == lines
+    # Two values show that the file is not a document.
+    assert calls == {"_too_deep": lines + 2, "is_message": lines, "_openai_message": lines}
