@@ -18,10 +18,10 @@ from refold.infrastructure.recall.index_tables import (
     TERMS,
     THREAD_COLUMNS,
     THREADS,
-    Proved,
     Thread,
     terms_of,
 )
+from refold.infrastructure.recall.proved_counts import Proved
 from refold.infrastructure.recall.recall_index import RecallContent, SegmentPostings, fold_into
 
 from . import passage_search as searching

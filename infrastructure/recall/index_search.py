@@ -10,6 +10,7 @@ from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
 from refold.application.recall.passages import Passage
+from refold.application.recall.ranking import accepts
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
 
@@ -17,16 +18,14 @@ from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
-    Places,
     Posting,
-    Proved,
-    group_by_segment,
     place_of,
     postings_at,
     postings_of,
     term_of,
     thread_token,
 )
+from .proved_counts import Opened, Place, Places, Proved, group_by_segment
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -192,9 +191,10 @@ _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _FIRST_AFTER = f"""SELECT number FROM {PASSAGES} WHERE thread = ? AND position >= ?
     ORDER BY position, part LIMIT 1"""
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
-    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
+    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?
+    ORDER BY p.position, p.part"""
 
-Place = tuple[str, int]
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 
 
 def find(
@@ -206,19 +206,19 @@ def find(
     proved: Proved,
 ) -> Found:
     """Find the best passages with these tokens that pass the filters."""
-    parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
     best = partial(best_first, db, frequencies, scope, total, limit)
     numbers = _in_range(db, filters, _numbers(best, limit, filters))
-    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
-    found = _select_with_tokens(found, frequencies)
+    proved.opened.limit()
+    read = _Reading(db, proved.opened, _stored_filters(filters))
+    found = _select_with_tokens(read.let_through(numbers, limit), frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
-    found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
-    proved.check_places(db, (passage.thread_id for passage in found))
-    return Found(found, _neighbours(db, found), frequencies, total)
+    found += read.let_through(iter(others), len(others), all_there=False)
+    proved.check_places(db, {passage.thread_id for passage in found})
+    return Found(found, read.neighbours(found), frequencies, total)
 
 
 def _numbers(
@@ -294,37 +294,78 @@ def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> 
     return [p for p in found if any(token in p.tokens for token in padded)]
 
 
-def _let_through(
-    db: Tables, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
-) -> list[Passage]:
-    """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
-    found: list[Passage] = []
-    size, read = limit, 0
-    condition = _let_through_by(parameters)
-    # Rejected ones are included, because a damaged row could have been one of the others.
-    query = f"""SELECT ({condition}), p.* FROM json_each(:numbers) AS wanted
-        LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
-    while len(found) < limit and (wanted := list(islice(numbers, size))):
-        rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
-        passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
-        found += [passage for is_wanted, passage in passages if is_wanted]
-        read += len(wanted)
-        # As many as are needed if the same share of them passes.
-        size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
-    return found[:limit]
+class _Reading:
+    """Reads passages for one search. Those that were read before by the same connection are not read again."""
 
+    def __init__(self, db: Tables, opened: Opened, filters: Filters) -> None:
+        """Create the reading. ``filters`` has names as they are stored."""
+        self._db = db
+        self._opened = opened
+        self._filters = filters
 
-def _neighbours(db: Tables, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
-    wanted: dict[str, set[int]] = {}
-    for passage in found:
-        adjacent = (passage.position - 1, passage.position + 1)
-        wanted.setdefault(passage.thread_id, set()).update(adjacent)
-    neighbours: dict[Place, list[Passage]] = {}
-    for thread_id, positions in wanted.items():
-        values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
-        for passage in _passages(db.execute(_NEIGHBOURS, values).fetchall()):
-            neighbours.setdefault((passage.thread_id, passage.position), []).append(passage)
-    return neighbours
+    def let_through(
+        self, numbers: Iterator[int], limit: int, *, all_there: bool = True
+    ) -> list[Passage]:
+        """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``.
+
+        Raises:
+            FoldDamaged: a passage was changed, or is missing and ``all_there`` is true.
+        """
+        found: list[Passage] = []
+        size, read = limit, 0
+        while len(found) < limit and (wanted := list(islice(numbers, size))):
+            # Rejected ones are read, because a damaged row could have been one of the others.
+            passages = self._numbered(wanted)
+            if all_there and None in passages:
+                raise FoldDamaged("a passage that the words lead to is missing")
+            found += [p for p in passages if p is not None and self._lets(p)]
+            read += len(wanted)
+            # As many as are needed if the same share of them passes.
+            size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
+        return found[:limit]
+
+    def neighbours(self, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
+        """Return the passages of the messages next to these, by conversation and position."""
+        known, empty = self._opened.messages, self._opened.empty
+        wanted = dict.fromkeys(
+            [(p.thread_id, p.position - 1) for p in found]
+            + [(p.thread_id, p.position + 1) for p in found]
+        )
+        lacking: dict[str, list[int]] = {}
+        for place in wanted.keys() - known.keys() - empty:
+            lacking.setdefault(place[0], []).append(place[1])
+        for thread_id, positions in lacking.items():
+            self._read_messages(thread_id, positions)
+        return {place: known[place] for place in wanted if place in known}
+
+    def _read_messages(self, thread_id: str, positions: Sequence[int]) -> None:
+        values = (thread_token(thread_id), json.dumps(positions), NEIGHBOUR_PARTS)
+        read: dict[Place, list[Passage]] = {(thread_id, position): [] for position in positions}
+        for row in self._db.execute(_NEIGHBOURS, values).fetchall():
+            passage = self._opened.keep(_passage(row))
+            read[passage.thread_id, passage.position].append(passage)
+        for place, passages in read.items():
+            if passages:
+                self._opened.messages[place] = passages
+            else:
+                self._opened.empty.add(place)
+
+    def _numbered(self, numbers: Sequence[int]) -> list[Passage | None]:
+        """Return the passages with these numbers, and None for those that are missing or erased."""
+        known = self._opened.passages
+        if lacking := [number for number in numbers if number not in known]:
+            for row in self._db.execute(_NUMBERED, (json.dumps(lacking),)).fetchall():
+                self._opened.keep(_passage(row))
+        return [known.get(number) for number in numbers]
+
+    def _lets(self, passage: Passage) -> bool:
+        visible = self._filters.visible
+        # The row of an erased message has no tokens.
+        return (
+            bool(passage.tokens)
+            and accepts(self._filters, passage)
+            and (visible is None or visible.lets(passage.owner, passage.thread_id))
+        )
 
 
 def _parameters(filters: Filters) -> dict[str, Any]:
@@ -342,6 +383,26 @@ def _parameters(filters: Filters) -> dict[str, Any]:
         **_visible_parameters(filters.visible),
         "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
     }
+
+
+def _stored_filters(filters: Filters) -> Filters:
+    """Return the filters with names as they are stored."""
+    visible = filters.visible
+    if visible is not None:
+        visible = Visible(
+            None if visible.owner is None else _stored_name(visible.owner),
+            frozenset(map(_stored_name, visible.threads)),
+            None if visible.home is None else _stored_name(visible.home),
+        )
+    return filters._replace(
+        thread_id=None if filters.thread_id is None else _stored_name(filters.thread_id),
+        tools=frozenset(map(_stored_name, filters.tools)),
+        visible=visible,
+    )
+
+
+def _stored_name(name: str) -> str:
+    return str(storable(name))
 
 
 def _visible_parameters(visible: Visible | None) -> dict[str, Any]:
@@ -372,7 +433,5 @@ def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
 
 
 def _passage(row: Sequence[Any]) -> Passage:
-    if row[0] is None:
-        raise FoldDamaged("a passage that the words lead to is missing")
     values: tuple[Any, ...] = open_row(PASSAGES, row)
     return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

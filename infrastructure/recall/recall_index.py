@@ -48,7 +48,6 @@ from .index_tables import (
     TERMS,
     THREAD_COLUMNS,
     THREADS,
-    Proved,
     Thread,
     create_tables,
     local_of,
@@ -58,6 +57,7 @@ from .index_tables import (
     stored_thread,
     terms_of,
 )
+from .proved_counts import Proved
 from .segments import Growth, PassageDamaged, problem_of, segments_in, shrink
 
 _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"

@@ -18,7 +18,7 @@ from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.tables import SQLiteTables
-from refold.infrastructure.recall import index_search, index_tables
+from refold.infrastructure.recall import index_search, proved_counts
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
 
@@ -237,7 +237,7 @@ def test_standing_recall_makes_no_commit_of_its_own(
 def test_places_are_read_again_if_they_are_too_many(
     log: SQLiteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_tables, "PLACES_KEPT", 10)
+    monkeypatch.setattr(proved_counts, "PLACES_KEPT", 10)
     write(log, "u", *users(f"common word{n % 7}" for n in range(100)))
     with closing(SQLiteRecallIndex(":memory:", log)) as index:
         for _ in range(2):

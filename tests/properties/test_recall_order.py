@@ -16,13 +16,13 @@ from refold.infrastructure.recall.index_tables import (
     POSTINGS,
     SEGMENTS,
     create_tables,
-    group_by_segment,
     local_of,
     pack_posting,
     place_of,
     segment_of,
     term_of,
 )
+from refold.infrastructure.recall.proved_counts import group_by_segment
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 TOKENS = "abcdefg"
