@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
+from refold.application.recall.tokens import line_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.tables import Tables
@@ -40,6 +41,10 @@ class TokenPostings:
 
     def __init__(self) -> None:
         self._terms = Counter[int]()
+
+    def line_of(self, words: str, date: str) -> str:
+        """Return the tokens of the next passage."""
+        return line_of(words, date)
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Count the tokens of a new passage."""

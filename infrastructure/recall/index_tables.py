@@ -207,7 +207,7 @@ def place_of(segment: int, term: int) -> int:
 
 def pack_posting(place: int, found: Iterable[int]) -> Stored:
     """Return the row of a posting."""
-    places = array("I", found)
+    places = found if isinstance(found, memoryview) else array("I", found)
     content = places.tobytes()
     return place, len(places), _checksum(place, len(places), content), content
 
