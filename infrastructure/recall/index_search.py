@@ -10,8 +10,7 @@ from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import accepts
-from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
+from refold.infrastructure.projection_store.row_checksums import storable
 from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
@@ -25,7 +24,8 @@ from .index_tables import (
     term_of,
     thread_token,
 )
-from .proved_counts import Opened, Place, Places, Proved, group_by_segment
+from .proved_counts import Places, Proved, Reading, group_by_segment, passage_of
+from .segments import segments_in
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -34,6 +34,13 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
+AT_ONCE = 8
+"""Number of segments in which a common token is looked up before the best passages are compared."""
+MOST_READ = 200_000
+"""Number of places of common tokens after which older passages are not searched for them.
+
+It is reached only in a very long log, if no rare token and too few passages with all common ones are there.
+"""
 _FEW = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 _MARGIN = 1e-9
@@ -56,22 +63,84 @@ def best_first(
     """
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
+    terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
     found = _Weighed(most)
+    enough = wanted * ENOUGH
     finds_more = True
-    for at, (token, passages) in enumerate(ordered):
+    for at, (_, passages) in enumerate(ordered):
         left = sum(weights[at:])
         if finds_more:
-            is_common = passages > COMMON and found.count > wanted * ENOUGH
+            is_common = passages > COMMON and found.count > enough
             finds_more = not is_common and not found.is_certain(left, passages)
-        if finds_more:
-            for posting in _postings(db, term_of(token), scope):
+        if finds_more and most is not None and passages > COMMON:
+            if _NewestFirst(db, found, terms[at:], scope).find(enough, left):
+                break
+        elif finds_more:
+            for posting in _postings(db, terms[at][0], scope):
                 limits = None if scope is None else scope[posting.segment]
                 found.add(posting, weights[at], limits)
         else:
             found.drop_hopeless(left)
-            for posting in _postings(db, term_of(token), found.segments):
+            for posting in _postings(db, terms[at][0], found.segments):
                 found.raise_known(posting, weights[at])
     return found.best_first()
+
+
+class _NewestFirst:
+    """Finds passages by a common token, in the newest segments first, and in no more than needed."""
+
+    def __init__(
+        self,
+        db: Tables,
+        found: "_Weighed",
+        terms: Sequence[tuple[int, float]],
+        scope: Places | None,
+    ) -> None:
+        """Create the search. ``terms`` are the token and those that are more common, with their weights."""
+        self._db = db
+        self._found = found
+        self._terms = terms
+        self._scope = scope
+        self._read = 0
+        """Number of places that were read."""
+
+    def find(self, enough: int, left: float) -> bool:
+        """Find passages. Return whether all tokens were weighed.
+
+        If more than ``enough`` passages are found, the other tokens find no further ones, and are weighed
+        as well. The search ends when older passages cannot be among the best, because ``left`` is the most
+        that they can weigh, or when ``MOST_READ`` places were read.
+        """
+        segments = sorted(segments_in(self._db) if self._scope is None else self._scope)
+        weighed, waiting = list[int](), list[int]()
+        while segments:
+            some, segments = segments[-AT_ONCE:], segments[:-AT_ONCE]
+            waiting += some
+            for posting in self._postings(self._terms[0][0], some):
+                limits = None if self._scope is None else self._scope[posting.segment]
+                self._found.add(posting, self._terms[0][1], limits)
+            if self._found.count > enough:
+                self._weigh(self._terms[1:], waiting)
+                weighed += waiting
+                waiting = []
+                if self._read > MOST_READ or self._found.are_best(weighed, left):
+                    break
+        if waiting:
+            return False
+        self._weigh(self._terms, segments)
+        return True
+
+    def _weigh(self, terms: Sequence[tuple[int, float]], segments: Collection[int]) -> None:
+        """Add the weights of tokens to the passages that are known in these segments."""
+        there = [segment for segment in segments if segment in self._found.segments]
+        for term, weight in terms if there else ():
+            for posting in self._postings(term, there):
+                self._found.raise_known(posting, weight)
+
+    def _postings(self, term: int, segments: Collection[int]) -> Iterator[Posting]:
+        for posting in _postings(self._db, term, segments):
+            self._read += len(posting.locals)
+            yield posting
 
 
 class _Weighed:
@@ -112,6 +181,14 @@ class _Weighed:
         few, reading them is faster than counting.
         """
         return self._most is not None and passages > self._most and self._least() > left
+
+    def are_best(self, segments: Collection[int], left: float) -> bool:
+        """Return whether enough passages of these segments weigh at least ``left``."""
+        lacking = math.inf if self._most is None else self._most
+        for segment in segments:
+            for weight, places in self.segments.get(segment, {}).items():
+                lacking -= len(places) if weight >= left else 0
+        return lacking <= 0
 
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
@@ -167,10 +244,8 @@ def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterat
     return postings_at(db, [place_of(segment, term) for segment in segments])
 
 
-NEIGHBOUR_PARTS = 4
-"""Maximum number of passages of a long message next to a candidate that are read."""
-MORE = 10
-"""Number of passages that are read at least if the filters did not let enough through."""
+MORE_FOUND = 16
+"""Ratio of the number of passages that are found to those before, if the filters did not let enough through."""
 MOST = 0.5
 """Share of all passages from which on a conversation is searched like the whole index."""
 
@@ -190,11 +265,6 @@ _CONDITIONS = {
 _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _FIRST_AFTER = f"""SELECT number FROM {PASSAGES} WHERE thread = ? AND position >= ?
     ORDER BY position, part LIMIT 1"""
-_NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
-    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?
-    ORDER BY p.position, p.part"""
-
-_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 
 
 def find(
@@ -212,7 +282,7 @@ def find(
     best = partial(best_first, db, frequencies, scope, total, limit)
     numbers = _in_range(db, filters, _numbers(best, limit, filters))
     proved.opened.limit()
-    read = _Reading(db, proved.opened, _stored_filters(filters))
+    read = Reading(db, proved.opened, filters)
     found = _select_with_tokens(read.let_through(numbers, limit), frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
@@ -224,11 +294,15 @@ def find(
 def _numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
-    """Yield all numbers. If all of the best will pass, and no more are wanted, no others are found."""
-    first = limit if filters._replace(thread_id=None, visible=None) == NO_FILTERS else 0
-    if first:
-        yield from islice(best(first), first)
-    yield from islice(best(None), first, None)
+    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""
+    is_free = filters._replace(thread_id=None, visible=None) == NO_FILTERS
+    known, most = 0, limit if is_free else 4 * limit
+    while most:
+        numbers = list(islice(best(most), known, most))
+        yield from numbers
+        if known + len(numbers) < most:
+            return
+        known, most = most, MORE_FOUND * most
 
 
 def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
@@ -294,80 +368,6 @@ def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> 
     return [p for p in found if any(token in p.tokens for token in padded)]
 
 
-class _Reading:
-    """Reads passages for one search. Those that were read before by the same connection are not read again."""
-
-    def __init__(self, db: Tables, opened: Opened, filters: Filters) -> None:
-        """Create the reading. ``filters`` has names as they are stored."""
-        self._db = db
-        self._opened = opened
-        self._filters = filters
-
-    def let_through(
-        self, numbers: Iterator[int], limit: int, *, all_there: bool = True
-    ) -> list[Passage]:
-        """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``.
-
-        Raises:
-            FoldDamaged: a passage was changed, or is missing and ``all_there`` is true.
-        """
-        found: list[Passage] = []
-        size, read = limit, 0
-        while len(found) < limit and (wanted := list(islice(numbers, size))):
-            # Rejected ones are read, because a damaged row could have been one of the others.
-            passages = self._numbered(wanted)
-            if all_there and None in passages:
-                raise FoldDamaged("a passage that the words lead to is missing")
-            found += [p for p in passages if p is not None and self._lets(p)]
-            read += len(wanted)
-            # As many as are needed if the same share of them passes.
-            size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
-        return found[:limit]
-
-    def neighbours(self, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
-        """Return the passages of the messages next to these, by conversation and position."""
-        known, empty = self._opened.messages, self._opened.empty
-        wanted = dict.fromkeys(
-            [(p.thread_id, p.position - 1) for p in found]
-            + [(p.thread_id, p.position + 1) for p in found]
-        )
-        lacking: dict[str, list[int]] = {}
-        for place in wanted.keys() - known.keys() - empty:
-            lacking.setdefault(place[0], []).append(place[1])
-        for thread_id, positions in lacking.items():
-            self._read_messages(thread_id, positions)
-        return {place: known[place] for place in wanted if place in known}
-
-    def _read_messages(self, thread_id: str, positions: Sequence[int]) -> None:
-        values = (thread_token(thread_id), json.dumps(positions), NEIGHBOUR_PARTS)
-        read: dict[Place, list[Passage]] = {(thread_id, position): [] for position in positions}
-        for row in self._db.execute(_NEIGHBOURS, values).fetchall():
-            passage = self._opened.keep(_passage(row))
-            read[passage.thread_id, passage.position].append(passage)
-        for place, passages in read.items():
-            if passages:
-                self._opened.messages[place] = passages
-            else:
-                self._opened.empty.add(place)
-
-    def _numbered(self, numbers: Sequence[int]) -> list[Passage | None]:
-        """Return the passages with these numbers, and None for those that are missing or erased."""
-        known = self._opened.passages
-        if lacking := [number for number in numbers if number not in known]:
-            for row in self._db.execute(_NUMBERED, (json.dumps(lacking),)).fetchall():
-                self._opened.keep(_passage(row))
-        return [known.get(number) for number in numbers]
-
-    def _lets(self, passage: Passage) -> bool:
-        visible = self._filters.visible
-        # The row of an erased message has no tokens.
-        return (
-            bool(passage.tokens)
-            and accepts(self._filters, passage)
-            and (visible is None or visible.lets(passage.owner, passage.thread_id))
-        )
-
-
 def _parameters(filters: Filters) -> dict[str, Any]:
     thread_id, positions = filters.thread_id, filters.positions or (None, None)
     return {
@@ -383,26 +383,6 @@ def _parameters(filters: Filters) -> dict[str, Any]:
         **_visible_parameters(filters.visible),
         "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
     }
-
-
-def _stored_filters(filters: Filters) -> Filters:
-    """Return the filters with names as they are stored."""
-    visible = filters.visible
-    if visible is not None:
-        visible = Visible(
-            None if visible.owner is None else _stored_name(visible.owner),
-            frozenset(map(_stored_name, visible.threads)),
-            None if visible.home is None else _stored_name(visible.home),
-        )
-    return filters._replace(
-        thread_id=None if filters.thread_id is None else _stored_name(filters.thread_id),
-        tools=frozenset(map(_stored_name, filters.tools)),
-        visible=visible,
-    )
-
-
-def _stored_name(name: str) -> str:
-    return str(storable(name))
 
 
 def _visible_parameters(visible: Visible | None) -> dict[str, Any]:
@@ -429,9 +409,4 @@ def _list_names(names: frozenset[str]) -> str | None:
 
 
 def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
-    return [_passage(row) for row in rows]
-
-
-def _passage(row: Sequence[Any]) -> Passage:
-    values: tuple[Any, ...] = open_row(PASSAGES, row)
-    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))
+    return [passage_of(row) for row in rows]

@@ -38,6 +38,7 @@ from . import index_search as finding
 from .index_tables import (
     EVENTS,
     IS_THERE,
+    NUMBERED,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
@@ -59,8 +60,6 @@ from .index_tables import (
 )
 from .proved_counts import Proved
 from .segments import BatchTexts, Growth, PassageDamaged, problem_of, segments_in, shrink
-
-_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 
 
 class Postings(Protocol):
@@ -124,7 +123,7 @@ class SegmentPostings:
     ) -> Sequence[tuple[Any, ...]]:
         """Return the rows of the passages of a message, from all index entries of its conversation."""
         numbers = numbers_at(db, thread_id, thread, (position,))
-        rows = db.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
+        rows = db.execute(NUMBERED, (json.dumps(numbers),)).fetchall()
         if len(rows) != len(numbers):
             raise FoldDamaged(f"passages of message {position} are missing")
         return rows

@@ -73,13 +73,15 @@ def plain(having: Mapping[int, set[str]], scope: set[int], wanted: int) -> list[
     scope=st.none() | st.sets(st.sampled_from(NUMBERS)),
     common=st.integers(0, 20),
     wanted=st.integers(1, 6),
+    at_once=st.integers(1, 4),
 )
 def test_the_best_are_those_of_the_plain_definition(
-    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int
+    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int, at_once: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, postings(having) as db:
         patch.setattr(finding, "COMMON", common)
         patch.setattr(finding, "ENOUGH", 2)
+        patch.setattr(finding, "AT_ONCE", at_once)
         expected = plain(having, set(having) if scope is None else scope, wanted)
         places: dict[int, set[int]] | None = None
         if scope is not None:
