@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import log
 from typing import NamedTuple
 
@@ -112,9 +113,14 @@ class _Search:
         self._question: Question = ask(words)
         self._before = entry.position
         self._thread_id = loaded.thread_id
-        earlier = core.recalled.find(core.log, loaded).values()
-        self._shown = "\n".join([*context.memory, *(o.text for found in earlier for o in found)])
+        self._loaded = loaded
+        self._context = context
+
+    @cached_property
+    def _shown(self) -> str:
         """Everything that refold shows already: summary, ledger, index, and lines of earlier messages."""
+        earlier = self._core.recalled.find(self._core.log, self._loaded).values()
+        return "\n".join([*self._context.memory, *(o.text for found in earlier for o in found)])
 
     def lines(self, room: int) -> list[RecalledText]:
         """Return the best lines that fit ``room`` tokens, the oldest first."""
@@ -160,10 +166,9 @@ class _Search:
 
     def _out_of_sight(self) -> Filters:
         """Return filters that leave out what the request shows in full."""
-        shown, stop = self._visible.full_positions(), self._before
-        while stop - 1 in shown:  # The newest messages need not be looked at one by one.
-            stop -= 1
-        leave_out = frozenset(position for position in shown if position < stop)
+        # The newest messages are a run, and need not be looked at one by one.
+        stop = self._visible.start_of_run(self._before)
+        leave_out = self._visible.full_positions(stop)
         return Filters(self._thread_id, positions=(0, stop), leave_out=leave_out)
 
     def _lines_of(
