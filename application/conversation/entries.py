@@ -202,6 +202,19 @@ def positions_of(entries: Entries) -> Iterator[int]:
         yield from map(_position, entries)
 
 
+def start_of_run(entries: Entries, stop: int) -> int:
+    """Return the first of the positions before ``stop`` that all have a live message."""
+    if isinstance(entries, LongEntries):
+        there = frozenset(positions_of(entries))
+        while stop - 1 in there:
+            stop -= 1
+        return stop
+    # Positions ascend, so those of a run are as far apart as their places.
+    end = bisect_left(entries, stop, key=_position)
+    offset = stop - end
+    return bisect_left(range(end), offset, key=lambda n: entries[n].position - n) + offset
+
+
 def shelve(
     entries: Entries,
     keep: int,

@@ -361,8 +361,8 @@ class NewestRequests:
             is_recorded = before.digest == recorded.digest and not known.changed
             if is_recorded or before.version > known.newest:
                 return None  # In the second case another process made a newer request.
-        thinks = thinks or any(message.thinking for message in state.live)
-        if before is None and recorded.frame.is_bare and not (thinks or known.chose):
+        is_plain = before is None and recorded.frame.is_bare and not (thinks or known.chose)
+        if is_plain and not any(map(attrgetter("thinking"), state.live)):
             return None
         digests = {part.digest for part in before.parts} if before is not None else set[str]()
         asked_at = state.version if known.version is None else known.version

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple, overload
 
 from refold.application.conversation.addresses import address_of
@@ -15,6 +16,7 @@ from refold.application.conversation.entries import (
     entry_at,
     is_live,
     positions_of,
+    start_of_run,
 )
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.fates import Fate, fate_of
@@ -299,9 +301,17 @@ class ContextVisibility:
         entry = entry_at(self._window.entries, position)
         return entry is not None and text in readable(self._shorten(entry, previews))
 
-    def full_positions(self) -> frozenset[int]:
-        """Return the positions of all messages that are shown in full."""
-        return frozenset(positions_of(self._window.entries)).difference(self._previews)
+    def full_positions(self, stop: int | None = None) -> frozenset[int]:
+        """Return the positions of all messages before ``stop`` that are shown in full."""
+        positions = positions_of(self._window.entries)
+        if stop is not None:
+            positions = takewhile(lambda position: position < stop, positions)
+        return frozenset(positions).difference(self._previews)
+
+    def start_of_run(self, stop: int) -> int:
+        """Return the first of the positions up to ``stop`` that are all shown in full."""
+        first = max((at + 1 for at in self._previews if at < stop), default=0)
+        return max(first, start_of_run(self._window.entries, stop))
 
     def _shorten(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)

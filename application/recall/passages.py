@@ -1,6 +1,6 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,7 +15,7 @@ from refold.domain.messages import CALLS, Block, Message, has_words, readable_bl
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
-from .tokens import pad, tokens_of
+from .tokens import line_of
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -107,11 +107,16 @@ def first_number(logged: LoggedEvent) -> int:
 
 
 def passages_of(
-    logged: LoggedEvent, event: MessageAppended, before: Before, first: int
+    logged: LoggedEvent,
+    event: MessageAppended,
+    before: Before,
+    first: int,
+    line_of: Callable[[str, str], str] = line_of,
 ) -> tuple[list[Passage], Before]:
     """Return the passages of a message, numbered from ``first``, and the facts for the next message.
 
-    A passage has at least one token. An erased message has no passages; only its time counts.
+    A passage has at least one token. An erased message has no passages; only its time counts. ``line_of``
+    returns ``Passage.tokens`` for words and a date, and is called once for each passage.
     """
     at = utc(event.written_at) if event.written_at else logged.at
     session = before.session + (begins_session(before.at, at) if before.at else 0)
@@ -123,7 +128,7 @@ def passages_of(
             continue  # Only the marker remains.
         for start, stop in _stretches(text, piece.start, piece.stop):
             words = text[start:stop]
-            if len(found) < PARTS and (tokens := tokens_of(words)):
+            if len(found) < PARTS and (line := line_of(words, _spoken(at[:10]))):
                 found.append(
                     Passage(
                         first + len(found),
@@ -139,7 +144,7 @@ def passages_of(
                         start,
                         stop,
                         piece.kind == "text" and _is_question(words),
-                        pad((*tokens, *_date_tokens(at[:10]))),
+                        line,
                         digest_of(words),
                         event.owner or "",
                     )
@@ -213,6 +218,7 @@ def _end(text: str, start: int) -> int:
 
 
 @lru_cache(maxsize=4_096)
-def _date_tokens(date: str) -> tuple[str, ...]:
+def _spoken(date: str) -> str:
+    """Return a date in the words by which it is found."""
     year, month, day = date.split("-")
-    return tuple(tokens_of(f"{int(year)} {MONTHS[int(month) - 1]} {int(day)}"))
+    return f"{int(year)} {MONTHS[int(month) - 1]} {int(day)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import compress, groupby, islice
 from math import exp, inf
 from typing import NamedTuple
 
@@ -178,10 +178,11 @@ def rank(
     the passages; newer passages win ties. ``cosines`` are by passage number. By default, the weights
     are those for words, and with cosines those for words and meaning.
     """
-    passages = [(p, accepts(filters, p)) for p in all_passages(found)]
-    if not any(wanted for _, wanted in passages):
+    passages = all_passages(found)
+    accepted = _accepted(filters, passages)
+    if not any(accepted):
         return []
-    said = Matches(question, found, [passage for passage, _ in passages])
+    said = Matches(question, found, passages)
     scores = [0.0] * len(passages)
     weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
     for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
@@ -191,8 +192,7 @@ def rank(
     direct |= {number for number, tokens in said.tokens.items() if tokens}
     scored = [
         (passage.number in direct, score, passage)
-        for score, (passage, wanted) in zip(scores, passages, strict=True)
-        if wanted
+        for score, passage in compress(zip(scores, passages, strict=True), accepted)
     ]
     reasons = Reasons(question, said, cosines)
     best = max(scored, key=lambda one: one[:2])[1]
@@ -205,6 +205,14 @@ def rank(
             Ranked(passage, least, partial(reasons.explain, passage), is_neighbour=not is_direct)
         )
     return ranked
+
+
+def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[bool]:
+    """Return for each passage whether the filters accept it."""
+    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
+        only = filters.thread_id
+        return [only is None or passage.thread_id == only for passage in passages]
+    return [accepts(filters, passage) for passage in passages]
 
 
 def _best_of_each(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import address_of
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters, Visible
@@ -53,11 +54,20 @@ class HitBuilder:
     Only messages that are ``visible`` are shown, even if the index has others.
     """
 
-    def __init__(self, core: Core, neighbours: int, visible: Visible | None = None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        neighbours: int,
+        visible: Visible | None = None,
+        loaded: LoadedConversation | None = None,
+    ) -> None:
+        """Create the builder. ``loaded`` is a conversation that need not be loaded again."""
         self._visible = visible
         self._core = core
         self._number = neighbours
         self._visibilities: dict[str, ContextVisibility | None] = {}
+        if loaded is not None:
+            self._visibilities[loaded.thread_id] = ContextVisibility(loaded)
         self._said: dict[Message, FoundMessage] = {}
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
@@ -73,7 +83,7 @@ class HitBuilder:
         for one in found:
             passage = one.passage
             said = self._said.get((passage.thread_id, passage.position))
-            visibility = self._visibility(passage.thread_id)
+            visibility = self._visibility(passage.thread_id, passage.position)
             if said is None or visibility is None or said.logged.version != passage.version:
                 continue
             text = text_in(passage, said.logged)
@@ -122,9 +132,11 @@ class HitBuilder:
             for row in self._core.views.messages(thread_id, position, position + 1):
                 yield thread_id, row.version
 
-    def _visibility(self, thread_id: str) -> ContextVisibility | None:
-        """Return the visibility of a conversation, or None if it was erased."""
-        if thread_id not in self._visibilities:
+    def _visibility(self, thread_id: str, position: int = 0) -> ContextVisibility | None:
+        """Return the visibility of a conversation that has this position, or None if it was erased."""
+        known = self._visibilities.get(thread_id)
+        is_longer = known is not None and position >= known.length
+        if thread_id not in self._visibilities or is_longer:
             loaded = self._core.log.load(thread_id)
             self._visibilities[thread_id] = (
                 None if loaded.state.erased else ContextVisibility(loaded)
@@ -186,7 +198,7 @@ def recall(core: Core, thread_id: str, query: RecallQuery) -> Recalled:
         return _empty_answer(query, f"there is no conversation {thread_id!r} in this log")
     scope = query.scope or "conversation"
     if scope == "conversation":
-        run = _RecallRun(core, query)
+        run = _RecallRun(core, query, loaded)
         answer = run.answer(ContextVisibility(loaded) if query.leave_out else None)
     else:
         visible = OwnerScope(core, scope, thread_id).visible()
@@ -220,13 +232,15 @@ class _Selected(NamedTuple):
 class _RecallRun:
     """Answers one query."""
 
-    def __init__(self, core: Core, query: RecallQuery) -> None:
+    def __init__(
+        self, core: Core, query: RecallQuery, loaded: LoadedConversation | None = None
+    ) -> None:
         self._core = core
         self._query = query
         asked: Question = ask(query.query)
         self._question = asked if asked.tokens or not query.topic else ask(query.topic)
         self._topic = TopicMessages(core, query.topic) if query.topic else None
-        self._builder = HitBuilder(core, query.neighbours, query.filters.visible)
+        self._builder = HitBuilder(core, query.neighbours, query.filters.visible, loaded)
 
     def answer(self, visibility: ContextVisibility | None) -> Recalled:
         """Return the answer.

@@ -1,7 +1,8 @@
 """Standing recall: lines of earlier messages out of sight that match what the user says now."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import log
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage, digest_of
-from .ranking import events_at, rank, text_in
+from .ranking import accepts, all_passages, events_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import tokens_of
 
@@ -112,9 +113,14 @@ class _Search:
         self._question: Question = ask(words)
         self._before = entry.position
         self._thread_id = loaded.thread_id
-        earlier = core.recalled.find(core.log, loaded).values()
-        self._shown = "\n".join([*context.memory, *(o.text for found in earlier for o in found)])
+        self._loaded = loaded
+        self._context = context
+
+    @cached_property
+    def _shown(self) -> str:
         """Everything that refold shows already: summary, ledger, index, and lines of earlier messages."""
+        earlier = self._core.recalled.find(self._core.log, self._loaded).values()
+        return "\n".join([*self._context.memory, *(o.text for found in earlier for o in found)])
 
     def lines(self, room: int) -> list[RecalledText]:
         """Return the best lines that fit ``room`` tokens, the oldest first."""
@@ -135,23 +141,42 @@ class _Search:
                 known.add(words)
         return sorted(chosen, key=lambda one: (one.line.position, one.line.start))
 
-    def _matches(self) -> Iterator[_Line]:
-        shown, stop = self._visible.full_positions(), self._before
-        while stop - 1 in shown:  # The newest messages need not be looked at one by one.
-            stop -= 1
-        leave_out = frozenset(position for position in shown if position < stop)
-        filters = Filters(self._thread_id, positions=(0, stop), leave_out=leave_out)
+    def _matches(self) -> Sequence[_Line]:
+        filters = self._out_of_sight()
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
+        weights = _Weights(self._question, found)
+        # Most questions match no line, and nothing needs to be ranked for these.
+        related = [
+            passage
+            for passage in all_passages(found)
+            if accepts(filters, passage) and weights.may_relate(passage)
+        ]
+        lines = list(self._lines_of(related, weights))
+        if not lines:
+            return ()
         ranked = [one.passage for one in rank(self._question, found, filters=filters, limit=RANKED)]
         # Of a long message only the best passage is ranked, and another one may have the line.
-        weights = _Weights(self._question, found)
-        passages = [
-            (place, passage)
-            for place, passage in enumerate(dict.fromkeys([*ranked, *found.candidates]))
-            if weights.may_relate(passage)
+        listed = dict.fromkeys(passage.number for passage in [*ranked, *found.candidates])
+        places = {number: place for place, number in enumerate(listed)}
+        return [
+            _Line(weight, places[number], line)
+            for weight, number, line in lines
+            if number in places
         ]
-        events = events_at(self._core, ((p.thread_id, p.version) for _, p in passages))
-        for place, passage in passages:
+
+    def _out_of_sight(self) -> Filters:
+        """Return filters that leave out what the request shows in full."""
+        # The newest messages are a run, and need not be looked at one by one.
+        stop = self._visible.start_of_run(self._before)
+        leave_out = self._visible.full_positions(stop)
+        return Filters(self._thread_id, positions=(0, stop), leave_out=leave_out)
+
+    def _lines_of(
+        self, passages: Sequence[Passage], weights: "_Weights"
+    ) -> Iterator[tuple[float, int, RecalledText]]:
+        """Yield the lines of these passages that match: weight, number of the passage, and the line."""
+        events = events_at(self._core, ((p.thread_id, p.version) for p in passages))
+        for passage in passages:
             logged = events.get((passage.thread_id, passage.version))
             if logged is None or not isinstance(logged.event, MessageAppended):
                 continue
@@ -172,7 +197,7 @@ class _Search:
                     digest=digest_of(text),
                     speaker=speaker,
                 )
-                yield _Line(weights.of(text), place, RecalledText(line, text))
+                yield weights.of(text), passage.number, RecalledText(line, text)
 
     def _stretches(
         self, passage: Passage, words: str, weights: "_Weights"

@@ -54,6 +54,8 @@ class ThreadIndex:
         found = self._index.find(
             tokens, _address_by_stream(self._log, filters), limit=limit, also=also
         )
+        if not any(SEPARATOR in passage.thread_id for passage in found.candidates):
+            return found  # Neighbours are of the same conversations.
         neighbours = {
             (thread_of(stream), position): _with_thread_ids(passages)
             for (stream, position), passages in found.neighbours.items()

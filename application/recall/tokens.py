@@ -1,6 +1,7 @@
 """Split texts into search tokens, and leave out those that weigh nothing in questions."""
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -82,6 +83,62 @@ class _Known(dict[str, tuple[str, ...]]):
 
 
 _known = _Known()
+
+
+class Vocabulary(dict[str, int]):
+    """Numbers of texts without white space. The tokens of many messages are grouped by them at once.
+
+    Looking a text up numbers it. A vocabulary is used by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens: list[tuple[str, ...]] = []
+        """Tokens of each text, by its number."""
+        self._lines: list[str] = []
+        self.read = array("I")
+        """Numbers of the texts that were read, one passage after another."""
+        self.counts = array("I")
+        """How many numbers in ``read`` belong to each passage."""
+
+    def __missing__(self, text: str) -> int:
+        tokens = _known[text]
+        number = self[text] = len(self.tokens)
+        self.tokens.append(tokens)
+        self._lines.append(" ".join(tokens))
+        return number
+
+    @property
+    def is_full(self) -> bool:
+        """True if another vocabulary should take its place."""
+        return len(self) > _MOST_KNOWN
+
+    def line_of(self, words: str, date: str) -> str:
+        """Do what ``line_of`` does, and remember what was read."""
+        if not words.isascii():
+            words = _fold_characters(words)
+        numbers = [*map(self.__getitem__, f"{words} {date}".split())]
+        line = " ".join(filter(None, map(self._lines.__getitem__, numbers)))
+        if line == _date_line(date):
+            return ""
+        self.read.extend(numbers)
+        self.counts.append(len(numbers))
+        return f" {line} "
+
+    def forget_read(self) -> None:
+        """Forget what was read, but not the numbers."""
+        self.read, self.counts = array("I"), array("I")
+
+
+def line_of(words: str, date: str) -> str:
+    """Return the tokens of words and of a date in one padded line, or an empty string if the words have none."""
+    tokens = tokens_of(words)
+    return f" {' '.join(tokens)} {_date_line(date)} " if tokens else ""
+
+
+@lru_cache(maxsize=4_096)
+def _date_line(date: str) -> str:
+    return " ".join(tokens_of(date))
 
 
 def pad(tokens: Iterable[str]) -> str:
@@ -172,6 +229,7 @@ def stem_with(stemmer: Stemmer) -> None:
     if stemmer is not _stemmer:
         _stemmer = stemmer
         _tokens_of_chunk.cache_clear()
+        _date_line.cache_clear()
         _known.clear()
 
 

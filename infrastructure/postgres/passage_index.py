@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
+from refold.application.recall.tokens import line_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.tables import Tables
@@ -18,10 +19,10 @@ from refold.infrastructure.recall.index_tables import (
     TERMS,
     THREAD_COLUMNS,
     THREADS,
-    Proved,
     Thread,
     terms_of,
 )
+from refold.infrastructure.recall.proved_counts import Proved
 from refold.infrastructure.recall.recall_index import RecallContent, SegmentPostings, fold_into
 
 from . import passage_search as searching
@@ -40,6 +41,10 @@ class TokenPostings:
 
     def __init__(self) -> None:
         self._terms = Counter[int]()
+
+    def line_of(self, words: str, date: str) -> str:
+        """Return the tokens of the next passage."""
+        return line_of(words, date)
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Count the tokens of a new passage."""

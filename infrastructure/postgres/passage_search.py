@@ -10,7 +10,7 @@ from refold.application.recall.passages import Passage
 from refold.infrastructure.projection_store.checkpoint import read_progress
 from refold.infrastructure.projection_store.row_checksums import open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
-from refold.infrastructure.recall.index_search import COMMON, ENOUGH, MOST, NEIGHBOUR_PARTS
+from refold.infrastructure.recall.index_search import COMMON, ENOUGH, MOST
 from refold.infrastructure.recall.index_tables import (
     PASSAGE_COLUMNS,
     PASSAGES,
@@ -18,6 +18,7 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
     thread_token,
 )
+from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
 
 from .connections import to_text
 

@@ -10,23 +10,22 @@ from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
 from refold.application.recall.passages import Passage
-from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
+from refold.infrastructure.projection_store.row_checksums import storable
 from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
-    Places,
     Posting,
-    Proved,
-    group_by_segment,
     place_of,
     postings_at,
     postings_of,
     term_of,
     thread_token,
 )
+from .proved_counts import Places, Proved, Reading, group_by_segment, passage_of
+from .segments import segments_in
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -35,6 +34,13 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
+AT_ONCE = 8
+"""Number of segments in which a common token is looked up before the best passages are compared."""
+MOST_READ = 200_000
+"""Number of places of common tokens after which older passages are not searched for them.
+
+It is reached only in a very long log, if no rare token and too few passages with all common ones are there.
+"""
 _FEW = 12
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 _MARGIN = 1e-9
@@ -57,22 +63,84 @@ def best_first(
     """
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
+    terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
     found = _Weighed(most)
+    enough = wanted * ENOUGH
     finds_more = True
-    for at, (token, passages) in enumerate(ordered):
+    for at, (_, passages) in enumerate(ordered):
         left = sum(weights[at:])
         if finds_more:
-            is_common = passages > COMMON and found.count > wanted * ENOUGH
+            is_common = passages > COMMON and found.count > enough
             finds_more = not is_common and not found.is_certain(left, passages)
-        if finds_more:
-            for posting in _postings(db, term_of(token), scope):
+        if finds_more and most is not None and passages > COMMON:
+            if _NewestFirst(db, found, terms[at:], scope).find(enough, left):
+                break
+        elif finds_more:
+            for posting in _postings(db, terms[at][0], scope):
                 limits = None if scope is None else scope[posting.segment]
                 found.add(posting, weights[at], limits)
         else:
             found.drop_hopeless(left)
-            for posting in _postings(db, term_of(token), found.segments):
+            for posting in _postings(db, terms[at][0], found.segments):
                 found.raise_known(posting, weights[at])
     return found.best_first()
+
+
+class _NewestFirst:
+    """Finds passages by a common token, in the newest segments first, and in no more than needed."""
+
+    def __init__(
+        self,
+        db: Tables,
+        found: "_Weighed",
+        terms: Sequence[tuple[int, float]],
+        scope: Places | None,
+    ) -> None:
+        """Create the search. ``terms`` are the token and those that are more common, with their weights."""
+        self._db = db
+        self._found = found
+        self._terms = terms
+        self._scope = scope
+        self._read = 0
+        """Number of places that were read."""
+
+    def find(self, enough: int, left: float) -> bool:
+        """Find passages. Return whether all tokens were weighed.
+
+        If more than ``enough`` passages are found, the other tokens find no further ones, and are weighed
+        as well. The search ends when older passages cannot be among the best, because ``left`` is the most
+        that they can weigh, or when ``MOST_READ`` places were read.
+        """
+        segments = sorted(segments_in(self._db) if self._scope is None else self._scope)
+        weighed, waiting = list[int](), list[int]()
+        while segments:
+            some, segments = segments[-AT_ONCE:], segments[:-AT_ONCE]
+            waiting += some
+            for posting in self._postings(self._terms[0][0], some):
+                limits = None if self._scope is None else self._scope[posting.segment]
+                self._found.add(posting, self._terms[0][1], limits)
+            if self._found.count > enough:
+                self._weigh(self._terms[1:], waiting)
+                weighed += waiting
+                waiting = []
+                if self._read > MOST_READ or self._found.are_best(weighed, left):
+                    break
+        if waiting:
+            return False
+        self._weigh(self._terms, segments)
+        return True
+
+    def _weigh(self, terms: Sequence[tuple[int, float]], segments: Collection[int]) -> None:
+        """Add the weights of tokens to the passages that are known in these segments."""
+        there = [segment for segment in segments if segment in self._found.segments]
+        for term, weight in terms if there else ():
+            for posting in self._postings(term, there):
+                self._found.raise_known(posting, weight)
+
+    def _postings(self, term: int, segments: Collection[int]) -> Iterator[Posting]:
+        for posting in _postings(self._db, term, segments):
+            self._read += len(posting.locals)
+            yield posting
 
 
 class _Weighed:
@@ -113,6 +181,14 @@ class _Weighed:
         few, reading them is faster than counting.
         """
         return self._most is not None and passages > self._most and self._least() > left
+
+    def are_best(self, segments: Collection[int], left: float) -> bool:
+        """Return whether enough passages of these segments weigh at least ``left``."""
+        lacking = math.inf if self._most is None else self._most
+        for segment in segments:
+            for weight, places in self.segments.get(segment, {}).items():
+                lacking -= len(places) if weight >= left else 0
+        return lacking <= 0
 
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
@@ -168,10 +244,8 @@ def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterat
     return postings_at(db, [place_of(segment, term) for segment in segments])
 
 
-NEIGHBOUR_PARTS = 4
-"""Maximum number of passages of a long message next to a candidate that are read."""
-MORE = 10
-"""Number of passages that are read at least if the filters did not let enough through."""
+MORE_FOUND = 16
+"""Ratio of the number of passages that are found to those before, if the filters did not let enough through."""
 MOST = 0.5
 """Share of all passages from which on a conversation is searched like the whole index."""
 
@@ -191,10 +265,6 @@ _CONDITIONS = {
 _OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _FIRST_AFTER = f"""SELECT number FROM {PASSAGES} WHERE thread = ? AND position >= ?
     ORDER BY position, part LIMIT 1"""
-_NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
-    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
-
-Place = tuple[str, int]
 
 
 def find(
@@ -206,29 +276,33 @@ def find(
     proved: Proved,
 ) -> Found:
     """Find the best passages with these tokens that pass the filters."""
-    parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
     best = partial(best_first, db, frequencies, scope, total, limit)
     numbers = _in_range(db, filters, _numbers(best, limit, filters))
-    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
-    found = _select_with_tokens(found, frequencies)
+    proved.opened.limit()
+    read = Reading(db, proved.opened, filters)
+    found = _select_with_tokens(read.let_through(numbers, limit), frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
-    found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
-    proved.check_places(db, (passage.thread_id for passage in found))
-    return Found(found, _neighbours(db, found), frequencies, total)
+    found += read.let_through(iter(others), len(others), all_there=False)
+    proved.check_places(db, {passage.thread_id for passage in found})
+    return Found(found, read.neighbours(found), frequencies, total)
 
 
 def _numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
-    """Yield all numbers. If all of the best will pass, and no more are wanted, no others are found."""
-    first = limit if filters._replace(thread_id=None, visible=None) == NO_FILTERS else 0
-    if first:
-        yield from islice(best(first), first)
-    yield from islice(best(None), first, None)
+    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""
+    is_free = filters._replace(thread_id=None, visible=None) == NO_FILTERS
+    known, most = 0, limit if is_free else 4 * limit
+    while most:
+        numbers = list(islice(best(most), known, most))
+        yield from numbers
+        if known + len(numbers) < most:
+            return
+        known, most = most, MORE_FOUND * most
 
 
 def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
@@ -294,39 +368,6 @@ def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> 
     return [p for p in found if any(token in p.tokens for token in padded)]
 
 
-def _let_through(
-    db: Tables, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
-) -> list[Passage]:
-    """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``."""
-    found: list[Passage] = []
-    size, read = limit, 0
-    condition = _let_through_by(parameters)
-    # Rejected ones are included, because a damaged row could have been one of the others.
-    query = f"""SELECT ({condition}), p.* FROM json_each(:numbers) AS wanted
-        LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
-    while len(found) < limit and (wanted := list(islice(numbers, size))):
-        rows = db.execute(query, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
-        passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
-        found += [passage for is_wanted, passage in passages if is_wanted]
-        read += len(wanted)
-        # As many as are needed if the same share of them passes.
-        size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
-    return found[:limit]
-
-
-def _neighbours(db: Tables, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
-    wanted: dict[str, set[int]] = {}
-    for passage in found:
-        adjacent = (passage.position - 1, passage.position + 1)
-        wanted.setdefault(passage.thread_id, set()).update(adjacent)
-    neighbours: dict[Place, list[Passage]] = {}
-    for thread_id, positions in wanted.items():
-        values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
-        for passage in _passages(db.execute(_NEIGHBOURS, values).fetchall()):
-            neighbours.setdefault((passage.thread_id, passage.position), []).append(passage)
-    return neighbours
-
-
 def _parameters(filters: Filters) -> dict[str, Any]:
     thread_id, positions = filters.thread_id, filters.positions or (None, None)
     return {
@@ -368,11 +409,4 @@ def _list_names(names: frozenset[str]) -> str | None:
 
 
 def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
-    return [_passage(row) for row in rows]
-
-
-def _passage(row: Sequence[Any]) -> Passage:
-    if row[0] is None:
-        raise FoldDamaged("a passage that the words lead to is missing")
-    values: tuple[Any, ...] = open_row(PASSAGES, row)
-    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))
+    return [passage_of(row) for row in rows]

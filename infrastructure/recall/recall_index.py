@@ -38,6 +38,7 @@ from . import index_search as finding
 from .index_tables import (
     EVENTS,
     IS_THERE,
+    NUMBERED,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
@@ -48,7 +49,6 @@ from .index_tables import (
     TERMS,
     THREAD_COLUMNS,
     THREADS,
-    Proved,
     Thread,
     create_tables,
     local_of,
@@ -58,13 +58,16 @@ from .index_tables import (
     stored_thread,
     terms_of,
 )
-from .segments import Growth, PassageDamaged, problem_of, segments_in, shrink
-
-_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
+from .proved_counts import Proved
+from .segments import BatchTexts, Growth, PassageDamaged, problem_of, segments_in, shrink
 
 
 class Postings(Protocol):
     """The passages that have a token, as a kind of database keeps them."""
+
+    def line_of(self, words: str, date: str) -> str:
+        """Return the tokens of the next passage, as ``tokens.line_of`` does."""
+        ...
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Collect a new passage. Numbers must ascend."""
@@ -94,6 +97,11 @@ class SegmentPostings:
 
     def __init__(self) -> None:
         self._growths: dict[int, Growth] = {}
+        self._texts = BatchTexts()
+
+    def line_of(self, words: str, date: str) -> str:
+        """Return the tokens of the next passage."""
+        return self._texts.line_of(words, date)
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Collect a new passage."""
@@ -103,9 +111,11 @@ class SegmentPostings:
 
     def write(self, db: Tables) -> Mapping[int, int]:
         """Write the postings of all segments."""
-        terms = Counter[int]()
-        for segment in sorted(self._growths):
-            terms.update(self._growths[segment].write(db))
+        terms, first = Counter[int](), 0
+        for _, growth in sorted(self._growths.items()):
+            terms.update(growth.write(db, self._texts, first))
+            first += growth.total.rows
+        self._texts.done()
         return terms
 
     def rows_at(
@@ -113,7 +123,7 @@ class SegmentPostings:
     ) -> Sequence[tuple[Any, ...]]:
         """Return the rows of the passages of a message, from all index entries of its conversation."""
         numbers = numbers_at(db, thread_id, thread, (position,))
-        rows = db.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
+        rows = db.execute(NUMBERED, (json.dumps(numbers),)).fetchall()
         if len(rows) != len(numbers):
             raise FoldDamaged(f"passages of message {position} are missing")
         return rows
@@ -281,7 +291,8 @@ class Batch:
         if thread is None:
             thread = self._threads[logged.thread_id] = stored_thread(self._db, logged.thread_id)
         first = first_number(logged)
-        found, thread.before = passages_of(logged, event, thread.before, first)
+        line_of = self._postings.line_of
+        found, thread.before = passages_of(logged, event, thread.before, first, line_of)
         rows = [seal_row((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
         grown = Total(len(rows), sum(row[-1] for row in rows))
         thread.add(grown, found)

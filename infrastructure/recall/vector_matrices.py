@@ -1,4 +1,4 @@
-"""Vectors as matrices. This is the only module of recall that uses numpy."""
+"""Vectors as matrices. The only other module of recall that uses numpy is ``segments``."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

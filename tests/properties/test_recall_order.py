@@ -8,21 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.tokens import line_of, tokens_of
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
+from refold.infrastructure.recall import segments as folding
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     POSTINGS,
     SEGMENTS,
     create_tables,
-    group_by_segment,
     local_of,
     pack_posting,
     place_of,
     segment_of,
     term_of,
 )
+from refold.infrastructure.recall.proved_counts import group_by_segment
+from refold.infrastructure.recall.segments import BatchTexts, Growth
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 TOKENS = "abcdefg"
@@ -71,13 +73,15 @@ def plain(having: Mapping[int, set[str]], scope: set[int], wanted: int) -> list[
     scope=st.none() | st.sets(st.sampled_from(NUMBERS)),
     common=st.integers(0, 20),
     wanted=st.integers(1, 6),
+    at_once=st.integers(1, 4),
 )
 def test_the_best_are_those_of_the_plain_definition(
-    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int
+    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int, at_once: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, postings(having) as db:
         patch.setattr(finding, "COMMON", common)
         patch.setattr(finding, "ENOUGH", 2)
+        patch.setattr(finding, "AT_ONCE", at_once)
         expected = plain(having, set(having) if scope is None else scope, wanted)
         places: dict[int, set[int]] | None = None
         if scope is not None:
@@ -93,6 +97,39 @@ def test_the_best_are_those_of_the_plain_definition(
         assert found(None) == expected
         for most in (1, wanted, 2 * wanted):
             assert found(most)[:most] == expected[:most]
+
+
+WORDS = st.lists(
+    st.sampled_from(["port", "Port", "a/b.c", "don't", "--", "5,433", "端口", "é", "x" * 70, "a"])
+).map(" ".join)
+DATES = st.sampled_from(["2026 March 7", "2025 December 24"])
+
+
+@given(st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3))
+def test_tokens_grouped_at_once_are_those_of_each_passage(
+    segments: list[list[tuple[str, str]]],
+) -> None:
+    pytest.importorskip("numpy")
+    texts, growths = BatchTexts(), list[Growth]()
+    for segment, said in enumerate(segments):
+        growths.append(Growth(segment))
+        for number, (words, date) in enumerate(said):
+            line = texts.line_of(words, date)
+            assert line == line_of(words, date)
+            if line:
+                growths[-1].take(segment << LOCAL_BITS | 3 * number, line, 1)
+    first = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "MANY", 1)
+        for growth in growths:
+            places = [local for local, _ in growth._passages]  # pyright: ignore[reportPrivateUsage]
+            expected = {term: [*found] for term, found in growth.places_by_term().items()}
+            found = texts.places_by_term(first, places)
+            assert (found is not None) == bool(places)
+            assert {term: [*these] for term, these in (found or {}).items()} == expected
+            assert [*(found or {})] == sorted(expected)
+            first += len(places)
+    texts.done()
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=4))

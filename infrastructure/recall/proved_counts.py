@@ -1,0 +1,300 @@
+"""Counts that were verified in a database of the recall index, and passages that were read from it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from refold.application.ports.recall_index import Filters, Visible
+from refold.application.recall.passages import Passage
+from refold.application.recall.ranking import accepts
+from refold.infrastructure.projection_store.checkpoint import read_progress, reading_from
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
+from refold.infrastructure.projection_store.tables import Tables
+
+from .index_tables import (
+    IS_THERE,
+    NUMBERED,
+    PASSAGES,
+    POSTINGS,
+    PROJECTIONS,
+    SEGMENTS,
+    TERM_BITS,
+    TERMS,
+    local_of,
+    numbers_at,
+    segment_of,
+    stored_thread,
+    term_of,
+    thread_token,
+)
+
+_FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
+    CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
+_POSTED = f"""SELECT total(p.passages) FROM {SEGMENTS} AS s
+    CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
+_OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
+    WHERE thread = ? AND position > ?"""
+
+PLACES_KEPT = 200_000
+"""Number of passages above which the places of conversations are read again."""
+
+Places = Mapping[int, set[int]]
+"""Places of passages in each segment."""
+
+
+def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
+    """Add passages to their segments."""
+    for number in numbers:
+        segment = segment_of(number)
+        into.get(segment, into.setdefault(segment, set())).add(local_of(number))
+
+
+PASSAGES_KEPT = 10_000
+"""Number of passages above which those that were read are forgotten: some 15 million bytes."""
+
+Place = tuple[str, int]
+"""Conversation and position of a message."""
+
+
+class Opened:
+    """Passages that were read and verified. A passage changes only if its message is erased."""
+
+    def __init__(self) -> None:
+        self.passages: dict[int, Passage] = {}
+        self.messages: dict[Place, Sequence[Passage]] = {}
+        """The first passages of messages, as neighbours of others."""
+        self.empty: set[Place] = set()
+        """Messages without passages at the moment."""
+
+    def keep(self, passage: Passage) -> Passage:
+        """Keep a passage, and return it."""
+        return self.passages.setdefault(passage.number, passage)
+
+    def limit(self) -> None:
+        """Forget all passages if they are too many."""
+        if len(self.passages) > PASSAGES_KEPT:
+            self.passages, self.messages = {}, {}
+
+
+class _ThreadPlaces(NamedTuple):
+    """The places of the passages of a conversation up to a position."""
+
+    size: int
+    last: int
+    places: dict[int, set[int]]
+
+
+class Proved:
+    """Counts that were verified in a database. Verifying all of them takes a while.
+
+    They stay right when the same connection folds events in, because a fold changes all of them together.
+    After a commit of another connection they are verified again.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[object, ...] = ()
+        self._progress: object = None
+        self._tokens: set[str] = set()
+        self._threads: set[str | None] = set()
+        """Conversations whose passages were counted, and None if all were."""
+        self._shares: dict[str | None, float] = {}
+        """Shares of all passages, as of the checkpoint."""
+        self._places: dict[str, _ThreadPlaces] = {}
+        self._read_from = 0
+        self.opened = Opened()
+
+    def total(self, db: Tables, thread_id: str | None) -> int:
+        """Return the number of passages, after checking that none of this conversation, or of all, is
+        missing.
+
+        Raises:
+            FoldDamaged: passages are missing.
+        """
+        progress = read_progress(db, PROJECTIONS)
+        total = progress.totals[PASSAGES].rows
+        state = (db, db.execute("PRAGMA data_version").fetchone()[0])
+        if state != self._state:
+            self._state, self._tokens, self._threads, self._places = state, set(), set(), {}
+            self._progress, self.opened = None, Opened()
+        if progress != self._progress:
+            self._progress, self._shares = progress, {}
+            self._open(db)
+        if thread_id not in self._shares:
+            count = self._count(db, thread_id, total)
+            self._shares[thread_id] = count / total if total else 1.0
+        return total
+
+    def _open(self, db: Tables) -> None:
+        """Forget the passages that were read if something was erased since, and messages that were not there."""
+        read_from = reading_from(db)
+        if read_from != self._read_from:
+            self._read_from, self.opened = read_from, Opened()
+        self.opened.empty = set()
+
+    def _count(self, db: Tables, thread_id: str | None, total: int) -> int:
+        """Return the verified number of passages of a conversation, or of all."""
+        if thread_id is not None:
+            self.check_places(db, (thread_id,))
+            return stored_thread(db, thread_id).total.rows
+        if None not in self._threads:
+            query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
+            count = db.execute(query).fetchone()[0]
+            if count != total:
+                raise FoldDamaged(f"there are {count} passages, and not {total}")
+            self._threads.add(None)
+        return total
+
+    def share(self, thread_id: str | None) -> float:
+        """Return the share of all passages in this conversation. Call ``total`` first."""
+        return self._shares[thread_id]
+
+    def check_places(self, db: Tables, thread_ids: Iterable[str]) -> None:
+        """Compare the index of places with the expected sums of these conversations. Call ``total`` first.
+
+        Raises:
+            FoldDamaged: an entry is missing or wrong.
+        """
+        for thread_id in {*thread_ids} - self._threads:
+            numbers_at(db, thread_id, stored_thread(db, thread_id), ())
+            self._threads.add(thread_id)
+
+    def places(self, db: Tables, thread_id: str) -> Places:
+        """Return the places of the passages of a conversation, and maybe of erased ones. Call ``total`` first."""
+        if sum(one.size for one in self._places.values()) > PLACES_KEPT:
+            self._places = {}
+        known = self._places.get(thread_id, _ThreadPlaces(0, -1, {}))
+        found, last = db.execute(_OF_THREAD, (thread_token(thread_id), known.last)).fetchone()
+        if last is not None:
+            numbers = json.loads(found)
+            group_by_segment(numbers, known.places)
+            size = known.size + len(numbers)
+            self._places[thread_id] = _ThreadPlaces(size, last, known.places)
+        return known.places
+
+    def frequencies(self, db: Tables, tokens: Sequence[str]) -> dict[str, int]:
+        """Map each stored token to its number of passages. Call ``total`` first.
+
+        Raises:
+            FoldDamaged: the postings have more or fewer passages.
+        """
+        terms = {token: term_of(token) for token in tokens}
+        found = dict(db.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
+        for token in terms.keys() - self._tokens:
+            (posted,) = db.execute(_POSTED, (terms[token],)).fetchone()
+            if posted != found.get(terms[token], 0):
+                raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
+            self._tokens.add(token)
+        return {token: found[term] for token, term in terms.items() if term in found}
+
+
+NEIGHBOUR_PARTS = 4
+"""Maximum number of passages of a long message next to a candidate that are read."""
+MORE = 10
+"""Number of passages that are read at least if the filters did not let enough through."""
+_NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
+    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?
+    ORDER BY p.position, p.part"""
+
+
+class Reading:
+    """Reads passages for one search. Those that were read before by the same connection are not read again."""
+
+    def __init__(self, db: Tables, opened: Opened, filters: Filters) -> None:
+        self._db = db
+        self._opened = opened
+        self._filters = _stored_filters(filters)
+
+    def let_through(
+        self, numbers: Iterator[int], limit: int, *, all_there: bool = True
+    ) -> list[Passage]:
+        """Return the first ``limit`` passages that pass the filters, in the order of ``numbers``.
+
+        Raises:
+            FoldDamaged: a passage was changed, or is missing and ``all_there`` is true.
+        """
+        found: list[Passage] = []
+        size, read = limit, 0
+        while len(found) < limit and (wanted := list(islice(numbers, size))):
+            # Rejected ones are read, because a damaged row could have been one of the others.
+            passages = self._numbered(wanted)
+            if all_there and None in passages:
+                raise FoldDamaged("a passage that the words lead to is missing")
+            found += [p for p in passages if p is not None and self._lets(p)]
+            read += len(wanted)
+            # As many as are needed if the same share of them passes.
+            size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
+        return found[:limit]
+
+    def neighbours(self, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
+        """Return the passages of the messages next to these, by conversation and position."""
+        known, empty = self._opened.messages, self._opened.empty
+        wanted = dict.fromkeys(
+            [(p.thread_id, p.position - 1) for p in found]
+            + [(p.thread_id, p.position + 1) for p in found]
+        )
+        lacking: dict[str, list[int]] = {}
+        for place in wanted.keys() - known.keys() - empty:
+            lacking.setdefault(place[0], []).append(place[1])
+        for thread_id, positions in lacking.items():
+            self._read_messages(thread_id, positions)
+        return {place: known[place] for place in wanted if place in known}
+
+    def _read_messages(self, thread_id: str, positions: Sequence[int]) -> None:
+        values = (thread_token(thread_id), json.dumps(positions), NEIGHBOUR_PARTS)
+        read: dict[Place, list[Passage]] = {(thread_id, position): [] for position in positions}
+        for row in self._db.execute(_NEIGHBOURS, values).fetchall():
+            passage = self._opened.keep(passage_of(row))
+            read[passage.thread_id, passage.position].append(passage)
+        for place, passages in read.items():
+            if passages:
+                self._opened.messages[place] = passages
+            else:
+                self._opened.empty.add(place)
+
+    def _numbered(self, numbers: Sequence[int]) -> list[Passage | None]:
+        """Return the passages with these numbers, and None for those that are missing or erased."""
+        known = self._opened.passages
+        if lacking := [number for number in numbers if number not in known]:
+            for row in self._db.execute(NUMBERED, (json.dumps(lacking),)).fetchall():
+                self._opened.keep(passage_of(row))
+        return [known.get(number) for number in numbers]
+
+    def _lets(self, passage: Passage) -> bool:
+        visible = self._filters.visible
+        # The row of an erased message has no tokens.
+        return (
+            bool(passage.tokens)
+            and accepts(self._filters, passage)
+            and (visible is None or visible.lets(passage.owner, passage.thread_id))
+        )
+
+
+def _stored_filters(filters: Filters) -> Filters:
+    """Return the filters with names as they are stored."""
+    visible = filters.visible
+    if visible is not None:
+        visible = Visible(
+            None if visible.owner is None else _stored_name(visible.owner),
+            frozenset(map(_stored_name, visible.threads)),
+            None if visible.home is None else _stored_name(visible.home),
+        )
+    return filters._replace(
+        thread_id=None if filters.thread_id is None else _stored_name(filters.thread_id),
+        tools=frozenset(map(_stored_name, filters.tools)),
+        visible=visible,
+    )
+
+
+def _stored_name(name: str) -> str:
+    return str(storable(name))
+
+
+def passage_of(row: Sequence[Any]) -> Passage:
+    """Return the passage of a row.
+
+    Raises:
+        FoldDamaged: the row was changed after it was stored.
+    """
+    values: tuple[Any, ...] = open_row(PASSAGES, row)
+    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))
