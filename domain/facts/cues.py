@@ -54,6 +54,8 @@ _IN_URL = lazy_pattern(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
 def clean(text: str) -> str:
     """Return the text as one line, without colours and control characters. ``⏎`` replaces line breaks."""
+    if text.isprintable():
+        return (_BLANKS.sub(" ", text.strip()) if "  " in text else text).strip(" ⏎")
     if _SURROGATE.search(text):
         text = _SURROGATE.sub("\ufffd", text)
     if "\x1b" in text:

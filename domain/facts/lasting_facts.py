@@ -178,7 +178,8 @@ def lasting_statements(own: str) -> Iterator[tuple[Literal["preference", "decisi
         found, under = own[span.start : span.stop], choose_headings(own, span.under)
         if sense_of(under) == "forbids" and not is_order(found):
             continue
-        if is_preference(found) or is_about_self(found):
+        kind = "rule" if is_order(found) or is_liking(found) else classify_statement(found)
+        if kind == "rule" or is_about_self(found):
             yield "preference", found
-        elif classify_statement(found) == "decision":
+        elif kind == "decision":
             yield "decision", found

@@ -285,9 +285,14 @@ class MessageReader:
                 whose = "quoted" if quotes and _is_inside(start, quotes) else by
                 if says_nothing(value, by_tool=whose in _OTHERS):
                     continue
-                if (is_plain and not cues.may_assign(value)) or cues.redact(value) == value:
-                    about = "" if is_clear else _about(part, at)
-                    self._add_value(kind, value, position, whose, about, start in main)
+                if len(value) > _LONGEST_VALUE or not value.isprintable():
+                    continue
+                if _may_be_secret(value, is_plain):
+                    continue
+                note = "" if is_clear else _about(part, at)
+                if note and (not is_line(note) or _may_be_secret(note, is_plain)):
+                    note = ""
+                self._keep(Fact(kind, value, position, whose, "", note, is_main=start in main))
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""
@@ -303,15 +308,6 @@ class MessageReader:
             self._keep(fact)
         elif fact.kind == "outcome":
             self._keep(fact._replace(text=""))
-
-    def _add_value(
-        self, kind: Kind, text: str, position: int, by: Source, note: str, is_main: bool
-    ) -> None:
-        if len(text) > _LONGEST_VALUE or not text.isprintable():
-            return
-        if note and (not is_line(note) or cues.redact(note) != note):
-            note = ""
-        self._keep(Fact(kind, text, position, by, "", note, is_main=is_main))
 
     def _keep(self, fact: Fact) -> None:
         key = (fact.kind, fact.text, fact.by, fact.state, fact.under)
@@ -340,6 +336,11 @@ def _parts(text: str) -> Sequence[tuple[str, int, bool]]:
     tail = _FIRST_WORD.sub("", end)
     whole = head[:cut] if len(head) - cut <= _LONGEST_WORD else head
     return (whole, 0, False), (tail, len(text) - len(tail), False)
+
+
+def _may_be_secret(text: str, is_plain: bool) -> bool:
+    """Return whether a part of a text looks like a credential. In a plain text, only one with a name does."""
+    return (not is_plain or cues.may_assign(text)) and cues.redact(text) != text
 
 
 def _value_ranges(size: int, ends: int, offset: int, length: int) -> Sequence[tuple[int, int]]:

@@ -167,17 +167,16 @@ class UserText(NamedTuple):
     quotes: tuple[Quote, ...]
     """Quotations in what is read, in order. Positions are those in ``words``."""
 
-    @property
-    def own(self) -> str:
-        """The text that is read, with newlines in place of quotations and of the words that announce them."""
-        return own_words(self.read, self.quotes)
+    own: str
+    """The text that is read, with newlines in place of quotations and of the words that announce them."""
 
 
 def read_user_text(text: str) -> UserText:
     """Return the words of a user's text, with their quotations."""
     words = user_words(text)
     read = _RAN.sub(_blank, words[:_SCANNED])
-    return UserText(words, read, quotes_in(read))
+    quotes = quotes_in(read)
+    return UserText(words, read, quotes, own_words(read, quotes))
 
 
 def find_user_passages(text: UserText, *, conversation: bool) -> list[Said]:
@@ -292,6 +291,8 @@ def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
 
 def _headings_of(words: str, span: Span) -> tuple[str, ...]:
     """Return the headings of a sentence, or none if both the sentence and its heading forbid."""
+    if not span.under:
+        return ()
     under = choose_headings(words, span.under)
     said = words[span.start : span.stop]
     forbid_both = sense_of(under) == sense_of([said]) == "forbids"
@@ -386,6 +387,8 @@ def _asks(said: str) -> bool:
 
 def _select_strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
     own = list(dict.fromkeys(said for said in found if said.kind == kind))
+    if len(own) <= most:
+        return own
     best = sorted(own, key=lambda said: -cues.weight(said.whole))[:most]
     return [said for said in own if said in best]
 
