@@ -126,7 +126,7 @@ class Gathering:
             return KeptIndex(self._entries)
         count = self._core.counter.count_text
         overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
-        chosen = choose_entries(self._entries, room - overhead, count, visible)
+        chosen = choose_entries(self._entries, room - overhead, self._core.count_line, visible)
         shown = chosen.shown
         while shown:
             text = index_text(chosen.entries[:shown])
@@ -143,7 +143,7 @@ class Gathering:
         count = self._core.counter.count_text
         if self._chooser is None:
             costs = Costs(
-                lambda line: count(ledger_line(line) + "\n"),
+                lambda line: self._core.count_line(ledger_line(line) + "\n"),
                 lambda line: count(heading_text(line)),
             )
             failures, has_index = self._policy.failures_kept, self.is_index_wanted

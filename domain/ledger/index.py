@@ -52,6 +52,7 @@ class IndexEntry(NamedTuple):
 
 _Key = tuple[Kind, str]
 _SOURCES: tuple[Source, ...] = ("person", "unknown", "model", "call", "result")
+_RANK = {source: rank for rank, source in enumerate(_SOURCES)}
 
 
 def merge_entries(
@@ -78,9 +79,13 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
         messages=before.messages + entry.messages,
         calls=before.calls + entry.calls,
         last_call=max(before.last_call, entry.last_call),
-        by=min(before.by, entry.by, key=_SOURCES.index),
+        by=_first_source(before.by, entry.by),
         edited=before.edited or entry.edited,
     )
+
+
+def _first_source(one: Source, other: Source) -> Source:
+    return one if _RANK[one] <= _RANK[other] else other
 
 
 _LONGEST: Mapping[Kind, int] = {
@@ -97,7 +102,6 @@ _LONGEST: Mapping[Kind, int] = {
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_STEP = 6
-_SPACES = lazy_pattern(r"\s+")
 _SOURCE_OF: Mapping[Place, Source] = {
     "person": "person",
     "unknown": "unknown",
@@ -177,13 +181,13 @@ class _Reader:
         self.found[at] = known._replace(
             calls=max(known.calls, entry.calls),
             last_call=max(known.last_call, entry.last_call),
-            by=min(known.by, entry.by, key=_SOURCES.index),
+            by=_first_source(known.by, entry.by),
         )
 
 
 def _entry(kind: Kind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
     """Return the entry of a fact, or None if it is too short or too long."""
-    text = _SPACES.sub(" ", fact.text).strip()
+    text = " ".join(fact.text.split())
     if kind in ("decision", "ran", "result"):
         text = _beginning(text, _LONGEST[kind])
     if not _SHORTEST <= len(text) <= _LONGEST[kind]:
