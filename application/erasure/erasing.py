@@ -267,7 +267,7 @@ class _Erasing:
             self._core.last_requests.forget(thread_id)
             self._core.recalled.forget(thread_id)
             self._core.kept_turns.forget(thread_id)
-            self._core.reading.forget()
+            self._core.forget_read()
             self._core.asked.recall(thread_id, None)
         return self._done
 

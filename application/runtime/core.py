@@ -191,6 +191,8 @@ class LastRequests:
         self._known.pop(thread_id, None)
 
 
+_MOST_LINES = 10_000
+"""Number of lines whose sizes are remembered."""
 _ENVELOPE_BYTES = 1_000
 """Bytes of a request body for field names, the model and other parameters."""
 
@@ -274,6 +276,7 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _line_sizes: dict[str, int] = field(default_factory=dict[str, int])
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
@@ -377,6 +380,20 @@ class Core:
             known = instruction_sizes(text, files, self.counter.count_text)
             self._file_sizes[text] = known
         return known
+
+    def count_line(self, text: str) -> int:
+        """Return the tokens of a line of the ledger or the index, which most compactions measure again."""
+        known = self._line_sizes.get(text)
+        if known is None:
+            if len(self._line_sizes) >= _MOST_LINES:
+                self._line_sizes.clear()
+            known = self._line_sizes[text] = self.counter.count_text(text)
+        return known
+
+    def forget_read(self) -> None:
+        """Forget what was read from messages, because some of them were erased."""
+        self.reading.forget()
+        self._line_sizes.clear()
 
     def _size(self, text: str) -> int:
         # The system prompt is the same in every call of a conversation.

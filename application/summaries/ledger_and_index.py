@@ -24,7 +24,6 @@ from refold.domain.ledger.index import (
     IndexEntry,
     choose_entries,
     entries_of,
-    has_whole,
     merge_entries,
 )
 from refold.domain.ledger.line import LedgerLine, gather
@@ -127,9 +126,7 @@ class Gathering:
             return KeptIndex(self._entries)
         count = self._core.counter.count_text
         overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
-        chosen = choose_entries(
-            self._entries, room - overhead, count, lambda text: has_whole(visible, text)
-        )
+        chosen = choose_entries(self._entries, room - overhead, self._core.count_line, visible)
         shown = chosen.shown
         while shown:
             text = index_text(chosen.entries[:shown])
@@ -146,7 +143,7 @@ class Gathering:
         count = self._core.counter.count_text
         if self._chooser is None:
             costs = Costs(
-                lambda line: count(ledger_line(line) + "\n"),
+                lambda line: self._core.count_line(ledger_line(line) + "\n"),
                 lambda line: count(heading_text(line)),
             )
             failures, has_index = self._policy.failures_kept, self.is_index_wanted

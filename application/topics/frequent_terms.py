@@ -150,7 +150,7 @@ def frames_everyday(piece: str) -> bool:
 
 def is_everyday(word: str) -> bool:
     """Return whether a word, in any form, says nothing about the subject."""
-    return not set(tokens_of(word)) - _stems()
+    return _stems().issuperset(tokens_of(word))
 
 
 _SCANNED = 4_000
@@ -235,16 +235,16 @@ def _runs(text: str) -> Iterator[_Run]:
 
 
 def _phrases(run: _Run) -> Iterator[Candidate]:
-    names: list[str] = []
-    begins = run.begins
+    names, begins = list[str](), run.begins
+    everyday = {word: is_everyday(word) for word in run.words}
     for word in run.words:
-        if word[0].isupper() and not is_everyday(word):
+        if word[0].isupper() and not everyday[word]:
             names.append(word)
             continue
         yield from _name(names, begins)
         names, begins = [], False
     yield from _name(names, begins)
-    plain = [word if _is_informative(word) else "" for word in run.words]
+    plain = [word if not everyday[word] and _is_long(word) else "" for word in run.words]
     yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
@@ -260,8 +260,8 @@ def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
         yield Candidate(" ".join(words), 1.5 if len(words) == 1 else 2.2)
 
 
-def _is_informative(word: str) -> bool:
-    return len(word) >= _SHORTEST and not is_everyday(word) and "'" not in word and "’" not in word
+def _is_long(word: str) -> bool:
+    return len(word) >= _SHORTEST and "'" not in word and "’" not in word
 
 
 def _chinese(run: str) -> Iterator[Candidate]:

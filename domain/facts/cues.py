@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning, ends
 
-from .headings import choose_headings, lines_under
-
 _ANSI = lazy_pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _BREAKS = lazy_pattern(r"[ \t]*(?:[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][ \t]*)+")
 _CONTROL = lazy_pattern(
@@ -47,6 +45,7 @@ _PREFIXES = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
+_EXACT_SIGNS = (*_PREFIXES, "@", "Bearer", "Basic")
 _ASCII_HINTS = ("key", "pass", "token", "secret")
 _HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
@@ -55,6 +54,8 @@ _IN_URL = lazy_pattern(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
 def clean(text: str) -> str:
     """Return the text as one line, without colours and control characters. ``⏎`` replaces line breaks."""
+    if text.isprintable():
+        return (_BLANKS.sub(" ", text.strip()) if "  " in text else text).strip(" ⏎")
     if _SURROGATE.search(text):
         text = _SURROGATE.sub("\ufffd", text)
     if "\x1b" in text:
@@ -63,26 +64,33 @@ def clean(text: str) -> str:
     return _BLANKS.sub(" ", _CONTROL.sub("", text)).strip(" ⏎")
 
 
-_EXACT_SIGN = lazy_pattern("|".join(map(re.escape, (*_PREFIXES, "@", "Bearer", "Basic"))))
 _HINT = lazy_pattern("|".join(map(re.escape, _HINTS)), re.IGNORECASE)
 _SHORT = 300
 
 
-def _has_sign(text: str) -> bool:
+def has_sign(text: str) -> bool:
     """Return whether a text has a part that every credential has."""
-    if text.isascii():
-        folded = text.lower()
-        if any(map(folded.__contains__, _ASCII_HINTS)):
-            return True
-    elif _HINT.search(text):
-        return True
-    return _EXACT_SIGN.search(text) is not None
+    return has_exact_sign(text) or may_assign(text)
+
+
+def has_exact_sign(text: str) -> bool:
+    """Return whether a text has a part that every credential has which no name announces."""
+    return any(map(text.__contains__, _EXACT_SIGNS))
+
+
+def may_assign(text: str) -> bool:
+    """Return whether a text has parts that every credential with a name in front has."""
+    if not ("=" in text or ":" in text or "：" in text):
+        return False
+    if not text.isascii():
+        return _HINT.search(text) is not None
+    return any(map(text.lower().__contains__, _ASCII_HINTS))
 
 
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
-    if len(text) < _SHORT and not _has_sign(text):
+    if len(text) < _SHORT and not has_sign(text):
         return text
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
@@ -120,8 +128,13 @@ def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> st
 
 def _names_in(text: str) -> list[int]:
     """Return where a name of a secret may begin in a text of ASCII characters."""
-    folded = text.lower()
-    return sorted(at.start() for name in _ASCII_NAMES for at in re.finditer(name, folded))
+    folded, places = text.lower(), list[int]()
+    for name in _ASCII_NAMES:
+        at = folded.find(name)
+        while at >= 0:
+            places.append(at)
+            at = folded.find(name, at + len(name))
+    return sorted(places)
 
 
 def _replace_at(
@@ -211,31 +224,6 @@ def excerpt(text: str, limit: int) -> str:
     return squeeze(redact(clean(text)), limit)
 
 
-_RULE = (
-    *("never", "always", "dont", "must", "mustnt", "shouldnt", "prefer", "prefers", "preferred"),
-    *("remember", "ensure", "avoid", "forbid", "forbidden", "allowed", "favorite", "favourite"),
-    *("allergic", "untouched", "unchanged", "important", "required", "rather"),
-)
-_MAYBE = (
-    *("not", "only", "instead", "cannot", "cant", "require", "requires", "least", "most", "leave"),
-    *("without", "stop", "should", "decided", "decision", "agreed", "chose", "chosen", "settled"),
-    *("approved", "conclusion", "longer", "later", "afterwards", "forget", "eventually", "todo"),
-    *("waiting", "finally", "switch", "name", "call", "plan", "keep", "drop"),
-)
-PROMISES = {**dict.fromkeys(_MAYBE, 1.0), **dict.fromkeys(_RULE, 2.0)}
-"""Weight of each word as a sign that a message has rules, decisions or requests."""
-
-OTHERS = (
-    *(("不要", 2.0), ("不许", 2.0), ("禁止", 2.0), ("严禁", 2.0), ("不得", 2.0), ("千万", 2.0)),
-    *(("必须", 2.0), ("务必", 2.0), ("一定要", 2.0), ("绝不", 2.0), ("勿", 2.0), ("记住", 2.0)),
-    *(("喜欢", 2.0), ("讨厌", 2.0), ("过敏", 2.0), ("优先", 2.0), ("统一", 2.0), ("我叫", 2.0)),
-    *(("别", 1.0), ("不能", 1.0), ("只能", 1.0), ("最好", 1.0), ("改用", 1.0), ("决定", 1.0)),
-    *(("采用", 1.0), ("同意", 1.0), ("结论", 1.0), ("约定", 1.0), ("以后", 1.0), ("稍后", 1.0)),
-    *(("回头", 1.0), ("别忘", 1.0), ("待办", 1.0), ("我的", 1.0), ("don’t", 2.0), ("mustn’t", 2.0)),
-)
-"""Weights as in ``PROMISES``, for words with characters outside ASCII."""
-
-
 # "I don't see it" reports and does not count; "don't touch it" forbids and counts.
 _ORDER = (
     r"(?:^|[.!?,;:(“\"*>–—-]\s{0,3}|\b(?:please|and|but|so|also|just|then|must|should|shall|to|do) )"
@@ -254,6 +242,7 @@ PROHIBITION = lazy_pattern(
     r"without (?:ask|touch|chang|break)\w+|(?:no|not) (?:new )?(?:dependenc\w+|need)|not? later than)\b"
     r"|不要|不许|禁止|严禁|不得|千万|[切请]勿|切忌|绝不|不准|不应|不可以|避免|(?<![特分区性级个告类辨差派])别(?![人的墅处名致样称离扭])|不能(?!够)|只能|不允许",
     re.IGNORECASE | re.MULTILINE,
+    signs="no |not|don|never|avoid|skip|leave|must|should|forbid|stop |off|without",
 )
 PREFERENCE = lazy_pattern(
     r"\b(?:prefer\w*|always|must|make sure|ensure|remember|from now on|important|required?|"
@@ -264,6 +253,8 @@ PREFERENCE = lazy_pattern(
     r"favou?rite|please use|at (?:most|least)|instead(?: of)?|rather than)\b"
     r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
     re.IGNORECASE,
+    signs="prefer|always|must|make sure|ensure|remember|from now on|important|require|rather|want|need|"
+    "would like|have to|has to|should be|only |, not|favo|please use|at most|at least|instead",
 )
 # "The fix is in place", "the fix is simple" and "yes, do that" contain no decision worth keeping.
 _FIX = (
@@ -283,6 +274,9 @@ DECISION = lazy_pattern(
     rf"{_AGREED}|{_FIX})\b"
     r"|决定|确定[用采选]|采用|选[定了用择]|就用|就这么|定[为了]|定下来|敲定|同意|方案[是为]|结论|根本原因|原因是|约定|不再|改[用为]|放弃",
     re.IGNORECASE,
+    signs="decided|decision|we'll|we will|let|we're|we are|go with|going with|chose|agreed|opted|picked|"
+    "settled on|switch|the plan is|root cause|conclusion|approved|final |no longer|i'll|i will|yes|"
+    "the fix|the solution|the approach",
 )
 ASSISTANT_DECISION = lazy_pattern(
     r"\b(?:(?:i|we)(?:['’]ve| have)? decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go with|keep)|going with|"
@@ -292,11 +286,14 @@ ASSISTANT_DECISION = lazy_pattern(
     r"key (?:finding|decision)|turns out|real (?:issue|problem) (?:is|was))\b"
     r"|决定|采用|选定|定为|方案是|结论|根本原因|原因是|约定|改用|改为",
     re.IGNORECASE,
+    signs="decided|decision|we'll|we will|going with|settled on|agreed|root cause|conclusion|must n|the fix|"
+    "the solution|the approach|i'll|i will|switch|not possible|per |key finding|turns out|real ",
 )
 REASON = lazy_pattern(
     r"\b(?:because|instead of|rather than|so that|the reason|that['’]s why|since (?:the|this|we|it))\b"
     r"|因为|由于|所以|而不是",
     re.IGNORECASE,
+    signs="because|instead of|rather than|so that|the reason|why|since ",
 )
 FACT = lazy_pattern(
     r"\bmy (?:[\w-]+ ){0,2}(?:name|wife|husband|partner|son|daughter|kids?|child\w*|dogs?|cats?|mom|mother|dad|"
@@ -331,6 +328,7 @@ ASKING = lazy_pattern(
     r"[?？]|\b(?:can|could|would) you\b|\bplease\b|\b(?:help|tell|show|give|write|make|recommend|explain) (?:me|us)\b"
     r"|请|帮我|告诉我|推荐|能不能|可以.{0,12}吗|怎么|如何",
     re.IGNORECASE,
+    signs="?| you|please| me| us",
 )
 ADVICE = lazy_pattern(
     r"\b(?:i(?:['’]d)? (?:recommend|suggest)|recommend\w*|you (?:could|might|should) try|how about)\b"
@@ -341,6 +339,7 @@ LASTING = lazy_pattern(
     r"\b(?:prefer\w*|always|make sure|ensure|remember|from now on|have to|has to|i(?:['’]d)? rather|"
     r"favou?rite)\b|喜欢|偏好|一律|必须|务必|一定要|记住|宁愿|统一|优先|讨厌",
     re.IGNORECASE,
+    signs="prefer|always|make sure|ensure|remember|from now on|have to|has to|rather|favo",
 )
 """Words of ``PREFERENCE`` that stay valid beyond the moment."""
 DEFERRED = lazy_pattern(
@@ -350,6 +349,8 @@ DEFERRED = lazy_pattern(
     r"(?:your|the|my) list|not (?:done|finished) yet|waiting for|one more thing|by the way|also)\b"
     r"|以后|之后|稍后|回头|待会|别忘|记得|最后|完成后|做完|有空|顺便|还有|还没|还需要|还要|上线前|之前|等.{1,12}(?:再|后)|清单|待办",
     re.IGNORECASE,
+    signs="later|after|when |once |as soon as|before|forget|remember to|at the end|eventually|next time|"
+    "at some point|still |todo|to-do|to do|follow|list|yet|waiting for|one more thing|by the way|also",
 )
 """Words that defer a request to a later time. Such a request stays open for long."""
 ORDER = lazy_pattern(
@@ -378,7 +379,6 @@ ACKNOWLEDGEMENT = lazy_pattern(
 
 _FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = lazy_pattern(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
-_LINE = lazy_pattern(r"[^\s][^\n]*")
 _BULLET = lazy_pattern(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
 _CODE = lazy_pattern(
     r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
@@ -395,19 +395,6 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text without bullets. Text that looks like code or output is left out."""
     for raw in _SENTENCE.split(text):
         yield from _prose(raw)
-
-
-def sentences_under(text: str) -> Iterator[str]:
-    """Yield sentences with their headings in front, without the headings as separate sentences."""
-    places = [found.span() for found in _LINE.finditer(text)]
-    lines = list(lines_under(text, places))
-    leads = {place for line in lines for place in line.under}
-    for line in lines:
-        # A line may contain a sentence before the words that announce the next lines.
-        own = [start for start, stop in leads if line.start <= start and stop <= line.stop]
-        under = choose_headings(text, line.under)
-        for raw in _SENTENCE.split(text[line.start : min(own, default=line.stop)]):
-            yield from (" ".join((*under, sentence)) for sentence in _prose(raw))
 
 
 def _prose(raw: str) -> Iterator[str]:

@@ -130,39 +130,62 @@ def is_everyday(command: str) -> bool:
     return _EVERYDAY.match(command) is not None
 
 
-# ASCII, so that an adjacent Chinese character does not count as part of a number's word.
-_VALUE = lazy_pattern(
-    r"(?:https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200})"
-    r"|(?:(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[A-Za-z]{2,10}\b)"
-    r"|(?:\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b|\bport\b[^\d\n.,;]{1,12}\d{2,5}\b|端口\s*[:：]?\s*\d{2,5})"
-    r"|(?:\bv?\d+\.\d+\.\d+(?:[-+.][\w.]+)?\b|\bv\d+(?:\.\d+)?\b)"
-    r"|(?:\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
-    r"|(?:[$€£¥]\s?\d[\d,]*(?:\.\d+)?(?:\s?[kKmM]\b)?)"
-    r"|(?:\b\d{4}-\d{2}-\d{2}\b|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日)"
-    r"|(?:\b[A-Z]{2,10}-\d{1,6}\b|(?<![\w/.-])[A-Z]{1,6}\d[A-Z0-9]{2,10}\b|\b[A-Z][A-Z0-9]+_[A-Z0-9_]{2,40}\b"
-    r"|\b[a-z]+(?:_[a-z]+)*_\d{2,12}\b|#\d{2,10}\b|"
-    r"(?<![\w/.-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-]))"
-    r"|(?:(?<![\w.,])\d[\d,]*(?:\.\d+)?\s?(?:"
+# ASCII, so that an adjacent Chinese character does not count as part of a number's word. Each alternative takes its
+# first character before it looks back: this skips all other characters fast.
+_PLAIN = (
+    # What begins with a digit: host, version, UUID, date, hash, and amounts.
+    r"\d(?:(?<!\w\d)(?:\d{0,2}(?:\.\d{1,3}){3}:\d{2,5}\b|\d*\.\d+\.\d+(?:[-+.][\w.]+)?\b"
+    r"|[0-9a-f]{7}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d{3}-\d{2}-\d{2}\b)"
+    r"|\d{0,3}年\d{1,2}月(?:\d{1,2}日)?|\d?月\d{1,2}日"
+    r"|(?<![\w/.-]\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,39}(?![\w-])"
+    r"|(?<![\w.,]\d)[\d,]*(?:\.\d+)?\s?(?:"
     r"%|‰|°C|[µμnm]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?|"
     r"[kKMGT]i?B|bytes?|bits?|[kMG]bit/s|[A-Za-z]{1,9}/(?:s|sec|min|h|day|month|request|user)|[rqf]ps|"
     r"tokens?|chars?|characters?|px|[kMG]?Hz|rows?|lines?|files?|tests?|commits?|requests?|errors?|users?|"
     r"events?|items?|records?|messages?|times|points?|[km]?m|cm|kg|kWh?|[x×])(?![\w/])"
-    r"|(?<![\d.,])\d{1,12}(?:\.\d+)?\s?(?:元|万元?|亿元?|美元|公里|公斤|分钟|小时|天|周|个月|年|岁|毫秒|微秒|秒|"
-    r"次|条|行|个|人|件|台|倍|兆|字节|米|克|页|章|分))",
+    r"|(?<![\d.,]\d)\d{0,11}(?:\.\d+)?\s?(?:元|万元?|亿元?|美元|公里|公斤|分钟|小时|天|周|个月|年|岁|毫秒|微秒|秒|"
+    r"次|条|行|个|人|件|台|倍|兆|字节|米|克|页|章|分))"
+    r"|[A-Z](?<!\w[A-Z])(?:[A-Z]{1,9}-\d{1,6}\b|(?<![/.-][A-Z])[A-Z]{0,5}\d[A-Z0-9]{2,10}\b"
+    r"|[A-Z0-9]+_[A-Z0-9_]{2,40}\b)"
+    r"|#\d{2,10}\b|[$€£¥]\s?\d[\d,]*(?:\.\d+)?(?:\s?[kKmM]\b)?|端口\s*[:：]?\s*\d{2,5}"
+)
+# What begins with a small letter: hosts, ports, versions, and identifiers.
+_SMALL = (
+    r"|[a-z](?<!\w[a-z])(?:ocalhost(?<=localhost):\d{2,5}\b|ort(?<=port)\b[^\d\n.,;]{1,12}\d{2,5}\b"
+    r"|\d(?<=v\d)\d*(?:\.\d+\.\d+(?:[-+.][\w.]+)?|(?:\.\d+)?)\b"
+    r"|[0-9a-f](?<=[a-f].)[0-9a-f]{6}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|[a-z]*+(?:_[a-z]++)*+_\d{2,12}\b"
+    r"|(?=[0-9a-f]{6})(?<=[a-f])(?<![/.-][a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,39}(?![\w-]))"
+)
+_PLAIN_VALUE = lazy_pattern(_PLAIN, re.ASCII)
+_SMALL_VALUE = lazy_pattern(_PLAIN + _SMALL, re.ASCII)
+_VALUE = lazy_pattern(
+    r"https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200}"
+    r"|[\w.+-](?<![\w.+-][\w.+-])[\w.+-]{0,63}+@(?:[\w-]{1,60}\.){1,4}[A-Za-z]{2,10}\b|"
+    + _PLAIN
+    + _SMALL,
     re.ASCII,
 )
-_PATH = lazy_pattern(
-    r"(?<![\w./~:@+-])(?:(?:~|\.{1,2})?/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"
-    r"|(?<![\w./~:@+-])[\w][\w.-]*\.(?:pyi?|tsx?|jsx?|mjs|go|rs|java|kts?|rb|php|cc?|hh?|cpp|hpp|cs|swift|scala|"
-    r"sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|mdx?|rst|txt|csv|tsv|xml|html?|s?css|lock|log|proto|tf|ipynb|"
-    r"vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])",
-    re.ASCII,
+"""The same with addresses of the web and of mail."""
+_ADDRESS_SIGNS = ("@", "://")
+_SMALL_SIGNS = ("localhost", "port")
+_SMALL_SIGN = lazy_pattern(r"_\d\d"), lazy_pattern(r"v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
+_FOLDERS = (
+    r"~(?<![\w./~:@+-]~)/(?:[\w.@+-]++/)+[\w.@+-]*\w|/(?<![\w./~:@+-]/)(?:[\w.@+-]++/)+[\w.@+-]*\w"
+    r"|[\w.@+-](?<![\w./~:@+-][\w.@+-])[\w.@+-]*+/(?:[\w.@+-]++/)*[\w.@+-]*\w|"
 )
-_TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
+_FILE = (
+    r"\w(?<![\w./~:@+-]\w)[\w-]*+(?=\.)[\w.-]*\.(?:pyi?|tsx?|jsx?|mjs|go|rs|java|kts?|rb|php|cc?|hh?|cpp|hpp|cs|"
+    r"swift|scala|sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|mdx?|rst|txt|csv|tsv|xml|html?|s?css|lock|log|proto|tf|"
+    r"ipynb|vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])"
+)
+_PATH, _FILE_NAME = lazy_pattern(_FOLDERS + _FILE, re.ASCII), lazy_pattern(_FILE, re.ASCII)
+_SUFFIX = lazy_pattern(r"\.[A-Za-z]\w{0,7}$")
+_TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
 # Numbers that tools print in front of lines are skipped.
 _SIGN = lazy_pattern(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
-_BLANK = lazy_pattern(r"\s")
+_TWO_WORDS = lazy_pattern(r"(?:\S{0,209}\s|\S{0,210})(?:\S{0,209}\s|\S{0,210})")
 _WORD = 70
 _MARGIN = 24
 _CLEAR = 24
@@ -171,8 +194,18 @@ _LONGEST = 400
 
 def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
     """Yield the values in a range of a text, in order, except paths (see ``paths_in``)."""
+    pattern = _pattern_for(text)
     for start, stop in _windows(text, begin, len(text) if end is None else end):
-        yield from _VALUE.finditer(text, start, stop)
+        yield from pattern.finditer(text, start, stop)
+
+
+def _pattern_for(text: str) -> re.Pattern[str]:
+    """Return the fastest pattern that finds all values of a text."""
+    if any(sign in text for sign in _ADDRESS_SIGNS):
+        return _VALUE
+    if any(sign in text for sign in _SMALL_SIGNS) or any(one.search(text) for one in _SMALL_SIGN):
+        return _SMALL_VALUE
+    return _PLAIN_VALUE
 
 
 def _windows(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -181,20 +214,23 @@ def _windows(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
     Each range has the words with a sign of a value, one word before ("port 80") and one word after ("3
     GB").
     """
-    window: tuple[int, int] | None = None
+    first = last = -1
+    two_words = _TWO_WORDS.match
     for sign in _SIGN.finditer(text, begin, end):
-        if not sign[1] or (window and sign.end() <= window[1] - _MARGIN):
+        at, stop = sign.span()
+        if stop <= last - _MARGIN or sign.lastindex is None:
             continue
-        start = _word_before(text, _word_before(text, sign.start()))
-        stop = _word_behind(text, _word_behind(text, sign.end()))
-        if window and start <= window[1]:
-            window = (window[0], stop)
-            continue
-        if window:
-            yield window
-        window = (start, stop)
-    if window:
-        yield window
+        # Without a space between them, the window before reaches this sign.
+        if last < 0 or at > last + _WORD or text.find(" ", last, at - 1) >= 0:
+            start = _word_before(text, _word_before(text, at))
+            if start > last:
+                if last >= 0:
+                    yield first, last
+                first = start
+        if found := two_words(text, stop):
+            last = found.end()
+    if last >= 0:
+        yield first, last
 
 
 def _word_before(text: str, at: int) -> int:
@@ -202,25 +238,24 @@ def _word_before(text: str, at: int) -> int:
     return max(least, text.rfind(" ", least, max(least, at - 1)) + 1)
 
 
-def _word_behind(text: str, at: int) -> int:
-    blank = _BLANK.search(text, at, at + 3 * _WORD)
-    return blank.end() if blank else min(len(text), at + 3 * _WORD)
-
-
 def paths_in(text: str) -> Iterator[re.Match[str]]:
     """Yield matches that are clearly file paths, or folder paths in the same notation."""
+    pattern = _PATH if "/" in text else _FILE_NAME
     return (
         found
-        for found in _PATH.finditer(text)
+        for found in (pattern.finditer(text) if "." in text or "/" in text else ())
         # Long matches are returned unchecked: they are dropped later, and so no part of them
         # becomes a value.
-        if found.end() - found.start() > _LONGEST or _TELLING.search(found[0])
+        if found.end() - found.start() > _LONGEST
+        or _SUFFIX.search(found[0])
+        or _TELLING.search(found[0])
     )
 
 
 _NOTHING = lazy_pattern(
     r"(?:UTF|SHA|MD|ISO)-\d{1,5}|/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?"
 )
+_BEGIN_OF_NOTHING = ("U", "S", "M", "I", "/", "1", "2")
 _FEW = lazy_pattern(
     r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
 )
@@ -228,7 +263,9 @@ _FEW = lazy_pattern(
 
 def says_nothing(value: str, *, by_tool: bool) -> bool:
     """Return whether a value is too common to keep, or a small count reported by a tool."""
-    return bool(_NOTHING.fullmatch(value) or (by_tool and _FEW.fullmatch(value)))
+    if value[:1] in _BEGIN_OF_NOTHING and _NOTHING.fullmatch(value):
+        return True
+    return by_tool and _FEW.fullmatch(value) is not None
 
 
 class ExactValue(NamedTuple):
@@ -286,18 +323,18 @@ def kind_of_value(value: str) -> Kind:
 
 
 _NAME = lazy_pattern(
-    r"(?<![\w./@-])(?:_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+_{0,2}|[A-Za-z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
-    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){1,5})(?![\w@-]|[./]\w)",
+    r"[A-Za-z_](?<![\w./@-][A-Za-z_])(?:(?<=_)_?[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++_{0,2}+"
+    r"|(?<!_)(?:[A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++_{0,2}+|[a-z0-9]++(?:[A-Z][A-Za-z0-9]*+)++"
+    r"|(?<=[a-z])[a-z0-9]*+(?:-[a-z0-9]++){1,5}+))(?![\w@-]|[./]\w)",
     re.ASCII,
 )
-_HYPHENS = lazy_pattern(r"[^-]*-[^-]*")
 _SHORTEST_NAME = 5
 
 
 def composed_names(text: str) -> Iterator[tuple[str, int]]:
     """Yield the names that are composed of several words, with their starts. Two words with a hyphen are none."""
     for found in _NAME.finditer(text):
-        if len(found[0]) >= _SHORTEST_NAME and not _HYPHENS.fullmatch(found[0]):
+        if len(found[0]) >= _SHORTEST_NAME and found[0].count("-") != 1:
             yield found[0], found.start()
 
 

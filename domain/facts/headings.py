@@ -45,12 +45,16 @@ _NEGATED = lazy_pattern(
     rf"|.{{0,30}}(?:{_ZH_NOT})"
     r"|(?:请|也|都|你)?(?:别|勿|不能|不可)(?![人的墅处名致样])",
     re.IGNORECASE,
+    signs="no|never|don|must|should|can|avoid|refrain|stay away|keep o|forbidden|prohib|proib|unacceptable|"
+    "anti|stop|off|nie|kein|verboten|vermeide|nicht|jamais|ne |interdit|nunca|evita|mai|vietat",
 )
 _RULES = lazy_pattern(
     rf"{_POLITE}(?:always|must|make sure|ensure|remember|keep to|stick to)\b"
     r"|.{0,80}\b(?:rules|constraints|conventions|requirements|guidelines|preferences)\b.{0,20}"
     r"|.{0,30}(?:规则|约束|规范|约定|偏好|必须|务必|一律|记住)",
     re.IGNORECASE,
+    signs="always|must|make sure|ensure|remember|keep to|stick to|rules|constraints|conventions|requirements|"
+    "guidelines|preferences",
 )
 _PERMITTED = lazy_pattern(
     rf"{_POLITE}(?:do|instead|fix|add|allowed|you (?:may|can|should)|(?:can|could|would) you|"
@@ -68,6 +72,7 @@ _DENIES = lazy_pattern(
     r"\b(?:not|never|none|no|without|unless|stop|nothing|nicht|kein\w*|ohne|jamais|sans|nunca|sin|mai|senza|"
     r"не|без|leave (?:\w+ ){0,2}alone)\b|n['’]t\b|[不别勿禁]",
     re.IGNORECASE,
+    signs="no|never|without|unless|stop|nicht|kein|ohne|jamais|sans|nunca|sin|mai|senza|leave|n't",
 )
 _FORBIDDING_SIGNS, _ALLOWING_SIGNS = frozenset("❌🚫⛔✗✘🛑"), frozenset("✅✔✓")
 SIGNS = _FORBIDDING_SIGNS | _ALLOWING_SIGNS

@@ -21,6 +21,7 @@ _ORDER = lazy_pattern(
     r".{4,}[^?？]\Z"
     r"|(?:请|以后|今后|千万)?(?:不要|别|永远不|绝不|务必|一律|必须|禁止)(?!忘|担心|客气|着急|急|怕|说).{2,}[^?？吗呢]\Z",
     re.IGNORECASE,
+    signs="never|always|do not|don|must",
 )
 # Excludes "I like it" and "I like the second one", which are about the moment.
 _LIKING = lazy_pattern(
@@ -34,13 +35,14 @@ _LIKING = lazy_pattern(
     r"我(?:们)?(?:也|都|真的|特别|非常|一直|平时|比较|更|最|很|不太|不怎么|不)*(?:喜欢|偏好|讨厌)"
     r"(?![你您它他她这那上])[^\s，,。.！!；;]{2,}",
     re.IGNORECASE,
+    signs="like|love|hate|prefer|favo",
 )
 _ABOUT_SELF = lazy_pattern(
     r"(?:and |but |also |by the way,? )?my (?:[\w-]+ )?(?:name|budget|birthday|time zone|timezone) (?:is|are) \S"
     r"|我叫[^\s，。？?]{2,}|我的(?:预算|名字|生日|时区)(?:是|为|有)\S",
     re.IGNORECASE,
 )
-_QUESTION = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢]\Z")
+_QUESTION = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢]\Z", signs="?")
 _POLITE = lazy_pattern(
     r"(?:^|[,;:.] ?|\b(?:so|and|but|also|then|now|ok|okay) )(?:can|could|would|will) (?:you|we)\b|\bplease\b"
     r"|请(?!问)|帮我|(?:能不能|能否|可以|可不可以)帮|麻烦你",
@@ -138,7 +140,8 @@ _HAN_HABIT = lazy_pattern(
     r"不(?:太|怎么)?(?:能吃|吃|喝|用|要))"
     rf"|比起[^，。]{{1,20}}{_WE}"
     r"|(?:以后|今后)[^，。]{0,20}(?:都|请|用|要|别|不)|[^，。]{1,20}(?:一律|统一|都要|都得|必须|请用|请叫)|请(?:用|叫|按|始终|一直)\S"
-    r"|每次\S{2,}(?:之?前|都|先)\S|[^，。]{1,40}的(?:文件|代码|日志|文档|注释|提交)(?:请|都|只|一律)*用\S)"
+    r"|每次\S{2,}(?:之?前|都|先)\S|[^，。]{1,40}的(?:文件|代码|日志|文档|注释|提交)(?:请|都|只|一律)*用\S)",
+    signs="我",
 )
 _HAN_DECISION = lazy_pattern(
     rf"{_HAN_LEAD}(?:{_WE}(?:还是|就|最终|最后|也|已经)*(?:决定|选|定|同意|接受|改|放弃|换|不再|不(?:支持|存|做|用|要|考虑|拆|买|去))"
@@ -146,9 +149,10 @@ _HAN_DECISION = lazy_pattern(
     r"决定|最终|确定|采用|敲定|暂时(?:继续|不|用|先)|先不|不再|不(?:存|做|用|要|支持|考虑)了?\b|名(?:字|称)?(?:就)?叫|"
     r"推迟到|提前到|取消了?)"
     r"|(?:结论|决定|最终方案|说好了?|定了|同意了)[：:，,]\S"
-    r"|每(?:周|天|月|年|[一二三四五六七八九十两\d]+(?:个)?(?:小时|天|周|月|分钟))[^，。]{0,8}(?:发布|备份|开会|更新|一次|部署|检查|提交))"
+    r"|每(?:周|天|月|年|[一二三四五六七八九十两\d]+(?:个)?(?:小时|天|周|月|分钟))[^，。]{0,8}(?:发布|备份|开会|更新|一次|部署|检查|提交))",
+    signs="我",
 )
-_ASKS = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
+_ASKS = lazy_pattern(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z", signs="?")
 
 
 def classify_statement(said: str) -> Literal["rule", "decision"] | None:
@@ -174,7 +178,8 @@ def lasting_statements(own: str) -> Iterator[tuple[Literal["preference", "decisi
         found, under = own[span.start : span.stop], choose_headings(own, span.under)
         if sense_of(under) == "forbids" and not is_order(found):
             continue
-        if is_preference(found) or is_about_self(found):
+        kind = "rule" if is_order(found) or is_liking(found) else classify_statement(found)
+        if kind == "rule" or is_about_self(found):
             yield "preference", found
-        elif classify_statement(found) == "decision":
+        elif kind == "decision":
             yield "decision", found

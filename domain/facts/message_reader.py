@@ -22,6 +22,7 @@ from .fact import Fact, Kind, Source, State
 from .lasting_facts import lasting_statements
 from .speech import Quote, inserted_texts, is_line, is_program_text, lines
 from .statements import (
+    ModelText,
     Said,
     claim_in,
     closing_of,
@@ -29,6 +30,7 @@ from .statements import (
     find_user_passages,
     newest_decision,
     own_sentences,
+    read_model_text,
     read_user_text,
 )
 from .tool_calls import Action, Outcome, find_written_files, outcome_of, parse_call
@@ -128,8 +130,9 @@ class MessageReader:
 
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
-            self._decisions(position, text)
-            if not _has_calls(message) and (claim := claim_in(text)):
+            read = read_model_text(text)
+            self._decisions(position, text, read)
+            if not _has_calls(message) and (claim := claim_in(read)):
                 self._add(Fact("outcome", claim, position, "model", "done"))
             self._advice(position, text)
             self._mentions(commands_in(text[:_SCANNED]), position, "model")
@@ -142,10 +145,10 @@ class MessageReader:
         else:
             self._typed(position, text, "person" if message.author == "person" else "unknown")
 
-    def _decisions(self, position: int, text: str) -> None:
+    def _decisions(self, position: int, text: str, read: ModelText) -> None:
         """Add the strongest decisions of the model and its newest one, in the order of the text."""
-        strong = find_assistant_decisions(text, conversation=self._conversation)
-        newest = newest_decision(text)
+        strong = find_assistant_decisions(read, conversation=self._conversation)
+        newest = newest_decision(read)
         for said in strong:
             if newest and text.find(newest.text) < text.find(said.text):
                 self._say(newest, position, "model", is_main=False)
@@ -274,18 +277,22 @@ class MessageReader:
     ) -> None:
         """Add the paths, names and values of a text; ``main`` is its main part."""
         ends = _VALUES_OF_RESULT if by == "result" else 0
-        for part, offset in _parts(text):
+        for part, offset, is_plain in _parts(text):
             found = [*values_in(part, _value_ranges(len(text), ends, offset, len(part)))]
             found += (ExactValue("name", name, at, True) for name, at in composed_names(part))
-            for value in found:
-                start = offset + value.start
-                whose = "quoted" if _is_inside(start, quotes) else by
-                if says_nothing(value.text, by_tool=whose in _OTHERS):
+            for kind, value, at, is_clear in found:
+                start = offset + at
+                whose = "quoted" if quotes and _is_inside(start, quotes) else by
+                if says_nothing(value, by_tool=whose in _OTHERS):
                     continue
-                about = "" if value.is_clear else _about(part, value.start)
-                self._add_value(
-                    Fact(value.kind, value.text, position, whose, "", about, is_main=start in main)
-                )
+                if len(value) > _LONGEST_VALUE or not value.isprintable():
+                    continue
+                if _may_be_secret(value, is_plain):
+                    continue
+                note = "" if is_clear else _about(part, at)
+                if note and (not is_line(note) or _may_be_secret(note, is_plain)):
+                    note = ""
+                self._keep(Fact(kind, value, position, whose, "", note, is_main=start in main))
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""
@@ -302,16 +309,6 @@ class MessageReader:
         elif fact.kind == "outcome":
             self._keep(fact._replace(text=""))
 
-    def _add_value(self, fact: Fact) -> None:
-        """Add a value. Its text was read without credentials, but it may look like one alone."""
-        text = fact.text
-        if not text.isprintable() or len(text) > _LONGEST_VALUE or cues.redact(text) != text:
-            return
-        note = fact.note
-        if note and (not is_line(note) or cues.redact(note) != note):
-            fact = fact._replace(note="")
-        self._keep(fact)
-
     def _keep(self, fact: Fact) -> None:
         key = (fact.kind, fact.text, fact.by, fact.state, fact.under)
         at = self._here.get(key)
@@ -326,18 +323,24 @@ def _has_calls(message: Message) -> bool:
     return any(str(block.get("type")) in CALLS for block in message.blocks())
 
 
-def _parts(text: str) -> Sequence[tuple[str, int]]:
-    """Return the parts of a text that are read, without credentials, and where they begin.
+def _parts(text: str) -> Sequence[tuple[str, int, bool]]:
+    """Return the parts of a text that are read, without credentials, where they begin, and if they are plain.
 
-    A word that is cut is not read.
+    A word that is cut is not read. Nothing in a plain part is a credential without a name.
     """
     if len(text) <= _SCANNED + _SCANNED_END:
-        return ((cues.mask(text), 0),)
+        is_plain = not cues.has_exact_sign(text)
+        return ((cues.mask(text) if not is_plain or cues.may_assign(text) else text, 0, is_plain),)
     head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)
     cut = max(map(head.rfind, _BLANKS)) + 1
     tail = _FIRST_WORD.sub("", end)
     whole = head[:cut] if len(head) - cut <= _LONGEST_WORD else head
-    return (whole, 0), (tail, len(text) - len(tail))
+    return (whole, 0, False), (tail, len(text) - len(tail), False)
+
+
+def _may_be_secret(text: str, is_plain: bool) -> bool:
+    """Return whether a part of a text looks like a credential. In a plain text, only one with a name does."""
+    return (not is_plain or cues.may_assign(text)) and cues.redact(text) != text
 
 
 def _value_ranges(size: int, ends: int, offset: int, length: int) -> Sequence[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from refold.domain.lazy_pattern import lazy_pattern
 
-from .headings import Place, lines_under
+from .headings import Line, Place, lines_under
 
 _TAGGED = lazy_pattern(
     r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
@@ -122,12 +122,19 @@ def lines(text: str) -> Iterator[tuple[int, int]]:
 
 def is_line(text: str) -> bool:
     """Return whether a text is a single line without control characters or surrounding spaces."""
+    if text.isprintable():
+        return bool(text) and not (text[0].isspace() or text[-1].isspace())
     return next(lines(text), None) == (0, len(text))
 
 
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a text, with list marks removed."""
-    for number, line in enumerate(lines_under(text, lines(text))):
+    places = list(lines(text))
+    if len(places) == 1 and text[places[0][0]].isalpha():
+        found: Iterable[Line] = (Line(*places[0], (), is_item=False, is_lead=False),)
+    else:
+        found = lines_under(text, places)
+    for number, line in enumerate(found):
         start, stop = line.start, line.stop
         if marks := _BULLET.match(text, start, stop):
             start = marks.end()
@@ -193,6 +200,7 @@ _ADVERTISEMENT = lazy_pattern(
     r"(?:(?:pro[- ]?)?tips?(?: of the day)?\s?[:：]|did you know\b|sponsored\b|advertisement\b|"
     r"upgrade to \w+ (?:pro|plus|premium|max)\b|(?:小|温馨)?提示[:：]|小贴士|广告[:：]|赞助[:：])",
     re.IGNORECASE,
+    signs="tip|did you know|sponsored|advertisement|upgrade to",
 )
 
 

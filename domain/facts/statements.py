@@ -27,7 +27,9 @@ _MOST_READ = 6
 """Maximum number of documents and reviews read in one message."""
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
 _DESCRIBES = lazy_pattern(
-    r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
+    r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再",
+    re.IGNORECASE,
+    signs="no longer|approved",
 )
 _CODE = lazy_pattern(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
@@ -41,6 +43,9 @@ _POLITE = lazy_pattern(
     r"(?:so |and |also |ok(?:ay)?,? )*(?:can|could|would|will) (?:we|you)\b", re.I
 )
 _CUT = lazy_pattern(r"[\s,;:.!?，；：。！？、）)]")
+
+
+_WORDLIKE = bytes(n for n in range(128) if chr(n).isalnum() or chr(n).isspace())
 
 
 class Said(NamedTuple):
@@ -74,6 +79,7 @@ _WITHDRAWS = lazy_pattern(
     r"|(?:that|this|it)(?:['’]s| is) (?:no longer|not) (?:needed|necessary)(?: any ?more)?\b"
     r")|(?:算了|不用了|不需要了|不必了|取消(?:吧|了|这个|上一个)|别(?:做|弄|改|管)了|先不(?:做|弄|改)了)",
     re.IGNORECASE,
+    signs="never|forget|cancel|scrap|drop|skip|ignore|no need|don|do not|needed|necessary",
 )
 _OVERRIDES = lazy_pattern(
     r"(?:(?:oh|ok(?:ay)?|no|wait|hm+|well|sorry)[,.!… ]+)*(?:scratch that\b|on second thoughts?\b"
@@ -81,6 +87,7 @@ _OVERRIDES = lazy_pattern(
     r"changed (?:my|our) minds?\b|change of plans?\b|(?:no|actually|wait)[,.!… ]+.{3,160}\binstead\b)"
     r"|(?:我|我们)?改(?:变)?主意了|(?:不|不对|等等)[，,].{1,60}(?:改成|换成|改用|换用)|(?:还是|干脆)(?:改成|换成|改用|换用)",
     re.IGNORECASE,
+    signs="scratch that|second thought|change|instead",
 )
 _REOPENS = lazy_pattern(
     r"(?:(?:no|hm+|but|unfortunately|sorry|it|that|this|the \w+|,) ?)*(?:still (?:fails?|failing|broken|wrong"
@@ -88,6 +95,7 @@ _REOPENS = lazy_pattern(
     r"|(?:does|did|is|was)(?: not|n['’]t) (?:work|fix|help|fixed|working)\b|(?:fails?|failed|broke|broken) again\b)"
     r"|(?:还是|仍然|依然)(?:不行|不对|报错|失败|有问题)|没有?(?:解决|修好|用)|又(?:报错|失败|坏)了",
     re.IGNORECASE,
+    signs="still | not |n't |again",
 )
 _ACCEPTS = lazy_pattern(
     r"(?:(?:ok(?:ay)?|yes|yeah|great|nice|cool|wow|perfect|awesome|excellent|thanks?|thank you|now)[,.!… ]+)*(?:"
@@ -127,11 +135,23 @@ def closing_of(said: str) -> Closing | None:
     return "done" if _ACCEPTS.fullmatch(said) else None
 
 
-def claim_in(text: str) -> str | None:
-    """Return the first sentence in which the model says that it did what was asked, or None."""
+class ModelText(NamedTuple):
+    """The beginning of a text of the model without code, and its sentences."""
+
+    words: str
+    spans: tuple[Span, ...]
+
+
+def read_model_text(text: str) -> ModelText:
+    """Return the words of a text of the model."""
     words = without_code(text[:_SCANNED])
-    for span in sentences(words):
-        said = words[span.start : span.stop]
+    return ModelText(words, tuple(sentences(words)))
+
+
+def claim_in(text: ModelText) -> str | None:
+    """Return the first sentence in which the model says that it did what was asked, or None."""
+    for span in text.spans:
+        said = text.words[span.start : span.stop]
         if len(said) <= _LONGEST and not said.endswith(("?", "？")) and _CLAIMS.match(said):
             return said
     return None
@@ -147,17 +167,16 @@ class UserText(NamedTuple):
     quotes: tuple[Quote, ...]
     """Quotations in what is read, in order. Positions are those in ``words``."""
 
-    @property
-    def own(self) -> str:
-        """The text that is read, with newlines in place of quotations and of the words that announce them."""
-        return own_words(self.read, self.quotes)
+    own: str
+    """The text that is read, with newlines in place of quotations and of the words that announce them."""
 
 
 def read_user_text(text: str) -> UserText:
     """Return the words of a user's text, with their quotations."""
     words = user_words(text)
     read = _RAN.sub(_blank, words[:_SCANNED])
-    return UserText(words, read, quotes_in(read))
+    quotes = quotes_in(read)
+    return UserText(words, read, quotes, own_words(read, quotes))
 
 
 def find_user_passages(text: UserText, *, conversation: bool) -> list[Said]:
@@ -224,11 +243,10 @@ def _find_quoted_passages(words: str, quote: Quote, *, conversation: bool) -> li
     return [said._replace(under=said.under or announced, is_quoted=True) for said in found]
 
 
-def find_assistant_decisions(text: str, *, conversation: bool) -> list[Said]:
+def find_assistant_decisions(text: ModelText, *, conversation: bool) -> list[Said]:
     """Return the decisions in a text of the model."""
-    words = without_code(text[:_SCANNED])
-    found: list[Said] = []
-    spans = _spans(words)
+    words, found = text.words, list[Said]()
+    spans = _telling_spans(words, text.spans)
     for at, span in enumerate(spans):
         said = words[span.start : span.stop]
         if _decides(said, conversation=conversation):
@@ -236,10 +254,9 @@ def find_assistant_decisions(text: str, *, conversation: bool) -> list[Said]:
     return _select_strongest(found, "decision", _MOST_OF_ASSISTANT)
 
 
-def newest_decision(text: str) -> Said | None:
+def newest_decision(text: ModelText) -> Said | None:
     """Return the last sentence of the model that decides something or gives a reason, or None."""
-    words = without_code(text[:_SCANNED])
-    spans = list(sentences(words))
+    words, spans = text
     for at in reversed(range(len(spans))):
         said = words[spans[at].start : spans[at].stop]
         if len(said) >= _SHORTEST_DECISION and (
@@ -250,10 +267,14 @@ def newest_decision(text: str) -> Said | None:
 
 
 def _spans(words: str) -> list[Span]:
+    return _telling_spans(words, sentences(words))
+
+
+def _telling_spans(words: str, found: Iterable[Span]) -> list[Span]:
     """Return the sentences that have content, without headings that only announce other lines."""
     spans = [
         span
-        for span in sentences(words)
+        for span in found
         if _says_something(words[span.start : span.stop])
         and not cues.ACKNOWLEDGEMENT.fullmatch(words, span.start, span.stop)
     ]
@@ -270,6 +291,8 @@ def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
 
 def _headings_of(words: str, span: Span) -> tuple[str, ...]:
     """Return the headings of a sentence, or none if both the sentence and its heading forbid."""
+    if not span.under:
+        return ()
     under = choose_headings(words, span.under)
     said = words[span.start : span.stop]
     forbid_both = sense_of(under) == sense_of([said]) == "forbids"
@@ -364,6 +387,8 @@ def _asks(said: str) -> bool:
 
 def _select_strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
     own = list(dict.fromkeys(said for said in found if said.kind == kind))
+    if len(own) <= most:
+        return own
     best = sorted(own, key=lambda said: -cues.weight(said.whole))[:most]
     return [said for said in own if said in best]
 
@@ -372,6 +397,8 @@ def _says_something(said: str) -> bool:
     if len(said) < 2 or _CODE.match(said):
         return False
     head = said[:200]
+    if head.isascii():
+        return len(head) - len(head.encode().translate(None, _WORDLIKE)) >= 0.7 * len(head)
     # No character is both, so two fast counts give the sum without a Python loop.
     return sum(map(str.isalnum, head)) + sum(map(str.isspace, head)) >= 0.7 * len(head)
 

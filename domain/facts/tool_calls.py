@@ -28,6 +28,7 @@ _COMPLAINS = lazy_pattern(
     r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
     r"Error\b|错误|失败",
     re.IGNORECASE,
+    signs="error|fatal|exception|fail|denied|not found|no such|cannot|could not|panic|aborted",
 )
 _BRIEF = 3
 """Number of lines at the end of an output that show how the command ended."""

@@ -52,6 +52,7 @@ class IndexEntry(NamedTuple):
 
 _Key = tuple[Kind, str]
 _SOURCES: tuple[Source, ...] = ("person", "unknown", "model", "call", "result")
+_RANK = {source: rank for rank, source in enumerate(_SOURCES)}
 
 
 def merge_entries(
@@ -78,9 +79,13 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
         messages=before.messages + entry.messages,
         calls=before.calls + entry.calls,
         last_call=max(before.last_call, entry.last_call),
-        by=min(before.by, entry.by, key=_SOURCES.index),
+        by=_first_source(before.by, entry.by),
         edited=before.edited or entry.edited,
     )
+
+
+def _first_source(one: Source, other: Source) -> Source:
+    return one if _RANK[one] <= _RANK[other] else other
 
 
 _LONGEST: Mapping[Kind, int] = {
@@ -97,7 +102,6 @@ _LONGEST: Mapping[Kind, int] = {
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_STEP = 6
-_SPACES = lazy_pattern(r"\s+")
 _SOURCE_OF: Mapping[Place, Source] = {
     "person": "person",
     "unknown": "unknown",
@@ -177,13 +181,13 @@ class _Reader:
         self.found[at] = known._replace(
             calls=max(known.calls, entry.calls),
             last_call=max(known.last_call, entry.last_call),
-            by=min(known.by, entry.by, key=_SOURCES.index),
+            by=_first_source(known.by, entry.by),
         )
 
 
 def _entry(kind: Kind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
     """Return the entry of a fact, or None if it is too short or too long."""
-    text = _SPACES.sub(" ", fact.text).strip()
+    text = " ".join(fact.text.split())
     if kind in ("decision", "ran", "result"):
         text = _beginning(text, _LONGEST[kind])
     if not _SHORTEST <= len(text) <= _LONGEST[kind]:
@@ -235,12 +239,12 @@ def choose_entries(
     entries: Sequence[IndexEntry],
     room: int,
     cost: Callable[[str], int],
-    is_visible: Callable[[str], bool],
+    visible: str = "",
 ) -> Shown:
     """Choose the entries to show within ``room`` tokens.
 
-    ``cost`` returns the tokens of a text, and ``is_visible`` whether the request shows it anyway. Where the work
-    stood comes first; other entries follow by what predicts that they are used again, divided by their size.
+    ``cost`` returns the tokens of a text, and ``visible`` is what the request shows anyway. Where the work stood
+    comes first; other entries follow by what predicts that they are used again, divided by their size.
     """
     order = list(STANDING)
     standing = [e for e in entries if e.kind in STANDING]
@@ -248,7 +252,7 @@ def choose_entries(
     ranked = _rank([e for e in entries if e.kind not in STANDING])
     every = [*standing, *(entry for _, entry in ranked)]
     costs = [_cost_of(entry, cost) for entry in every]
-    choice = _Choice(room, is_visible)
+    choice = _Choice(room, visible)
     first = len(standing)
     for place, entry in enumerate(standing):
         choice.take(place, entry, costs[place], room)
@@ -307,15 +311,16 @@ def _rank(entries: Sequence[IndexEntry]) -> list[tuple[float, IndexEntry]]:
 
 
 class _Choice:
-    def __init__(self, room: int, is_visible: Callable[[str], bool]) -> None:
+    def __init__(self, room: int, visible: str) -> None:
         self.taken: set[int] = set()
         """Places of the entries to show."""
         self.passed: set[int] = set()
         """Places of the entries that the request shows anyway."""
         self._left = room
-        self._is_visible = is_visible
         self._spent: dict[Kind, int] = {}
-        self._texts = ""
+        self._visible, self._texts = visible, list[str]()
+        self._words = set(_WHOLE_WORD.findall(visible))
+        """The words that the request shows, with those of the entries that are taken."""
 
     def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> None:
         """Take an entry if there is room for it and its kind, unless the request shows it anyway."""
@@ -324,13 +329,22 @@ class _Choice:
         spent = self._spent.get(entry.kind, 0)
         if spent + cost > allowed:
             return
-        if has_whole(self._texts, entry.text) or self._is_visible(entry.text):
+        words = _WHOLE_WORD.findall(entry.text)
+        if self._words.issuperset(words) and self._shows(entry.text):
             self.passed.add(place)
             return
         self.taken.add(place)
-        self._texts += f"\n{entry.text}"
+        self._texts.append(entry.text)
+        self._words.update(words)
         self._left -= cost
         self._spent[entry.kind] = spent + cost
+
+    def _shows(self, text: str) -> bool:
+        return has_whole(self._visible, text) or has_whole("\n".join(["", *self._texts]), text)
+
+
+_WHOLE_WORD = lazy_pattern(r"[\w/-]+")
+"""A run of characters that go on. A text that has a value as whole words has each of its runs."""
 
 
 def has_whole(text: str, value: str) -> bool:

@@ -203,8 +203,9 @@ def _score(text: str) -> int:
     """
     data = text.encode("utf-8", "surrogatepass")
     rest = data.translate(None, _REMOVED)
-    small = (len(text) - len(rest)) * _LOWER
-    score = small + sum_of_bytes(rest.translate(_SCORES)) - data.count(b"  ") * _LONE
+    costs = rest.translate(_SCORES)
+    score = (len(text) - len(costs)) * _LOWER - data.count(b"  ") * _LONE
+    score += (adler32(costs) & 0xFFFF) - 1 if len(costs) <= 256 else sum_of_bytes(costs)
     if text.islower():
         return score  # There are no capitals to form pairs.
     return score + rest.translate(_DIGITS_AND_CAPITALS, _ALL_ELSE).count(b"0A") * _PAIR
@@ -250,7 +251,7 @@ class EstimatingTokenCounter:
 
     def count_text(self, text: str) -> int:
         """Return the tokens of a text, or 0 for the empty text."""
-        return _round_up(_score(text))
+        return -(-_score(text) // UNITS)
 
     def count_message(self, message: Message) -> TokenCount:
         """Return the tokens of a message with its frame. ``total - thinking`` is never too low."""

@@ -227,6 +227,7 @@ class _Fitting:
         self._tokens = self._target
         self._characters = room.characters
         self._ample = False
+        self._costs: dict[str, int] = {}
         self._tiers: list[int] = []
         self._preamble: list[str] = []
         self._taken: list[tuple[int, Line]] = []
@@ -330,7 +331,10 @@ class _Fitting:
         return line
 
     def _cost(self, text: str) -> int:
-        return self._counter.count_text(text + "\n")
+        cost = self._costs.get(text)
+        if cost is None:
+            cost = self._costs[text] = self._counter.count_text(text + "\n")
+        return cost
 
     def _join_parts(self) -> str:
         return "\n\n".join(filter(None, ["\n".join(self._preamble), *self._parts()]))

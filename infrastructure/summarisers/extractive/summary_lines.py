@@ -32,6 +32,8 @@ class Section(Enum):
     TASKS = "Open tasks"
     STATE = "Last state"
 
+    __hash__ = object.__hash__  # That of enumerations is slow.
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

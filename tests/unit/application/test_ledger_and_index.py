@@ -1,8 +1,12 @@
 """The ledger as a part of compaction: carried over, within its room, measured as it is rendered."""
 
+import dataclasses
+from typing import cast
+
 import pytest
 
 from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.token_counter import TokenCounter
 from refold.application.rendering.render import render
 from refold.application.summaries import ledger_and_index as keeping
 from refold.application.summaries.ledger_and_index import KeptLedger, gather_ledger
@@ -11,6 +15,7 @@ from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import read_facts
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import calls, history, performed, results, user
 from tests.support.fake_ports import core_of
 
@@ -96,3 +101,41 @@ def test_a_fault_in_recognising_costs_nothing_that_is_kept_already(
     kept = gather_ledger(core_of(), carrying(known), source(user("Never rebase."))).select(3_000)
     assert kept == known
     assert known.shown
+
+
+class _Counting:
+    """A counter that notes each text that it counts."""
+
+    def __init__(self) -> None:
+        self.counted: list[str] = []
+
+    def count_text(self, text: str) -> int:
+        self.counted.append(text)
+        return len(text)
+
+
+def test_a_line_is_measured_once_until_something_is_erased() -> None:
+    counter = _Counting()
+    core = dataclasses.replace(core_of(), counter=cast("TokenCounter", counter))
+    assert core.count_line("- a line") == core.count_line("- a line") == 8
+    assert counter.counted == ["- a line"]
+    core.forget_read()
+    assert core.count_line("- a line") == 8
+    assert counter.counted == ["- a line", "- a line"]
+
+
+def test_a_second_compaction_measures_only_new_lines() -> None:
+    counter = EstimatingTokenCounter()
+    core = dataclasses.replace(core_of(), counter=counter)
+    known = gather_ledger(core, EMPTY, source(*RULES, *WORK)).select(3_000)
+    counted: list[str] = []
+
+    class Noting(EstimatingTokenCounter):
+        def count_text(self, text: str) -> int:
+            counted.append(text)
+            return super().count_text(text)
+
+    again = dataclasses.replace(core, counter=Noting())
+    gather_ledger(again, carrying(known), source(user("Never push."), start=90)).select(3_000)
+    lines = [text for text in counted if text[:1] == "[" and text[1:2].isdigit()]
+    assert lines == ["[90] Never push.\n"]

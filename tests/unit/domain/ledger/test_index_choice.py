@@ -1,7 +1,5 @@
 """Which entries the index shows: what is likely to be used again, for its size and within its room."""
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +11,7 @@ def names(count: int, *, calls: int = 0) -> list[IndexEntry]:
     return [IndexEntry("name", f"some_name_{n:04}", n, calls=calls) for n in range(count)]
 
 
-def choose(
-    entries: list[IndexEntry], room: int, visible: Callable[[str], bool] = lambda _: False
-) -> Shown:
+def choose(entries: list[IndexEntry], room: int, visible: str = "") -> Shown:
     return choose_entries(entries, room, len, visible)
 
 
@@ -40,7 +36,7 @@ def test_where_the_work_stood_comes_first() -> None:
 
 def test_what_the_request_shows_anyway_is_left_out_and_kept() -> None:
     entries = names(3)
-    found = choose(entries, 1_000, lambda text: text.endswith("1"))
+    found = choose(entries, 1_000, "\n".join(e.text for e in entries if e.text.endswith("1")))
     assert sorted(shown(found)) == ["some_name_0000", "some_name_0002"]
     assert set(found.entries) == set(entries)
 
@@ -91,3 +87,21 @@ def test_the_shown_entries_fit_their_room_and_none_is_doubled(
 )
 def test_a_value_stands_as_whole_words(text: str, value: str, expected: bool) -> None:
     assert has_whole(text, value) == expected
+
+
+PARTS = st.lists(st.sampled_from(("abcd", "a_b", "-", "/", " ", ".", ":", "...."))).map("".join)
+
+
+@given(PARTS, st.lists(PARTS.filter(bool), unique=True))
+def test_an_entry_is_left_out_if_what_is_shown_has_it_as_whole_words(
+    visible: str, texts: list[str]
+) -> None:
+    entries = [IndexEntry("value", text, n) for n, text in enumerate(texts)]
+    found = choose(entries, 10_000, visible)
+    seen = {entry.text for entry in found.entries[: found.shown]}
+    for text in texts:
+        others = "\n".join(["", *(other for other in seen if other != text)])
+        if has_whole(visible, text):
+            assert text not in seen
+        elif not has_whole(others, text):
+            assert text in seen
