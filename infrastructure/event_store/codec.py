@@ -3,6 +3,7 @@
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -15,7 +16,9 @@ from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.domain.value import build_unvalidated, from_stored, is_object, stated_fields
+from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
+
+from .plain_shapes import Unusual, read_plain
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
@@ -224,6 +227,9 @@ A compaction stores every line that it keeps, and most of its JSON are the same 
 """
 LARGEST = 64 * 1024 * 1024
 """Maximum number of bytes of compressed JSON. It keeps damaged bytes from using all memory."""
+MOST_PLAIN = 32
+"""Values of a class that are read without its validator, which takes long to build but is faster then."""
+_read: Counter[type] = Counter()
 _MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
@@ -315,6 +321,8 @@ def decode(
         shape += 1
     if name == _MESSAGE_APPENDED:
         return _message_appended(fields)
+    if event := _few(NAMES[name], fields):
+        return event
     try:
         return NAMES[name].model_validate(fields)
     except ValidationError as error:
@@ -338,8 +346,21 @@ def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
     if shape != SHAPES[SNAPSHOT]:
         return None
     try:
-        return Conversation.model_validate_json(payload)
-    except ValidationError:
+        few = _read[Conversation] < MOST_PLAIN
+        state = _few(Conversation, _fields(payload)) if few else None
+        return state or Conversation.model_validate_json(payload)
+    except (CodecError, ValidationError):
+        return None
+
+
+def _few(cls: type[V], fields: Json) -> V | None:
+    """Return one of the first values of a class, or None if the validator is needed."""
+    _read[cls] += 1
+    if _read[cls] > MOST_PLAIN:
+        return None
+    try:
+        return read_plain(cls, fields)
+    except Unusual:
         return None
 
 
