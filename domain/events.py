@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Literal, TypeGuard
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.ledger.index import IndexEntry
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import IndexEntry, LedgerLine
 
 from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
 from .frames import RequestFrameChanged
