@@ -135,8 +135,7 @@ class _LateAttribute:
         with _lock:
             holder = next(cls for cls in owner.__mro__ if self._name in vars(cls))
             if holder in _running:
-                inherited: Any = super(holder, owner)
-                return getattr(inherited, self._name)
+                return getattr(cast("Any", super(holder, owner)), self._name)
             _read_classes(owner)
         return getattr(owner if instance is None else instance, self._name)
 
@@ -237,7 +236,15 @@ def _is_read_at_once(namespace: Mapping[str, Any], defaults: Mapping[str, Any]) 
     return returned or any(type(one).__module__ == "pydantic.fields" for one in defaults.values())
 
 
-class Value(BaseModel, metaclass=LateModel, frozen=True):
+if TYPE_CHECKING:
+    LateBase = BaseModel
+else:
+
+    class LateBase(BaseModel, metaclass=LateModel, defer_build=True):
+        """A model whose subclasses pydantic reads late."""
+
+
+class Value(LateBase, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
 
     # Built on first use: most programs use few of the values, and all programs should import

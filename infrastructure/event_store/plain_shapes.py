@@ -62,7 +62,7 @@ def _reader(kind: Any) -> Reader:
         return _tuple_of(_reader(parts[0]))
     if isinstance(kind, type) and issubclass(kind, Value):
         return _value(kind)
-    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if hasattr(kind, "_fields"):
         return _named_tuple(kind)
     return _refuse
 
