@@ -144,13 +144,14 @@ class _LateAttribute:
         return False
 
 
-LATE_ATTRIBUTES = (
+_NAMES = (
     "model_config __class_vars__ __private_attributes__ __pydantic_complete__ "
     "__pydantic_computed_fields__ __pydantic_core_schema__ __pydantic_custom_init__ "
     "__pydantic_decorators__ __pydantic_extra_info__ __pydantic_fields__ "
     "__pydantic_generic_metadata__ __pydantic_parent_namespace__ __pydantic_post_init__ "
     "__pydantic_serializer__ __pydantic_setattr_handlers__ __pydantic_validator__"
-).split()
+)
+LATE_ATTRIBUTES = frozenset(_NAMES.split())
 """Attributes that pydantic sets on each class."""
 _LATE = {name: _LateAttribute(name) for name in LATE_ATTRIBUTES}
 _KNOWN = "__known__"
@@ -186,6 +187,11 @@ def _for_pydantic(defaults: Mapping[str, Any]) -> dict[str, Any]:
         name: PydanticField(**value.given) if isinstance(value, _LateField) else value
         for name, value in defaults.items()
     }
+
+
+def is_late(cls: type) -> bool:
+    """Return whether pydantic has not read a class yet."""
+    return cls in _late
 
 
 class _KnownClass(ABCMeta):
@@ -371,14 +377,6 @@ def narrow(value: V, cls: type[V]) -> V:
     return narrowed
 
 
-class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed while its row remained."""
-
-    version: int
-    remains: str
-    """SHA-256 of the remaining payload."""
-
-
 class Fields(NamedTuple):
     """Fields of a class of values."""
 
@@ -389,7 +387,7 @@ class Fields(NamedTuple):
     factories: Mapping[str, Callable[[], Any]]
     """Functions that make a default for each new value."""
     limits: Mapping[str, Mapping[str, Any]]
-    """What is demanded of a value in addition to its type, as arguments of ``Field``."""
+    """Demands in addition to the type, as arguments of ``Field``."""
 
 
 @cache

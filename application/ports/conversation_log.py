@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.domain.events import Event
-from refold.domain.value import Rewritten
+from refold.domain.notes import Rewritten
 
 PAGE = 500
 """Number of events of a page: decoding them costs much more than finding the page."""

@@ -16,7 +16,7 @@ from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
+from refold.domain.value import V, build_unvalidated, from_stored, is_late, is_object, stated_fields
 
 from .plain_shapes import Unusual, read_plain
 
@@ -346,17 +346,16 @@ def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
     if shape != SHAPES[SNAPSHOT]:
         return None
     try:
-        few = _read[Conversation] < MOST_PLAIN
-        state = _few(Conversation, _fields(payload)) if few else None
+        state = _few(Conversation, _fields(payload)) if is_late(Conversation) else None
         return state or Conversation.model_validate_json(payload)
     except (CodecError, ValidationError):
         return None
 
 
 def _few(cls: type[V], fields: Json) -> V | None:
-    """Return one of the first values of a class, or None if the validator is needed."""
+    """Return one of the first values of a class, or None if its validator exists or is needed."""
     _read[cls] += 1
-    if _read[cls] > MOST_PLAIN:
+    if _read[cls] > MOST_PLAIN or not is_late(cls):
         return None
     try:
         return read_plain(cls, fields)

@@ -23,7 +23,8 @@ from refold.domain.events import (
 from refold.domain.evolve import fold
 from refold.domain.ledger import LedgerLine
 from refold.domain.messages import Block, Message
-from refold.domain.value import Rewritten, replace
+from refold.domain.notes import Rewritten
+from refold.domain.value import replace
 from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,

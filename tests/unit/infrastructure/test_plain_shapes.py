@@ -1,6 +1,7 @@
 """Stored JSON that is read without pydantic: it gives what the validators give, or is left to them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,10 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from refold.domain.conversation import Conversation
-from refold.domain.events import CompactionPerformed, Event, MessageAppended
+from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value, is_list, is_object
-from refold.infrastructure.event_store.codec import MOST_PLAIN, decode, encode, unpack
+from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store.codec import MOST_PLAIN, decode, encode
 from refold.infrastructure.event_store.plain_shapes import Unusual, plain_fields, read_plain
 from tests.support.golden_events import EVENTS, SNAPSHOTS
 
@@ -133,11 +135,26 @@ def test_fields_are_those_of_pydantic() -> None:
         )
 
 
-def test_after_the_first_ones_events_are_read_by_the_validator() -> None:
-    event = next(e for e in EXAMPLES.values() if isinstance(e, CompactionPerformed))
-    name, shape, payload = encode(event)
-    for _ in range(MOST_PLAIN + 2):
-        assert decode(name, shape, payload) == event
-    odd = {**json.loads(unpack(name, shape, payload)), "tokens": "7"}
-    assert plain(CompactionPerformed, odd) is None
-    assert CompactionPerformed.model_validate(odd).tokens == 7
+def test_after_the_first_ones_events_are_read_by_the_validator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    event = EVENTS["compaction_failed"][0]
+    read: list[object] = []
+
+    def counted(cls: type[Value], fields: object) -> Value:
+        read.append(fields)
+        return read_plain(cls, fields)
+
+    monkeypatch.setattr(codec, "read_plain", counted)
+    monkeypatch.setattr(codec, "is_late", lambda cls: True)
+    monkeypatch.setattr(codec, "_read", Counter[type]())
+    for _ in range(MOST_PLAIN + 3):
+        assert decode(*encode(event)) == event
+    assert len(read) == MOST_PLAIN
+
+
+def test_a_validator_that_exists_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = EVENTS["compaction_failed"][0]
+    assert type(event).model_validate(event.model_dump()) == event
+    monkeypatch.delattr(codec, "read_plain")
+    assert decode(*encode(event)) == event
