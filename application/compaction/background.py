@@ -36,7 +36,7 @@ REMEMBERED = 1_000
 """Number of conversations whose last request is remembered."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Request:
     """The last request of a conversation, from which an append can tell the size of the next one."""
 
@@ -83,7 +83,7 @@ class _Request:
         return self.is_long() and self.messages >= self.counted_at + max(1, policy.archive_buffer)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Run:
     """A compaction of a conversation that runs in this process."""
 

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -164,8 +163,7 @@ MOST_TARGET = 0.9
 """Largest target as a share of the trigger. With a higher target, a compaction frees almost nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """The settings and their sources."""
 
     settings: RefoldSettings
