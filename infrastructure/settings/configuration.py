@@ -264,7 +264,7 @@ def read_configuration(
     merged: dict[str, Any] = {}
     for source in reversed(sources):
         merged |= source.values
-    if truths := tuple(_truths_for_numbers(merged)):
+    if merged and (truths := tuple(_truths_for_numbers(merged))):
         raise _refusal(truths, sources)
     try:
         configuration = Configuration(_settings_of(merged), sources)
