@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from refold.domain.compaction.budget import Budget
 
 from .conversation import Conversation
-from .notes import ChosenMemory, MemoriesChosen
-from .value import Rewritten, replace
+from .notes import ChosenMemory, MemoriesChosen, Rewritten
+from .value import replace
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:

@@ -3,11 +3,9 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from pydantic import Field
-
 from .frames import KnownFrame
 from .messages import Role
-from .value import Value, build_unvalidated
+from .value import Field, Value, build_unvalidated
 
 
 class Coverage(Value, frozen=True):

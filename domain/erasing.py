@@ -27,8 +27,8 @@ from .events import (
 )
 from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
-from .notes import MemoriesChosen, NotesFlushed
-from .value import Rewritten, replace
+from .notes import MemoriesChosen, NotesFlushed, Rewritten
+from .value import replace
 
 ERASED = "erased"
 """Failure reason of an attempt that covered erased content."""

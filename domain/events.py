@@ -4,15 +4,14 @@ from datetime import datetime
 from typing import Literal
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.ledger.index import IndexEntry
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import IndexEntry, LedgerLine
 
 from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
 from .frames import RequestFrameChanged
 from .messages import Block, Message
-from .notes import MemoriesChosen, NotesFlushed
+from .notes import MemoriesChosen, NotesFlushed, Rewritten
 from .originals import Original
-from .value import Rewritten, Value
+from .value import Value
 
 
 class LeafSummary(Value, frozen=True):

@@ -6,7 +6,7 @@ These names are the storage format, like those in ``events``.
 from collections.abc import Collection
 from typing import Literal
 
-from .value import Rewritten, Value
+from .value import Value
 
 NoteKind = Literal["decision", "preference", "constraint", "task", "fact"]
 """Kind of a note.
@@ -51,6 +51,14 @@ class NotesFlushed(Value, frozen=True):
 
 
 MemoryKind = Literal["message", "note", "summary"]
+
+
+class Rewritten(Value, frozen=True):
+    """An earlier event of this conversation whose content was removed while its row remained."""
+
+    version: int
+    remains: str
+    """SHA-256 of the remaining payload."""
 
 
 class ChosenMemory(Value, frozen=True):

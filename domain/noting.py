@@ -9,7 +9,8 @@ from refold.domain.facts.fact import Fact
 from refold.domain.facts.quotations import own_words, quotes_in
 from refold.domain.facts.reading import Place, ReadOnce
 from refold.domain.facts.speech import sentences, user_words
-from refold.domain.ledger.line import LedgerLine, gather
+from refold.domain.ledger import LedgerLine
+from refold.domain.ledger.line import gather
 from refold.domain.ledger.line_choice import Ranking, merge_ledger
 
 from .conversation import Conversation

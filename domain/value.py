@@ -1,10 +1,22 @@
 """Base class of all domain values, and checks for plain JSON data."""
 
+from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from itertools import compress
 from operator import ne
-from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeGuard, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeGuard,
+    TypeVar,
+    cast,
+)
 
 from pydantic import BaseModel, ConfigDict
 
@@ -70,12 +82,200 @@ _NOT_RECORDED: set[str] = set()
 _new: Callable[[Any], Any] = object.__new__
 
 
-class Value(BaseModel, frozen=True):
+class _LateField:
+    """Default and limits of a field. Pydantic has a class for them, but importing it takes long."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+
+
+if TYPE_CHECKING:
+    from pydantic import Field as Field
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass, Field = type(BaseModel), _LateField
+
+
+class _Body(NamedTuple):
+    """Parts of the statement that defines a class."""
+
+    types: Mapping[str, Any]
+    """Annotations of the fields."""
+    defaults: Mapping[str, Any]
+    others: Mapping[str, Any]
+    """Methods and all else."""
+    options: Mapping[str, Any]
+
+
+_bodies: dict[type, _Body] = {}
+_late: set[type] = set()
+"""Classes that pydantic has not read yet."""
+_running: set[type] = set()
+"""Classes that pydantic reads now."""
+_lock: AbstractContextManager[object] = nullcontext()
+"""Lock that is held while pydantic reads a class."""
+
+
+def guard_with(lock: AbstractContextManager[object]) -> None:
+    """Use this lock from now on. Call this before threads start, and in a forked process."""
+    global _lock
+    _lock = lock
+    _running.clear()
+
+
+class _LateAttribute:
+    """An attribute that pydantic makes when it reads a class. Looking it up makes pydantic read the class."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        with _lock:
+            holder = next(cls for cls in owner.__mro__ if self._name in vars(cls))
+            if holder in _running:
+                return getattr(cast("Any", super(holder, owner)), self._name)
+            _read_classes(owner)
+        return getattr(owner if instance is None else instance, self._name)
+
+    def __contains__(self, name: object) -> bool:
+        """Return False, because pydantic asks here whether it knows a field already."""
+        return False
+
+
+_NAMES = (
+    "model_config __class_vars__ __private_attributes__ __pydantic_complete__ "
+    "__pydantic_computed_fields__ __pydantic_core_schema__ __pydantic_custom_init__ "
+    "__pydantic_decorators__ __pydantic_extra_info__ __pydantic_fields__ "
+    "__pydantic_generic_metadata__ __pydantic_parent_namespace__ __pydantic_post_init__ "
+    "__pydantic_serializer__ __pydantic_setattr_handlers__ __pydantic_validator__"
+)
+LATE_ATTRIBUTES = frozenset(_NAMES.split())
+"""Attributes that pydantic sets on each class."""
+_LATE = {name: _LateAttribute(name) for name in LATE_ATTRIBUTES}
+_KNOWN = "__known__"
+_MISSING: Any = object()
+
+
+def _read_classes(owner: type) -> None:
+    """Let pydantic read a class and the classes that it inherits from, unless it has."""
+    with _lock:
+        for cls in reversed(owner.__mro__):
+            if cls in _late and cls not in _running:
+                _running.add(cls)
+                try:
+                    _read_class(cls, _bodies[cls])
+                    _late.discard(cls)
+                finally:
+                    _running.discard(cls)
+
+
+def _read_class(cls: type, body: _Body) -> None:
+    namespace = {**body.others, **_for_pydantic(body.defaults), _KNOWN: cls}
+    kind: Any = type(cls)
+    ModelMetaclass.__new__(kind, cls.__name__, cls.__bases__, namespace, **body.options)
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, _LateAttribute):  # This version of pydantic does not have it.
+            delattr(cls, name)
+
+
+def _for_pydantic(defaults: Mapping[str, Any]) -> dict[str, Any]:
+    from pydantic import Field as PydanticField
+
+    return {
+        name: PydanticField(**value.given) if isinstance(value, _LateField) else value
+        for name, value in defaults.items()
+    }
+
+
+def is_late(cls: type) -> bool:
+    """Return whether pydantic has not read a class yet."""
+    return cls in _late
+
+
+class _KnownClass(ABCMeta):
+    """The type that pydantic calls to create a class. A class that exists is updated instead."""
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any
+    ) -> Any:
+        known: type | None = namespace.pop(_KNOWN, None)
+        if known is None:
+            return super().__new__(mcs, name, bases, namespace, **options)
+        present = vars(known)
+        for key, value in namespace.items():
+            if present.get(key, _MISSING) is not value:
+                setattr(known, key, value)
+        return known
+
+
+class LateModel(ModelMetaclass, _KnownClass):
+    """The type of classes of values. Pydantic reads a class when it is first needed for it.
+
+    A program uses few of the classes, and those mostly without validation. Reading one takes pydantic longer
+    than Python needs for the module around it.
+    """
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> Any:
+        """Create a class that pydantic has not read."""
+        types: Mapping[str, Any] = namespace.get("__annotations__", {})
+        others = {k: v for k, v in namespace.items() if k not in types and k != "__classcell__"}
+        defaults = {field: namespace.pop(field) for field in types if field in namespace}
+        if _is_read_at_once(namespace, defaults):
+            namespace.update(_for_pydantic(defaults))
+            return super().__new__(mcs, name, bases, namespace, **options)
+        cls = ABCMeta.__new__(mcs, name, bases, {**namespace, **_LATE})
+        _bodies[cls] = _Body(types, defaults, others, options)
+        _late.add(cls)
+        return cls
+
+
+def _is_read_at_once(namespace: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Return whether the fields are known to pydantic alone.
+
+    From Python 3.14 on, a class has a function that returns its annotations.
+    """
+    returned = "__annotations__" not in namespace and any("annotate" in name for name in namespace)
+    return returned or any(type(one).__module__ == "pydantic.fields" for one in defaults.values())
+
+
+if TYPE_CHECKING:
+    LateBase = BaseModel
+else:
+
+    class LateBase(BaseModel, metaclass=LateModel, defer_build=True):
+        """A model whose subclasses pydantic reads late."""
+
+
+class Value(LateBase, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
 
     # Built on first use: most programs use few of the values, and all programs should import
     # quickly.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
+        """Let pydantic read this class before it builds one that has it as a field."""
+        _read_classes(cls)
+        return handler(source)
+
+    if not TYPE_CHECKING:  # Type checkers know that values are compared by their fields.
+
+        def __hash__(self) -> int:
+            """Return the hash of the fields."""
+            return hash(tuple(map(self.__dict__.get, fields_of(type(self)).types)))
+
+        def __eq__(self, other: object) -> bool:
+            """Return whether the other has the same class and fields."""
+            if not isinstance(other, BaseModel):
+                return NotImplemented
+            return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __replace__(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, as ``replace`` does.
@@ -119,7 +319,7 @@ def build_unvalidated(cls: Callable[P, V], /, *_: P.args, **fields: P.kwargs) ->
 
     A field that is left out has its default, as in a call of the class.
     """
-    known = _fields_of(cls)
+    known = fields_of(cls)
     given: dict[str, Any] = fields
     if len(given) != len(known.names):
         given = _add_defaults(known, given)
@@ -139,7 +339,7 @@ def from_stored(cls: type[V], fields: dict[str, Any]) -> V:
 
     Only for codecs and table readers: type checkers cannot check the contents of the dict.
     """
-    known = _fields_of(cls)
+    known = fields_of(cls)
     value: V = _create(
         cls, fields if len(fields) == len(known.names) else _add_defaults(known, fields)
     )
@@ -165,7 +365,7 @@ def stated_fields(value: Value) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _defaults_in_order(cls: type[Value], names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the defaults of these fields, and a value that equals no other for a field without one."""
-    defaults = _fields_of(cls).defaults
+    defaults = fields_of(cls).defaults
     return tuple(defaults.get(name, _NO_DEFAULT) for name in names)
 
 
@@ -175,41 +375,64 @@ _NO_DEFAULT = object()
 def narrow(value: V, cls: type[V]) -> V:
     """Return an instance of a base class of ``value`` with the fields of that base class."""
     fields = value.__dict__
-    narrowed: V = _create(cls, {name: fields[name] for name in cls.model_fields})
+    narrowed: V = _create(cls, {name: fields[name] for name in fields_of(cls).names})
     return narrowed
 
 
-class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed while its row remained."""
+class Fields(NamedTuple):
+    """Fields of a class of values."""
 
-    version: int
-    remains: str
-    """SHA-256 of the remaining payload."""
-
-
-class _Fields(NamedTuple):
+    types: Mapping[str, Any]
+    """Annotations, in the order of the fields."""
     names: frozenset[str]
     defaults: Mapping[str, Any]
     factories: Mapping[str, Callable[[], Any]]
     """Functions that make a default for each new value."""
+    limits: Mapping[str, Mapping[str, Any]]
+    """Demands in addition to the type, as arguments of ``Field``."""
 
 
 @cache
-def _fields_of(cls: Any) -> _Fields:
-    fields: Mapping[str, Any] = cls.model_fields
+def fields_of(cls: Any) -> Fields:
+    """Return the fields of a class of values."""
+    if cls is BaseModel:
+        return Fields({}, frozenset(), {}, {}, {})
+    body = _bodies.get(cls)
+    if body is None:
+        return _fields_of_pydantic(cls.model_fields)
+    known = fields_of(next(base for base in cls.__mro__[1:] if issubclass(base, BaseModel)))
+    types = {**known.types, **body.types}
+    defaults, made, limits = dict(known.defaults), dict(known.factories), dict(known.limits)
+    for name, value in body.defaults.items():
+        if not isinstance(value, _LateField):
+            defaults[name] = value
+            continue
+        demanded = dict(value.given)
+        if "default_factory" in demanded:
+            made[name] = demanded.pop("default_factory")
+        elif "default" in demanded:
+            defaults[name] = demanded.pop("default")
+        limits[name] = demanded
+    return Fields(types, frozenset(types), defaults, made, limits)
+
+
+def _fields_of_pydantic(fields: Mapping[str, Any]) -> Fields:
     made = {name: field.default_factory for name, field in fields.items() if field.default_factory}
-    return _Fields(
+    defaults = {
+        name: field.default
+        for name, field in fields.items()
+        if name not in made and not field.is_required()
+    }
+    return Fields(
+        {name: field.annotation for name, field in fields.items()},
         frozenset(fields),
-        {
-            name: field.default
-            for name, field in fields.items()
-            if name not in made and not field.is_required()
-        },
+        defaults,
         made,
+        {name: {"metadata": field.metadata} for name, field in fields.items() if field.metadata},
     )
 
 
-def _add_defaults(known: _Fields, given: dict[str, Any]) -> dict[str, Any]:
+def _add_defaults(known: Fields, given: dict[str, Any]) -> dict[str, Any]:
     if not known.factories:
         return {**known.defaults, **given}
     made = {name: make() for name, make in known.factories.items() if name not in given}

@@ -88,11 +88,22 @@ def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError
     return TypeError(f"{method}() has no argument {given!r}{hint}")
 
 
+def _parameters(method: Any) -> tuple[tuple[str, ...], frozenset[str], bool]:
+    """Return the names, those whose default is None, and whether there are more named arguments.
+
+    ``inspect.signature`` takes longer for all methods than importing this module.
+    """
+    code = method.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given = method.__defaults__ or ()
+    last = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    defaults = {**dict(zip(last, given, strict=True)), **(method.__kwdefaults__ or {})}
+    optional = frozenset(name for name, default in defaults.items() if default is None)
+    return names, optional, bool(code.co_flags & inspect.CO_VARKEYWORDS)
+
+
 def _check_calls(method: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = list(inspect.signature(method).parameters.values())
-    names = tuple(p.name for p in parameters)
-    options = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    optional = frozenset(p.name for p in parameters if p.default is None)
+    names, optional, options = _parameters(inspect.unwrap(method))
 
     def check_all(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         # Positional arguments first: most calls have none or one.

@@ -6,9 +6,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from refold.application.api.blocking import GRACE, run_to_end
@@ -26,6 +25,7 @@ from .next_request import current_context, is_due, notes_from, record_request
 
 if TYPE_CHECKING:
     import asyncio
+    from concurrent.futures import Future
 
     from refold.application.api.results import Appended, Context
 from refold.application.conversation.loaded import LoadedConversation
@@ -36,7 +36,7 @@ REMEMBERED = 1_000
 """Number of conversations whose last request is remembered."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Request:
     """The last request of a conversation, from which an append can tell the size of the next one."""
 
@@ -83,15 +83,21 @@ class _Request:
         return self.is_long() and self.messages >= self.counted_at + max(1, policy.archive_buffer)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Run:
     """A compaction of a conversation that runs in this process."""
 
     thread_id: str
-    ended: Future[None] = field(default_factory=Future[None])
+    ended: Future[None]
     task: asyncio.Task[None] | None = None
     """Task of the compaction, or None if a caller waits for the compaction: the caller must not be cancelled.
     """
+
+
+def _new_run(thread_id: str) -> _Run:
+    from concurrent.futures import Future  # Imported on first use: many programs compact nothing.
+
+    return _Run(thread_id, Future())
 
 
 class Background:
@@ -174,7 +180,7 @@ class Background:
         """Begin a compaction in the running loop, unless one runs already."""
         import asyncio
 
-        run = _Run(thread_id)
+        run = _new_run(thread_id)
         if self._closing or self._enter(run) is not run:
             return
         run.task = asyncio.get_running_loop().create_task(self._compact(thread_id))
@@ -256,7 +262,7 @@ class Background:
     async def _exclusive(self, thread_id: str) -> AsyncGenerator[None]:
         import asyncio
 
-        mine, lease = _Run(thread_id), self._core.settings.policy.lease_seconds
+        mine, lease = _new_run(thread_id), self._core.settings.policy.lease_seconds
         while (other := self._enter(mine)) is not mine:
             done, _ = await asyncio.wait({asyncio.wrap_future(other.ended)}, timeout=lease)
             if not done:

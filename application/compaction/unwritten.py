@@ -56,7 +56,7 @@ def reason_of(error: LogError) -> str:
     return next((f"log_{name}" for kind, name in _REASONS if isinstance(error, kind)), "log_failed")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Unwritten:
     """A decision that waits to be written."""
 

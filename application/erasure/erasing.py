@@ -16,8 +16,8 @@ from refold.application.runtime.core import Core
 from refold.domain.erasing import erase_conversation
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
 from refold.domain.events import Event, MessageAppended, MessageErased
-from refold.domain.notes import NotesFlushed
-from refold.domain.value import Rewritten, replace
+from refold.domain.notes import NotesFlushed, Rewritten
+from refold.domain.value import replace
 
 from .erasing_plan import (
     Choices,

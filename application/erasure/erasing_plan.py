@@ -33,10 +33,9 @@ from refold.domain.events import (
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.messages import Message
-from refold.domain.notes import MemoriesChosen, Note, NotesFlushed
+from refold.domain.notes import MemoriesChosen, Note, NotesFlushed, Rewritten
 from refold.domain.noting import LEDGER, fitting_notes, notes_by_code
 from refold.domain.quoted_text import remove_quotes
-from refold.domain.value import Rewritten
 
 from .erasure_report import Place, RebuiltSummary, Removed
 from .lineage import Lineage, copies, read_events

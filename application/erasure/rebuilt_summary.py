@@ -40,7 +40,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.facts.reading import MessagesRead
-from refold.domain.ledger.index import IndexEntry
+from refold.domain.ledger import IndexEntry
 from refold.domain.messages import gist
 from refold.domain.quoted_text import remove_headings
 from refold.domain.text_cuts import ends_within

@@ -152,7 +152,7 @@ REMEMBERED = 10_000
 _position = attrgetter("position")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _ThreadRequests:
     """The newest requests of one conversation."""
 

@@ -14,8 +14,8 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.events import CompactionPerformed, MessageAppended
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import RELEASED, Place, Rules
-from refold.domain.ledger.index import IndexEntry
-from refold.domain.ledger.line import LedgerLine, key_of
+from refold.domain.ledger import IndexEntry, LedgerLine
+from refold.domain.ledger.line import key_of
 
 AT_ONCE = 500
 """Number of events that are read at a time."""

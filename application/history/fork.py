@@ -19,8 +19,8 @@ from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event, MessageErased
 from refold.domain.evolve import fold
-from refold.domain.notes import MemoriesChosen, NotesFlushed
-from refold.domain.value import Rewritten, replace
+from refold.domain.notes import MemoriesChosen, NotesFlushed, Rewritten
+from refold.domain.value import replace
 
 from .moments import At, load_at
 

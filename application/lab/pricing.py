@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple
 
-from pydantic import Field
-
 from refold.application.api.results import Context
 from refold.application.conversation.models import longest_prefix
 from refold.application.ports.token_counter import TokenCounter
-from refold.domain.value import Value
+from refold.domain.value import Field, Value
 
 from .playing import RepeatedPrefix, token_measure
 

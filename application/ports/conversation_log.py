@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
 from refold.application.conversation.loaded import LoadedConversation
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Block, Role
-from refold.domain.value import Rewritten
+from refold.domain.notes import Rewritten
 
 PAGE = 500
 """Number of events of a page: decoding them costs much more than finding the page."""

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import Field, SkipValidation
+from pydantic import SkipValidation
 
 from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.messages import Block, Message
 from refold.domain.notes import Note
-from refold.domain.value import Value
+from refold.domain.value import Field, Value
 
 
 class SourceMessage(Value, frozen=True):

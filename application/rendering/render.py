@@ -13,10 +13,15 @@ from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.ledger.index import STANDING, IndexEntry
-from refold.domain.ledger.index import Kind as IndexKind
-from refold.domain.ledger.index import Source as IndexSource
-from refold.domain.ledger.line import Kind, LedgerLine, Writer
+from refold.domain.ledger import (
+    STANDING,
+    EntryKind,
+    EntrySource,
+    IndexEntry,
+    LedgerLine,
+    LineKind,
+    Writer,
+)
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory
 from refold.domain.originals import Original
@@ -57,7 +62,7 @@ class Heading(NamedTuple):
     closing: tuple[str, ...] = ()
 
 
-_TITLES: dict[Kind, str] = {
+_TITLES: dict[LineKind, str] = {
     "request": "Requests",
     "prohibition": "Prohibitions",
     "rule": "Rules and preferences",
@@ -66,14 +71,14 @@ _TITLES: dict[Kind, str] = {
     "failure": "Failures of tools",
     "value": "Exact values",
 }
-_OF_THE_USER: frozenset[Kind] = frozenset({"request", "prohibition", "rule"})
+_OF_THE_USER: frozenset[LineKind] = frozenset({"request", "prohibition", "rule"})
 _OF_WRITERS: dict[Writer | None, str] = {
     None: " of the user",
     "person": " of the user",
     "unknown": " in messages whose author is not recorded",
     "quoted": " in texts that were quoted",
 }
-_TAGS: dict[Kind, str] = {"read": "read-files", "modified": "modified-files"}
+_TAGS: dict[LineKind, str] = {"read": "read-files", "modified": "modified-files"}
 _PINNED = "Pinned"
 
 
@@ -100,20 +105,20 @@ def ledger_text(
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
 
 
-_INDEX_TITLES: Mapping[IndexKind, str] = {
+_INDEX_TITLES: Mapping[EntryKind, str] = {
     "path": "## Files",
     "command": "## Commands that ran",
     "name": "## Names",
     "value": "## Other values",
 }
 _STANDING = "## Where the work stood before the messages below"
-_SAID_BY: Mapping[IndexSource, str] = {
+_SAID_BY: Mapping[EntrySource, str] = {
     "person": "## Sentences of the user",
     "unknown": "## Sentences in messages whose author is not recorded",
 }
 INDEX_HEADINGS = (_STANDING, *_SAID_BY.values(), *_INDEX_TITLES.values())
 """All headings of the index in the order of rendering."""
-_LABELS: Mapping[IndexKind, str] = {
+_LABELS: Mapping[EntryKind, str] = {
     "decision": "last decision: ",
     "ran": "last command: ",
     "result": "last result ended with: ",
@@ -136,7 +141,7 @@ def index_text(entries: Sequence[IndexEntry]) -> str:
     return "\n".join("\n".join([title, *rows]) for title, rows in groups if rows)
 
 
-def _rows(kind: IndexKind, entries: Sequence[IndexEntry]) -> list[str]:
+def _rows(kind: EntryKind, entries: Sequence[IndexEntry]) -> list[str]:
     own = sorted(entries, key=lambda e: e.position)
     if kind == "command":
         return [f"[{e.position}] {e.text}" for e in own]
@@ -198,7 +203,7 @@ def heading_of(line: LedgerLine) -> Heading:
     return _HEADINGS[line.kind, line.author]
 
 
-def _heading(kind: Kind, author: Writer | None) -> Heading:
+def _heading(kind: LineKind, author: Writer | None) -> Heading:
     if tag := _TAGS.get(kind):
         return Heading(f"<{tag}>", (f"</{tag}>",))
     whose = _OF_WRITERS[author] if kind in _OF_THE_USER else ""

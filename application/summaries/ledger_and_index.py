@@ -20,13 +20,9 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.conversation import Coverage
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import MessagesRead
-from refold.domain.ledger.index import (
-    IndexEntry,
-    choose_entries,
-    entries_of,
-    merge_entries,
-)
-from refold.domain.ledger.line import LedgerLine, gather
+from refold.domain.ledger import IndexEntry, LedgerLine
+from refold.domain.ledger.index import choose_entries, entries_of, merge_entries
+from refold.domain.ledger.line import gather
 from refold.domain.ledger.line_choice import Costs, LineChooser, merge_ledger
 from refold.domain.messages import strings_in
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from refold.domain.errors import InvalidSetting
-from refold.domain.value import Value
+from refold.domain.value import Field, Value
 
 TIERS = ("summary_tier", "condensed_tier", "whole_tier")
 """Shares of one budget; their sum is at most 1."""

@@ -8,8 +8,7 @@ from refold.domain.conversation import ActiveSummary, Conversation, SummaryLengt
 from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.ledger.index import IndexEntry
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import IndexEntry, LedgerLine
 from refold.domain.messages import Block
 from refold.domain.value import Value
 

@@ -2,56 +2,18 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import steps_and_pipes
 from refold.domain.facts.fact import VALUES, Fact
 from refold.domain.facts.fact import Source as Place
 from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.ledger import STANDING, EntryKind, EntrySource, IndexEntry
 from refold.domain.text_cuts import last_mark
 
-Kind = Literal["decision", "ran", "result", "file", "said", "path", "command", "name", "value"]
-"""Kind of an entry.
-
-The last decisions of the model, the last command that ran, the end of its result, and the file that was edited last
-say where the work stood. ``said`` is a sentence that a person typed. A path, a shell command or one of its steps, a
-name composed of several words, and a number, version, id or address are exact values.
-"""
-
-STANDING: dict[Kind, int] = {"decision": 2, "ran": 1, "result": 1, "file": 1}
-"""Kinds that say where the work stood, and how many of the newest entries are kept of each."""
-
-Source = Literal["person", "unknown", "model", "call", "result"]
-"""Where a value stood.
-
-In words of a person, of a user message whose author was not given, or of the model, in the input of a tool call, or
-in the result of one.
-"""
-
-
-class IndexEntry(NamedTuple):
-    """An exact value with its uses. It is stored as a list, because there are many of them."""
-
-    kind: Kind
-    text: str
-    """Text as it stood in the message, on one line. Line breaks of a command are spaces."""
-    position: int
-    """Position of the newest covered message with the text."""
-    messages: int = 1
-    """Number of covered messages with the text."""
-    calls: int = 0
-    """Number of these messages that have it in the input of a tool call."""
-    last_call: int = -1
-    """Position of the newest of these calls, or -1."""
-    by: Source = "result"
-    """Where it stood. Of several, a person counts before the model, then a call, then a result."""
-    edited: bool = False
-    """Whether a tool call wrote the file at this path."""
-
-
-_Key = tuple[Kind, str]
-_SOURCES: tuple[Source, ...] = ("person", "unknown", "model", "call", "result")
+_Key = tuple[EntryKind, str]
+_SOURCES: tuple[EntrySource, ...] = ("person", "unknown", "model", "call", "result")
 _RANK = {source: rank for rank, source in enumerate(_SOURCES)}
 
 
@@ -68,7 +30,7 @@ def merge_entries(
     return tuple(entry for key, entry in kept.items() if key not in old)
 
 
-def _of_kind(kept: Mapping[_Key, IndexEntry], kind: Kind) -> list[_Key]:
+def _of_kind(kept: Mapping[_Key, IndexEntry], kind: EntryKind) -> list[_Key]:
     """Return the keys of a kind, the newest last."""
     return sorted((key for key in kept if key[0] == kind), key=lambda key: kept[key].position)
 
@@ -84,11 +46,11 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
     )
 
 
-def _first_source(one: Source, other: Source) -> Source:
+def _first_source(one: EntrySource, other: EntrySource) -> EntrySource:
     return one if _RANK[one] <= _RANK[other] else other
 
 
-_LONGEST: Mapping[Kind, int] = {
+_LONGEST: Mapping[EntryKind, int] = {
     "decision": 300,
     "ran": 300,
     "result": 240,
@@ -102,7 +64,7 @@ _LONGEST: Mapping[Kind, int] = {
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_STEP = 6
-_SOURCE_OF: Mapping[Place, Source] = {
+_SOURCE_OF: Mapping[Place, EntrySource] = {
     "person": "person",
     "unknown": "unknown",
     "quoted": "unknown",
@@ -124,7 +86,7 @@ def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
 class _Reader:
     def __init__(self) -> None:
         self.found: list[IndexEntry] = []
-        self._here: dict[tuple[Kind, str, int], int] = {}
+        self._here: dict[tuple[EntryKind, str, int], int] = {}
         """Places in ``found`` of the values of each message."""
 
     def take(self, fact: Fact) -> None:
@@ -161,13 +123,13 @@ class _Reader:
             self.found.pop()
         self._add("decision", fact)
 
-    def _add(self, kind: Kind, fact: Fact, *, edited: bool = False) -> None:
+    def _add(self, kind: EntryKind, fact: Fact, *, edited: bool = False) -> None:
         entry = _entry(kind, fact, edited=edited)
         if entry is not None:
             # The paths of a call count where it names them.
             self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
 
-    def _value(self, kind: Kind, fact: Fact) -> None:
+    def _value(self, kind: EntryKind, fact: Fact) -> None:
         entry = _entry(kind, fact)
         if entry is None:
             return
@@ -185,7 +147,7 @@ class _Reader:
         )
 
 
-def _entry(kind: Kind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
+def _entry(kind: EntryKind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
     """Return the entry of a fact, or None if it is too short or too long."""
     text = " ".join(fact.text.split())
     if kind in ("decision", "ran", "result"):
@@ -210,18 +172,30 @@ def _beginning(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: last_mark(text, (" ",), 3 * limit // 4, limit)[0]]
 
 
-_WORTH: dict[Kind, float] = {"said": 2.0, "path": 2.2, "command": 2.1, "name": 0.6, "value": 0.3}
+_WORTH: dict[EntryKind, float] = {
+    "said": 2.0,
+    "path": 2.2,
+    "command": 2.1,
+    "name": 0.6,
+    "value": 0.3,
+}
 """Weight of a kind when kinds compete for the same room."""
-_SHARES: dict[Kind, float] = {"said": 0.22, "path": 0.6, "command": 0.4, "name": 0.3, "value": 0.1}
+_SHARES: dict[EntryKind, float] = {
+    "said": 0.22,
+    "path": 0.6,
+    "command": 0.4,
+    "name": 0.3,
+    "value": 0.1,
+}
 """Share of the room that a kind may take before other kinds had their turn."""
-_BY: dict[Source, float] = {
+_BY: dict[EntrySource, float] = {
     "person": 2.5,
     "unknown": 2.5,
     "model": 0.4,
     "call": 0.0,
     "result": -0.5,
 }
-MOST_KEPT: dict[Kind, int] = {"said": 60, "path": 200, "command": 80, "name": 250, "value": 50}
+MOST_KEPT: dict[EntryKind, int] = {"said": 60, "path": 200, "command": 80, "name": 250, "value": 50}
 """Number of entries of each kind that are kept, shown or not. It limits the size of the event."""
 
 
@@ -317,7 +291,7 @@ class _Choice:
         self.passed: set[int] = set()
         """Places of the entries that the request shows anyway."""
         self._left = room
-        self._spent: dict[Kind, int] = {}
+        self._spent: dict[EntryKind, int] = {}
         self._visible, self._texts = visible, list[str]()
         self._words = set(_WHOLE_WORD.findall(visible))
         """The words that the request shows, with those of the entries that are taken."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import (
@@ -17,73 +17,14 @@ from refold.domain.facts.fact import STATEMENTS, VALUES, Fact, Source
 from refold.domain.facts.speech import is_line, lines
 from refold.domain.facts.tool_calls import without_folder
 from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.ledger import LedgerLine, LineKind, Speaker, Writer
 from refold.domain.text_cuts import last_mark
-from refold.domain.value import Value, build_unvalidated, replace
+from refold.domain.value import build_unvalidated, replace
 
-Kind = Literal[
-    "request",
-    "rule",
-    "prohibition",
-    "decision",
-    "read",
-    "modified",
-    "command",
-    "failure",
-    "value",
-]
-"""Kind of a ledger line.
-
-An open request, a rule of the user that states by itself what it demands or forbids, a text under a
-heading that forbids it, a decision, a file read or modified, a command, a failure of a tool, or an exact
-value (identifier, number with its unit, address).
-"""
-
-WORDS: frozenset[Kind] = frozenset({"request", "rule", "prohibition", "decision"})
+WORDS: frozenset[LineKind] = frozenset({"request", "rule", "prohibition", "decision"})
 """Kinds that quote speech. The other kinds record actions and values."""
 
-Speaker = Literal["user", "assistant", "tool"]
-
-Writer = Literal["person", "unknown", "quoted"]
-"""Writer of quoted words with the role ``user``.
-
-``person`` wrote them. ``unknown``: the author was not given when the message was appended. ``quoted``:
-another person, whom the message quotes.
-"""
-
-
-class LedgerLine(Value, frozen=True):
-    """A text that is copied character by character from the message at ``position``."""
-
-    kind: Kind
-    text: str
-    """Copied text. It has no line breaks or control characters, so it stays on one line."""
-    position: int
-    """Position of the newest message that contains the text."""
-    count: int = 1
-    """Number of messages that contain the text."""
-    note: str = ""
-    """Remark by code: an outcome, what became of a request and where, or the words around the text."""
-    said_by: Speaker = "tool"
-    """Speaker of the text. Of several, the user counts before the model, and the model before a tool."""
-    under: tuple[str, ...] = ()
-    """Headings above the text in its message, nearest last. Long ones are cut at the start, after an
-    ellipsis."""
-    author: Writer | None = None
-    """Writer of a request, rule, prohibition or decision in a message with the role ``user``.
-
-    None for other lines, and for lines that were logged by version 0.1.
-    """
-    cut: int = 0
-    """Number of characters of the passage that follow ``text`` in the message."""
-    was: str = ""
-    """Value that the same words gave before, or empty."""
-    reason: str = ""
-    """Reason for a decision, if it stands in its message outside of ``text``."""
-    rejected: tuple[str, ...] = ()
-    """Alternatives that a decision rejects, if they stand in its message outside of ``text``."""
-
-
-Key = tuple[Kind, str, tuple[str, ...], str | None]
+Key = tuple[LineKind, str, tuple[str, ...], str | None]
 """Key of a line: kind, text, headings and author. Lines with equal keys are merged."""
 
 LATER_OK = "; later ok"
@@ -95,7 +36,10 @@ _PASSING = lazy_pattern(
     r"|(?<=\[)\d+(?=\])",
 )
 _SPEAKERS: tuple[Speaker, ...] = ("user", "assistant", "tool")
-_STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read": ("value",)}
+_STRONGER: dict[LineKind, tuple[LineKind, ...]] = {
+    "modified": ("read", "value"),
+    "read": ("value",),
+}
 
 
 def merge_lines(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
@@ -249,14 +193,14 @@ class _Gathering:
         elif fact.by == "result":
             self.echoes.append(_line("value", fact, fact.text, fact.note))
 
-    def _add(self, kind: Kind, fact: Fact, text: str, note: str = "", cut: int = 0) -> None:
+    def _add(self, kind: LineKind, fact: Fact, text: str, note: str = "", cut: int = 0) -> None:
         # Part of a text without credentials may look like one.
         if text and is_line(text) and cues.redact(text) == text:
             self.found.append(_line(kind, fact, text, note, cut=cut))
 
 
 def _line(
-    kind: Kind,
+    kind: LineKind,
     fact: Fact,
     text: str,
     note: str = "",

@@ -11,11 +11,12 @@ from refold.domain.facts import cues
 from refold.domain.facts.exact_values import is_everyday, kind_of_value
 from refold.domain.facts.fact import Fact
 from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.ledger import LedgerLine, LineKind
 from refold.domain.value import replace
 
-from .line import LATER_OK, WORDS, Gathered, Key, Kind, LedgerLine, key_of, merge_lines, merge_pair
+from .line import LATER_OK, WORDS, Gathered, Key, key_of, merge_lines, merge_pair
 
-_ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
+_ECHOED: tuple[LineKind, ...] = ("modified", "read", "value")
 
 
 def merge_ledger(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
@@ -154,7 +155,7 @@ def _text_with_headings(line: LedgerLine) -> str:
     return " ".join((*line.under, line.text))
 
 
-MOST_HIDDEN: dict[Kind, int] = {
+MOST_HIDDEN: dict[LineKind, int] = {
     "prohibition": 40,
     "rule": 40,
     "request": 40,
@@ -173,7 +174,7 @@ numbers limit the size of the event.
 
 # Shares of the room for each kind in three rounds: minimum, normal, and if room is left. In each
 # round requests and prohibitions of the user come first, so other kinds cannot displace them.
-_SHARES: dict[Kind, tuple[float, float, float]] = {
+_SHARES: dict[LineKind, tuple[float, float, float]] = {
     "prohibition": (0.22, 0.45, 1.0),
     "rule": (0.22, 0.45, 1.0),
     "request": (0.26, 0.45, 1.0),
@@ -184,7 +185,7 @@ _SHARES: dict[Kind, tuple[float, float, float]] = {
     "failure": (0.06, 0.15, 0.15),
     "read": (0.02, 0.10, 0.30),
 }
-_SHARES_BESIDE_INDEX: dict[Kind, tuple[float, float, float]] = {
+_SHARES_BESIDE_INDEX: dict[LineKind, tuple[float, float, float]] = {
     "prohibition": (0.22, 0.8, 1.0),
     "rule": (0.22, 0.8, 1.0),
     "request": (0.4, 0.9, 1.0),
@@ -231,7 +232,7 @@ def choose_lines(
     return LineChooser(lines, costs, failures=failures, has_index=has_index).choose(room)
 
 
-_Group = tuple[Kind, str | None]
+_Group = tuple[LineKind, str | None]
 """Kind and author of lines under one heading."""
 
 
@@ -261,7 +262,7 @@ class LineChooser:
         ranking = Ranking(lines)
         ranked = [_Ranked(*pair) for pair in enumerate(lines)]
         ranked.sort(key=lambda one: (-ranking.score(one.line), one.line.kind, one.line.text))
-        self._of_kind: dict[Kind, list[_Ranked]] = {kind: [] for kind in self._shares}
+        self._of_kind: dict[LineKind, list[_Ranked]] = {kind: [] for kind in self._shares}
         for one in ranked:
             self._of_kind[one.line.kind].append(one)
         del self._of_kind["failure"][failures:]
@@ -300,7 +301,7 @@ class _Choice:
         self.taken: dict[int, LedgerLine] = {}
         self._left = room
         self._cost = cost
-        self._spent: dict[Kind, int] = {}
+        self._spent: dict[LineKind, int] = {}
         self._headed: set[_Group] = set()
 
     def take(self, one: _Ranked, allowed: int) -> None:

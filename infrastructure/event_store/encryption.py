@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import SecretStr
+import pydantic
 
 from refold.application.errors import LogLocked
 from refold.domain.errors import InvalidSetting
@@ -164,12 +164,12 @@ def key_of(given: object) -> Key:
     return Key(fingerprint, AESGCM(raw), sha256(b"refold proof\0" + raw).digest())
 
 
-def hide_key(given: bytes | str) -> SecretStr:
+def hide_key(given: bytes | str) -> "pydantic.SecretStr":
     """Return a key as text that is hidden when printed."""
     if isinstance(given, bytes):
         whole = len(given) == KEY_BYTES
-        return SecretStr(given.hex() if whole else given.decode("ascii", "replace"))
-    return SecretStr(given)
+        return pydantic.SecretStr(given.hex() if whole else given.decode("ascii", "replace"))
+    return pydantic.SecretStr(given)
 
 
 def raw_key(given: object) -> bytes | None:

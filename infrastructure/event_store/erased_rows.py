@@ -11,7 +11,7 @@ from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import Erasure
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.events import Event
-from refold.domain.value import Rewritten
+from refold.domain.notes import Rewritten
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import retry
 

@@ -21,6 +21,7 @@ from weakref import WeakMethod
 from refold.application.errors import OpenedBeforeFork
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.value import guard_with
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""
@@ -270,6 +271,7 @@ def _forget_imports() -> None:
         models, "_rebuild_lock"
     ):  # Classes are built on first use, under one lock for all of them.
         models._rebuild_lock = threading.RLock()
+    guard_with(threading.RLock())
     for name in _imports_elsewhere():
         _import_locks().pop(name, None)
         if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
@@ -280,6 +282,7 @@ def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
     return [method for one in list(methods) if (method := one()) is not None]
 
 
+guard_with(threading.RLock())
 GATE = ForkGate()
 """Gate of this process."""
 

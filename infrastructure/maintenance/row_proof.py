@@ -4,9 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from time import sleep
-from typing import NamedTuple, cast
-
-from eventsourcing.persistence import StoredEvent
+from typing import NamedTuple
 
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
@@ -14,6 +12,7 @@ from refold.infrastructure.event_store.envelope import (
     Envelope,
     EnvelopeError,
     EventMapper,
+    Place,
     is_place,
     parse_frame,
 )
@@ -141,6 +140,8 @@ _INDEXED = """
 SELECT rowid, CAST(originator_id AS BLOB), originator_version
 FROM stored_events INDEXED BY sqlite_autoindex_stored_events_1
 """
+UNINTERRUPTED = 16
+"""Number of rows that are proved before other threads may run, in less than a millisecond."""
 AT_ONCE = 200
 """Number of rows that are read one by one after a place that cannot be read."""
 
@@ -190,7 +191,12 @@ class RowProver:
             if not is_damage(error):
                 raise
             return [self.at(found) for found in self._numbers_after(number)]
-        return [self._prove_settled(row) for row in rows]
+        proved: list[ProvedRow] = []
+        for count, row in enumerate(rows):
+            if count % UNINTERRUPTED == 0:
+                sleep(0)  # Threads that wait for Python's lock run first, above all appends.
+            proved.append(self._prove_settled(row))
+        return proved
 
     def at(self, number: int) -> ProvedRow:
         """Prove one row. A missing row is not a problem. Raises like ``after``."""
@@ -223,7 +229,6 @@ class RowProver:
 
     def _prove_settled(self, row: _Row) -> ProvedRow:
         """Return the row, read again if something seems to be wrong with it."""
-        sleep(0)  # Threads that wait for Python's lock run first, above all appends.
         proved = self._prove(row)
         if not proved.problem:
             return proved
@@ -234,9 +239,9 @@ class RowProver:
         stream = _text(row.stream)
         version = row.version if isinstance(row.version, int) else 0
         size = len(row.state) if isinstance(row.state, bytes) else 0
-        stored = StoredEvent(stream, version, _text(row.name), cast("bytes", row.state))
+        place = Place(stream, version, _text(row.name))
         try:
-            envelope = self._mapper.unsealed(stored)
+            envelope = self._mapper.unsealed_columns(place, row.state)
         except EnvelopeError as error:
             # The place in a damaged row is unreliable, but the index has it as well.
             known, at = self._look_up_index(row.number)

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
-from pydantic import ValidationError
-
 from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.value import Value, build_unvalidated, replace
 from refold.infrastructure.event_store.anchor import fingerprint
+from refold.infrastructure.event_store.plain_shapes import plain_fields, read_plain
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import open_private
 from refold.infrastructure.observability.log_observer import Figure, Notice
@@ -93,8 +92,8 @@ class ScrubFile:
         try:
             title, checksum, content = self._path.read_bytes().split(b"\n", 2)
             if title == _TITLE and checksum == b"%08x" % zlib.crc32(content):
-                return ScrubRecord.model_validate_json(content)
-        except (OSError, ValueError, ValidationError):
+                return read_plain(ScrubRecord, json.loads(content))
+        except (OSError, ValueError):
             pass
         return build_unvalidated(ScrubRecord)
 
@@ -114,7 +113,7 @@ class ScrubFile:
             self._lock.close()
 
     def _replace(self, path: Path, record: ScrubRecord) -> None:
-        content = json.dumps(record.model_dump(), separators=(",", ":")).encode()
+        content = json.dumps(plain_fields(record), separators=(",", ":")).encode()
         place = path.with_name(f"{path.name}.new")
         with suppress(FileNotFoundError):
             place.unlink()

@@ -7,8 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from refold.application.api.results import CompactionResult
 from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
@@ -94,8 +93,7 @@ async def _await_answer(answer: Awaitable[object]) -> None:
         logger.warning("on_compaction failed: %s", raised(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Observing:
+class Observing(NamedTuple):
     """The observers of one memory."""
 
     lines: LogLines

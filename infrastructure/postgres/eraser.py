@@ -8,7 +8,7 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import Erasure
 from refold.domain.events import Event
-from refold.domain.value import Rewritten
+from refold.domain.notes import Rewritten
 from refold.infrastructure.event_store.envelope import EnvelopeError, EventMapper
 from refold.infrastructure.event_store.recorder import Head, seal_rows
 from refold.infrastructure.event_store.stored_log import Appended

@@ -3,11 +3,11 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from pydantic import SecretStr, ValidationError
+import pydantic
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from refold.application.runtime.memory_settings import (
@@ -20,7 +20,7 @@ from refold.application.runtime.memory_settings import (
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import beginning
-from refold.domain.value import build_unvalidated, replace_from
+from refold.domain.value import build_unvalidated, fields_of, replace_from
 
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
 
@@ -87,7 +87,7 @@ def _read_variable(setting: str, text: str) -> object:
     if (
         setting in SECRETS
     ):  # Wrapped from here on, so that no error, list or representation shows it.
-        return SecretStr(text)
+        return pydantic.SecretStr(text)
     if setting != "models":
         return text
     try:
@@ -163,8 +163,7 @@ MOST_TARGET = 0.9
 """Largest target as a share of the trigger. With a higher target, a compaction frees almost nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """The settings and their sources."""
 
     settings: RefoldSettings
@@ -265,7 +264,7 @@ def read_configuration(
     merged: dict[str, Any] = {}
     for source in reversed(sources):
         merged |= source.values
-    if truths := tuple(_truths_for_numbers(merged)):
+    if merged and (truths := tuple(_truths_for_numbers(merged))):
         raise _refusal(truths, sources)
     try:
         configuration = Configuration(_settings_of(merged), sources)
@@ -316,12 +315,13 @@ def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
     Python treats ``true`` as 1, but ``keep_last = true`` is a mistake.
     """
     own = _table(merged.get("models"))
-    for place, fields, values in (
-        ((), RefoldSettings.model_fields, merged),
-        *((("models", name), SettingsOfModel.model_fields, own[name]) for name in own),
+    for place, kind, values in (
+        ((), RefoldSettings, merged),
+        *((("models", name), SettingsOfModel, own[name]) for name in own),
     ):
+        types = fields_of(kind).types
         for name, value in _table(values).items():
-            if isinstance(value, bool) and name in fields and fields[name].annotation is not bool:
+            if isinstance(value, bool) and types.get(name, bool) is not bool:
                 yield ErrorDetails(loc=(*place, name), type="bool", input=value, msg="")
 
 
@@ -395,4 +395,4 @@ def _where(configuration: Configuration, name: str) -> str:
 
 
 def _show(value: object) -> str:
-    return beginning(str(value) if isinstance(value, SecretStr) else repr(value), 80)
+    return beginning(str(value) if isinstance(value, pydantic.SecretStr) else repr(value), 80)

@@ -7,18 +7,19 @@ import os
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import Field, SecretStr, field_validator
-from pydantic.fields import FieldInfo
+import pydantic
 
 from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
 from refold.application.runtime.plain_lines import ShownThreadIds
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
-from refold.domain.value import narrow
+from refold.domain.value import Field, narrow
 from refold.infrastructure.event_store.encryption import KEY_FORM, raw_key
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 PREFIX = "REFOLD_"
 """Prefix of the environment variables of settings."""
@@ -119,7 +120,7 @@ class RefoldSettings(SettingsOfModel, frozen=True):
 
     By default the URL in the variable ``OPENAI_BASE_URL``, or else that of OpenAI.
     """
-    embedder_key: SecretStr | None = None
+    embedder_key: "pydantic.SecretStr | None" = None
     """The API key of the ``openai`` endpoint.
 
     By default the key in the variable ``OPENAI_API_KEY``, unless ``embedder_url`` is set. Opening a memory
@@ -206,7 +207,7 @@ class RefoldSettings(SettingsOfModel, frozen=True):
     A file is skipped with a warning if fewer than 64 characters are left for it.
     """
 
-    encryption_key: SecretStr | None = None
+    encryption_key: "pydantic.SecretStr | None" = None
     """The key that encrypts new events: 32 bytes as 64 hexadecimal digits or as base64.
 
     Encrypted events can be read only with the same key. It cannot be set in a policy file.
@@ -247,14 +248,14 @@ class RefoldSettings(SettingsOfModel, frozen=True):
     The strictest memory of the process decides for plain log messages.
     """
 
-    @field_validator("encryption_key")
+    @pydantic.field_validator("encryption_key")
     @classmethod
-    def _is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+    def _is_a_key(cls, value: "pydantic.SecretStr | None") -> "pydantic.SecretStr | None":
         if value is not None and raw_key(value.get_secret_value()) is None:
             raise ValueError("no key")
         return value
 
-    @field_validator("notes_timezone")
+    @pydantic.field_validator("notes_timezone")
     @classmethod
     def _is_a_time_zone(cls, value: str | None) -> str | None:
         from refold.application.notes.note_files import time_zone
@@ -263,7 +264,7 @@ class RefoldSettings(SettingsOfModel, frozen=True):
             time_zone(value)
         return value
 
-    @field_validator("instruction_files", mode="before")
+    @pydantic.field_validator("instruction_files", mode="before")
     @classmethod
     def _as_paths(cls, value: object) -> object:
         if isinstance(value, Path):
@@ -281,7 +282,6 @@ _KINDS: dict[Any, str] = {
     int: "an integer",
     float: "a number",
     str: "a string",
-    SecretStr: "a string",
 }
 _FORMS = {
     "encryption_key": KEY_FORM,
@@ -290,7 +290,7 @@ _FORMS = {
 """Forms of settings that their type does not describe well enough."""
 
 
-def kind_of(name: str, field: FieldInfo) -> str:
+def kind_of(name: str, field: "FieldInfo") -> str:
     """Describe the type of a setting, or its required form."""
     if name in _FORMS:
         return _FORMS[name]
@@ -301,11 +301,13 @@ def kind_of(name: str, field: FieldInfo) -> str:
         return "tables of settings, by model"
     if get_origin(inner) is tuple:
         return "a list of files"
-    return _KINDS.get(inner, "a file")
+    return "a string" if inner is pydantic.SecretStr else _KINDS.get(inner, "a file")
 
 
-def bounds_of(field: FieldInfo) -> str:
+def bounds_of(field: "FieldInfo") -> str:
     """Describe the range of a setting, or return an empty string if it has none."""
+    from annotated_types import Ge, Gt, Le, Lt, MinLen
+
     said: list[str] = []
     for bound in field.metadata:
         match bound:
@@ -324,12 +326,12 @@ def bounds_of(field: FieldInfo) -> str:
     return " and ".join(said)
 
 
-def expected(name: str, field: FieldInfo) -> str:
+def expected(name: str, field: "FieldInfo") -> str:
     """Describe the type and the range of a setting."""
     return ", ".join(part for part in (kind_of(name, field), bounds_of(field)) if part)
 
 
-def default_of(field: FieldInfo) -> str:
+def default_of(field: "FieldInfo") -> str:
     """Return the default of a setting as in a policy file, or an empty string if it has none."""
     value = field.get_default(call_default_factory=True)
     match value:

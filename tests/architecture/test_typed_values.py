@@ -16,6 +16,7 @@ VALUE = PurePath("domain/value.py")
 READERS = frozenset(
     {
         PurePath("infrastructure/event_store/codec.py"),
+        PurePath("infrastructure/event_store/plain_shapes.py"),
         PurePath("infrastructure/projection_store/view_answers.py"),
     }
 )

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from refold.application.rendering.render import HEADINGS, heading_text, ledger_line, ledger_text
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.line import LedgerLine, gather
+from refold.domain.ledger import LedgerLine
+from refold.domain.ledger.line import gather
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, choose_lines, merge_ledger
 from refold.domain.messages import Message, strings
 from tests.support.builders import assistant, tool_result, user

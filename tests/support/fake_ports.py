@@ -47,7 +47,7 @@ from refold.application.runtime.memory_settings import Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended
 from refold.domain.messages import THINKING, Message, readable, text_of
-from refold.domain.value import Rewritten
+from refold.domain.notes import Rewritten
 
 from .builders import NOON
 from .fake_recall import recall_of

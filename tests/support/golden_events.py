@@ -30,12 +30,11 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.frames import FramePart, RequestFrameChanged
-from refold.domain.ledger.index import IndexEntry
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import IndexEntry, LedgerLine
 from refold.domain.messages import Message
-from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed
+from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed, Rewritten
 from refold.domain.originals import Original
-from refold.domain.value import Rewritten, replace
+from refold.domain.value import replace
 
 from .builders import (
     NOON,

@@ -13,7 +13,7 @@ from refold.application.summaries.ledger_and_index import KeptLedger, gather_led
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import LedgerLine
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import calls, history, performed, results, user

@@ -11,7 +11,8 @@ from refold.application.rendering.request_blocks import (
     SUMMARY_HEADING,
 )
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.line import LedgerLine, gather
+from refold.domain.ledger import LedgerLine
+from refold.domain.ledger.line import gather
 from refold.domain.value import replace
 from tests.support.builders import assistant, calls, history, performed, results, user
 from tests.support.fake_ports import PlainCounter

@@ -8,7 +8,7 @@ from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.request_forms import text_form
 from refold.domain.events import Event, MessagePinned
 from refold.domain.frames import SummaryPlace
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import LedgerLine
 from refold.testing.request_judge import violations
 from tests.support.builders import assistant, calls, history, performed, results, talk, user
 from tests.support.fake_ports import PlainCounter

@@ -21,9 +21,10 @@ from refold.domain.events import (
     MessageUnpinned,
 )
 from refold.domain.evolve import fold
-from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger import LedgerLine
 from refold.domain.messages import Block, Message
-from refold.domain.value import Rewritten, replace
+from refold.domain.notes import Rewritten
+from refold.domain.value import replace
 from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,

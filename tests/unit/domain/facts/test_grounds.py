@@ -4,7 +4,8 @@ import pytest
 
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.line import LedgerLine, gather
+from refold.domain.ledger import LedgerLine
+from refold.domain.ledger.line import gather
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_use
 

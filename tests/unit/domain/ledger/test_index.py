@@ -1,6 +1,7 @@
 """How entries of the index are merged from one compaction to the next."""
 
-from refold.domain.ledger.index import IndexEntry, merge_entries
+from refold.domain.ledger import IndexEntry
+from refold.domain.ledger.index import merge_entries
 
 PATH = IndexEntry("path", "src/a.py", 3, 2, 1, 3, "call")
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.domain.ledger.index import MOST_KEPT, IndexEntry, Kind, Shown, choose_entries, has_whole
+from refold.domain.ledger import EntryKind, IndexEntry
+from refold.domain.ledger.index import MOST_KEPT, Shown, choose_entries, has_whole
 
 
 def names(count: int, *, calls: int = 0) -> list[IndexEntry]:
@@ -49,7 +50,7 @@ def test_a_step_of_a_shown_command_is_not_shown_again() -> None:
 
 
 @pytest.mark.parametrize("kind", list(MOST_KEPT))
-def test_the_kept_entries_of_a_kind_are_limited(kind: Kind) -> None:
+def test_the_kept_entries_of_a_kind_are_limited(kind: EntryKind) -> None:
     entries = [IndexEntry(kind, f"text {n}", n) for n in range(1_000)]
     assert len(choose(entries, 0).entries) == MOST_KEPT[kind]
 

@@ -3,7 +3,8 @@
 import pytest
 
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.index import IndexEntry, entries_of
+from refold.domain.ledger import IndexEntry
+from refold.domain.ledger.index import entries_of
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, tool_use, user
 

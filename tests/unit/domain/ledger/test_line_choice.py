@@ -1,13 +1,14 @@
 """Which of the ledger's lines are shown, and which are merged."""
 
-from refold.domain.ledger.line import Gathered, Kind, LedgerLine, merge_lines
+from refold.domain.ledger import LedgerLine, LineKind
+from refold.domain.ledger.line import Gathered, merge_lines
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, Fitted, choose_lines, merge_ledger
 from refold.domain.value import replace
 
 COSTS = Costs(lambda line: len(line.text), lambda line: len(line.kind))
 
 
-def line(kind: Kind, text: str, position: int = 0, **more: object) -> LedgerLine:
+def line(kind: LineKind, text: str, position: int = 0, **more: object) -> LedgerLine:
     return LedgerLine.model_validate({"kind": kind, "text": text, "position": position, **more})
 
 

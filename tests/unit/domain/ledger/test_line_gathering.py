@@ -5,7 +5,8 @@ import time
 import pytest
 
 from refold.domain.facts.reading import read_facts
-from refold.domain.ledger.line import Gathered, Kind, LedgerLine, gather
+from refold.domain.ledger import LedgerLine, LineKind
+from refold.domain.ledger.line import Gathered, gather
 from refold.domain.messages import Block, Message
 from tests.support.builders import assistant, text, tool_result, tool_use, user
 
@@ -27,11 +28,11 @@ def gathered(*messages: Message, start: int = 0) -> Gathered:
     return gather(read_facts(enumerate(messages, start)))
 
 
-def lines(kind: Kind, *messages: Message) -> list[LedgerLine]:
+def lines(kind: LineKind, *messages: Message) -> list[LedgerLine]:
     return [line for line in gathered(*messages).lines if line.kind == kind]
 
 
-def texts(kind: Kind, *messages: Message) -> list[str]:
+def texts(kind: LineKind, *messages: Message) -> list[str]:
     return [line.text for line in lines(kind, *messages)]
 
 
