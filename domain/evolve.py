@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TypeGuard, assert_never
+from typing import TypeGuard, assert_never, cast
 
 from refold.domain.compaction.summary_rules import add_length
 
@@ -270,7 +270,7 @@ def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversa
     for appends, run in groupby(events, _is_append):
         if appends:
             # Most of a history is messages; folding a run of them in one step gives the same state.
-            state = _append(state, run)
+            state = _append(state, cast("Iterable[MessageAppended]", run))
             continue
         for event in run:
             state = evolve(state, event)
@@ -281,39 +281,39 @@ def _is_append(event: Event) -> bool:
     return isinstance(event, MessageAppended)
 
 
-def _append(state: Conversation, events: Iterable[Event]) -> Conversation:
-    live, version, length = list(state.live), state.version, state.length
+def _append(state: Conversation, events: Iterable[MessageAppended]) -> Conversation:
+    live, version, length = state.live, state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
-    pending, thinking_from = state.answer_pending, state.thinking_from
+    pending, thinking_from, added = state.answer_pending, state.thinking_from, list[LiveMessage]()
     for event in events:
-        assert isinstance(event, MessageAppended)
         version += 1
         fact = _live_message(event, version)
         if event.stale_thinking:
-            tokens -= sum(m.thinking for m in live)
-            live[:] = map(drop_thinking, live)
+            tokens -= sum(m.thinking for m in (*live, *added))
+            live, added = tuple(map(drop_thinking, (*live, *added))), []
         if event.stale_thinking or (pending and fact.role == "assistant"):
             fact, pending, thinking_from = drop_thinking(fact), False, event.position + 1
-        live.append(fact)
+        added.append(fact)
         tokens += fact.tokens
         owner = owner or event.conversation_owner
-        if preamble == length and event.message.role == "system":
-            preamble += 1
-        elif preamble == length:
-            first_id = event.message_id
+        if preamble == length:
+            is_system = event.message.role == "system"
+            preamble, first_id = preamble + is_system, first_id if is_system else event.message_id
         length = event.position + 1
-        if len(live) > REMEMBERED and (gone := _choose_old(live, preamble, state.pinned_positions)):
+        if len(live) + len(added) > REMEMBERED:
             # Checked inside the loop, so that a run gives the same state as single appends.
-            older, older_tokens = older + len(gone), older_tokens + _total_tokens(live, gone)
-            live = [m for m in live if m.position not in gone]
+            live, added = (*live, *added), []
+            if gone := _choose_old(live, preamble, state.pinned_positions):
+                older, older_tokens = older + len(gone), older_tokens + _total_tokens(live, gone)
+                live = tuple(m for m in live if m.position not in gone)
     return replace(
         state,
         version=version,
         length=length,
         preamble=preamble,
         first_message_id=first_id,
-        live=tuple(live),
+        live=(*live, *added),
         older_live=older,
         older_tokens=older_tokens,
         live_tokens=tokens,
