@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from .frames import KnownFrame
+from .late_model import Field
 from .messages import Role
-from .value import Field, Value, build_unvalidated
+from .value import Value, build_unvalidated
 
 
 class Coverage(Value, frozen=True):

@@ -50,10 +50,7 @@ class Message(Value, frozen=True):
 def has_thinking(message: Message) -> bool:
     """Return whether a message contains thinking, readable or redacted."""
     blocks = () if isinstance(message.content, str) else message.content
-    for block in blocks:  # noqa: SIM110 (a generator takes three times as long)
-        if block.get("type") in THINKING:
-            return True
-    return False
+    return any([block.get("type") in THINKING for block in blocks])  # noqa: C419 (takes half the time)
 
 
 class Gist(NamedTuple):

@@ -305,11 +305,8 @@ def _mark_stale(
     core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
 ) -> list[IncomingMessage]:
     """Return the messages, with answers marked whose thinking may belong to a different request."""
-    thinks = any(one.thinking_tokens for one in fresh)
-    if not thinks or fresh[0].message.role != "assistant":
-        return fresh
-    state = loaded.state
-    if not is_bound(state):
+    state, thinks = loaded.state, any([one.thinking_tokens for one in fresh])  # noqa: C419 (faster)
+    if not thinks or fresh[0].message.role != "assistant" or not is_bound(state):
         return fresh
     if not is_after_answer(state) and core.asked.is_answer(loaded.thread_id, state):
         return fresh

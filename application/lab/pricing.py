@@ -7,7 +7,8 @@ from typing import NamedTuple
 from refold.application.api.results import Context
 from refold.application.conversation.models import longest_prefix
 from refold.application.ports.token_counter import TokenCounter
-from refold.domain.value import Field, Value
+from refold.domain.late_model import Field
+from refold.domain.value import Value
 
 from .playing import RepeatedPrefix, token_measure
 

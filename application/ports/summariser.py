@@ -7,9 +7,10 @@ from pydantic import SkipValidation
 
 from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.facts.reading import MessagesRead
+from refold.domain.late_model import Field
 from refold.domain.messages import Block, Message
 from refold.domain.notes import Note
-from refold.domain.value import Field, Value
+from refold.domain.value import Value
 
 
 class SourceMessage(Value, frozen=True):

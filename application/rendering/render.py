@@ -83,9 +83,7 @@ _PINNED = "Pinned"
 
 
 def ledger_text(
-    lines: Sequence[LedgerLine],
-    pins: Sequence[PinnedText],
-    index: Sequence[IndexEntry] = (),
+    lines: Sequence[LedgerLine], pins: Sequence[PinnedText], index: Sequence[IndexEntry] = ()
 ) -> str:
     """Return the ledger and the index as text, or an empty string if there is nothing to keep.
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from refold.domain.errors import InvalidSetting
-from refold.domain.value import Field, Value
+from refold.domain.late_model import Field
+from refold.domain.value import Value
 
 TIERS = ("summary_tier", "condensed_tier", "whole_tier")
 """Shares of one budget; their sum is at most 1."""

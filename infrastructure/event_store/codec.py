@@ -14,9 +14,10 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from refold.domain import events
 from refold.domain.conversation import Conversation
+from refold.domain.late_model import is_late
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.domain.value import V, build_unvalidated, from_stored, is_late, is_object, stated_fields
+from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
 
 from .plain_shapes import Unusual, read_plain
 

@@ -21,7 +21,7 @@ from weakref import WeakMethod
 from refold.application.errors import OpenedBeforeFork
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.value import guard_with
+from refold.domain.late_model import guard_with
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish their SQLite work."""

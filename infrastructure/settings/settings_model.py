@@ -15,7 +15,8 @@ from refold.application.runtime.memory_settings import OwnerMemories, RecallMode
 from refold.application.runtime.plain_lines import ShownThreadIds
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
-from refold.domain.value import Field, narrow
+from refold.domain.late_model import Field
+from refold.domain.value import narrow
 from refold.infrastructure.event_store.encryption import KEY_FORM, raw_key
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from refold.application.conversation.transcripts import Skipped
+from refold.domain.late_model import Field
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author
-from refold.domain.value import Field, Value
+from refold.domain.value import Value
 
 from .transcript_source import Source, as_list, as_object, objects_in, thread_id, usable_id
 
