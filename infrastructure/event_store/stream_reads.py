@@ -258,7 +258,7 @@ def open_plain_message(stream: str, version: int, blob: object) -> PlainMessage 
         proof = sha256(place.encode() + payload).hexdigest()
         if proof != digest or shape != _MESSAGE_SHAPE or magic != _PLAIN_MAGIC:
             return None
-        fields: MessageFields = from_json(payload)
+        fields: MessageFields = from_json(payload, cache_strings="keys")
         said = fields["message"]
         is_whole = type(said["content"]) in (str, list) and type(said["role"]) is str
         is_whole = is_whole and fields["position"] >= 0 <= fields["tokens"]
