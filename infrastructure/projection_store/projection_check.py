@@ -246,11 +246,13 @@ def compare_tables(
         progress, rest = nowhere(content.projections), iter(events)
         # Few events at a time, because a fold collects the rows of a batch before it writes them.
         while part := list(islice(rest, _AT_ONCE)):
-            # Everything is read after its erasure.
-            progress, _ = content.fold(fresh, progress, iter(part), nothing_left)
-            for rows in final:
-                yield from _guard(rows.table, rows.compare(fresh))
-            content.forget(fresh)
+            more, some = True, iter(part)
+            while more:
+                # Everything is read after its erasure.
+                progress, more = content.fold(fresh, progress, some, nothing_left)
+                for rows in final:
+                    yield from _guard(rows.table, rows.compare(fresh))
+                content.forget(fresh)
         for rows in final:
             yield from _guard(rows.table, rows.unexpected())
         for table in (*others, COMPARED_POSITIONS):
