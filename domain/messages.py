@@ -180,10 +180,7 @@ CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 def _writer() -> Callable[[object], str]:
-    """Return a function that writes JSON, with one encoder for all calls.
-
-    ``json.dumps`` with options makes an encoder for every call, and an encoder makes the one of C again.
-    """
+    """Return a function that writes JSON. Other ones make an encoder of C for every call."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return json.JSONEncoder(ensure_ascii=False, default=str).encode

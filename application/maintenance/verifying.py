@@ -207,7 +207,8 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
     """
     found = _check_all(core, anchor)
     if not found.damage:
-        return report_of(found, erased=found.conversations - len(core.views.conversations()))
+        there = sum(1 for _ in core.views.iter_conversations())
+        return report_of(found, erased=found.conversations - there)
     if not repair:
         return report_of(found)
     repaired = tuple(core.keeper.repair(found.damage))

@@ -1,6 +1,7 @@
 """``refold list``, ``stats`` and ``summaries``: conversations, sizes and summaries."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -38,12 +39,12 @@ def list_conversations(
     """List the conversations, the latest activity first. Times are those of their messages."""
     begin = None if since is None else read_time(since)
     with open_existing(db) as memory:
-        rows = memory.conversations(owner=owner)
-    if begin is not None:
-        rows = [row for row in rows if row.last_activity >= begin]
+        # Page by page: only the rows that are shown are kept.
+        every = memory.iter_conversations() if owner is None else memory.conversations(owner=owner)
+        found = (row for row in every if begin is None or row.last_activity >= begin)
+        rows = sorted(found, key=attrgetter("last_activity"), reverse=True)
     if json:
-        found = [{**row.model_dump(), "title": row.title} for row in rows]
-        print_json({"conversations": found})
+        print_json({"conversations": [{**r.model_dump(), "title": r.title} for r in rows]})
         return
     if not rows:
         none = "No conversation yet" if begin is None else "No messages since then"

@@ -110,8 +110,14 @@ class StreamReader:
 
     def _open_rows(self, thread_id: str, after: int, size: int, last: int) -> list[RecordedEvent]:
         rows = self.recorder.rows_of(thread_id, after, size, last)
+        is_plain = not self.mapper.encoder.encoding
         return [
-            record_row(self.mapper, Place(thread_id, version, name), state)
+            (
+                _record_message(thread_id, version, state)
+                if is_plain and name == MESSAGE_APPENDED
+                else None
+            )
+            or record_row(self.mapper, Place(thread_id, version, name), state)
             for version, name, state in rows
         ]
 
@@ -233,8 +239,12 @@ _PLAIN_MAGIC = MAGIC.decode()
 _MESSAGE_SHAPE = str(SHAPES[MESSAGE_APPENDED])
 
 
-def open_plain_message(stream: str, version: int, blob: object) -> tuple[str, MessageFields] | None:
-    """Check the stored bytes of a message, and return its time and its fields as JSON.
+PlainMessage = tuple[str, str, str, str, MessageFields]
+"""Time, salt, digest, previous link and fields of a stored message."""
+
+
+def open_plain_message(stream: str, version: int, blob: object) -> PlainMessage | None:
+    """Check the stored bytes of a message, and return what they contain.
 
     This is ``EventMapper.open`` in one step, for what most rows are. Return None for all others: damaged,
     erased, encrypted, compressed, or of an earlier shape.
@@ -243,16 +253,17 @@ def open_plain_message(stream: str, version: int, blob: object) -> tuple[str, Me
         return None
     try:
         head, _, payload = blob.partition(b"\n")
-        magic, shape, at, salt, digest, _ = head.decode("ascii").split(" ")
+        magic, shape, at, salt, digest, previous = head.decode("ascii").split(" ")
         place = f"{salt}\0{stream}\0{version}\0{MESSAGE_APPENDED}\0{shape}\0{at}\0"
         proof = sha256(place.encode() + payload).hexdigest()
         if proof != digest or shape != _MESSAGE_SHAPE or magic != _PLAIN_MAGIC:
             return None
-        fields: MessageFields = from_json(payload)
+        fields: MessageFields = from_json(payload, cache_strings="keys")
         said = fields["message"]
         is_whole = type(said["content"]) in (str, list) and type(said["role"]) is str
         is_whole = is_whole and fields["position"] >= 0 <= fields["tokens"]
-        return (at, fields) if is_whole and fields["message_id"] else None
+        is_whole = is_whole and bool(fields["message_id"])
+        return (at, salt, digest, previous, fields) if is_whole else None
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -293,7 +304,21 @@ class UnreadMessage(LoggedEvent):
 def read_message(number: int, stream: str, version: int, state: object) -> UnreadMessage | None:
     """Return the message in a row, or None if the row must be read in the usual way."""
     found = open_plain_message(stream, version, state)
-    return found and UnreadMessage(number, stream, version, *found)
+    return found and UnreadMessage(number, stream, version, found[0], found[-1])
+
+
+def _record_message(stream: str, version: int, state: object) -> RecordedEvent | None:
+    """Return the message in a row, or None if the row must be read in the usual way."""
+    found = open_plain_message(stream, version, state)
+    if found is None:
+        return None
+    at, salt, digest, previous, fields = found
+    try:
+        event = message_appended(dict(fields))
+    except CodecError:
+        return None
+    link = sha256((previous + digest).encode("ascii")).hexdigest()
+    return RecordedEvent(stream, version, at, event, previous, link, salt)
 
 
 def _read_row(mapper: EventMapper, number: int, place: Place, state: object) -> LoggedEvent:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
@@ -13,11 +13,15 @@ from refold.infrastructure.event_store.anchor import Anchored, fingerprint
 from refold.infrastructure.event_store.codec import CodecError, NewerShape
 from refold.infrastructure.event_store.encodings import DictionaryDamaged
 from refold.infrastructure.event_store.envelope import (
+    GENESIS,
+    LONGEST_FRAME,
     EnvelopeError,
     EventMapper,
+    Place,
     RecordedEvent,
     Unsealed,
     link_of,
+    parse_frame,
 )
 from refold.infrastructure.event_store.recorder import LogRecorder
 
@@ -30,7 +34,6 @@ from .table_checks import (
     check_chains,
     check_keys,
     check_snapshots,
-    whereabouts,
 )
 
 PROBLEMS = 20
@@ -113,8 +116,10 @@ class _LogCheck:
         self._mapper = mapper
         self._held = held
         self._rows = rows
-        self._links: dict[tuple[bytes, int], str] = {}
-        """Links of the anchored events."""
+        self._threads: dict[bytes, str] = {}
+        """Streams by their fingerprints."""
+        self._foreign: set[tuple[str, bytes]] = set()
+        """Sources that have another link for an event of a stream, with the fingerprint of the stream."""
 
     def file_damage(self) -> Iterator[Damage]:
         """Report the damage that SQLite itself detects. SQLite does not check contents."""
@@ -141,31 +146,47 @@ class _LogCheck:
 
     def event_damage(self) -> Iterator[Damage]:
         """Report damage of the events and of the tables next to them."""
-        wanted = {(line.fingerprint, line.version) for h in self._held for line in h.lines.values()}
-        names: dict[str, bytes] = {}
+        name, stream = b"", None
         for row in self._rows.rows():
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
             link = link_of(stored)
             recorded, problem = open_checked(self._mapper, stored)
-            stream = self.streams.get(row.stream)
-            if stream is None:
-                stream = self.streams[row.stream] = StreamCheck(row.stream)
-                names[row.stream] = fingerprint(row.stream)
-            place = (names[row.stream], row.version)
-            if place in wanted:
-                self._links[place] = link
+            if stream is None or row.stream != stream.thread_id:
+                stream, name = self._stream(row.stream)
+            for held in self._held:
+                line = held.lines.get(name)
+                if line is None or line.version != row.version:
+                    continue
+                if line.link == link:
+                    link = line.link  # One text for both: a log may have very many streams.
+                    self._foreign.discard((held.source, name))
+                else:
+                    self._foreign.add((held.source, name))
             yield from stream.take(row, link, recorded, problem)
         for problem_of_file in self._rows.problems:
             yield Damage(LOG, "", 0, "unreadable", problem_of_file)
         for stream in self.streams.values():
             yield from stream.finish()
         for held in self._held:
-            yield from self._check_held(held, {name: s for s, name in names.items()})
+            yield from self._check_held(held)
 
-    def _check_held(self, held: Held, threads: Mapping[bytes, str]) -> Iterator[Damage]:
+    def _stream(self, thread_id: str) -> tuple[StreamCheck, bytes]:
+        """Return the check of a stream and its fingerprint, if a source outside the log is compared."""
+        stream = self.streams.get(thread_id)
+        name = fingerprint(thread_id) if self._held else b""
+        for held in self._held:
+            if (line := held.lines.get(name)) is not None:
+                name = line.fingerprint  # The same object, for the same reason.
+        if stream is None:
+            stream = self.streams[thread_id] = StreamCheck(thread_id)
+            if self._held:
+                self._threads[name] = thread_id
+        return stream, name
+
+    def _check_held(self, held: Held) -> Iterator[Damage]:
         for name, line in held.lines.items():
-            thread_id = threads.get(name)
+            thread_id = self._threads.get(name)
             if thread_id is None:
                 detail = (
                     f"a conversation of {line.version} events is missing according to {held.source}; its "
@@ -176,7 +197,7 @@ class _LogCheck:
                 last = self.streams[thread_id].version
                 detail = f"{line.version} events were stored according to {held.source}; the log has {last}"
                 yield Damage(LOG, thread_id, last + 1, "behind", detail)
-            elif self._links.get((name, line.version), line.link) != line.link:
+            elif (held.source, name) in self._foreign:
                 detail = f"it is not the event that was stored according to {held.source}"
                 yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
@@ -198,3 +219,91 @@ def open_checked(
         return None, Damage(*place, "newer", str(error))
     except CodecError as error:
         return None, Damage(*place, "unreadable", str(error))
+
+
+MOST = 1_000
+"""Maximum number of damaged events to search places for."""
+
+
+class _Found(NamedTuple):
+    stream: str
+    version: int
+    name: str
+    state: object
+
+
+def whereabouts(
+    connection: sqlite3.Connection, mapper: EventMapper, found: Sequence[Damage]
+) -> Iterator[Damage]:
+    """Yield the findings. Report events that belong elsewhere as misplaced.
+
+    An event names the link of the one before it. This link reveals its place, and its digest proves it.
+    """
+    damaged = {(d.thread_id, d.version) for d in found if d.kind == "digest"}
+    rows = [row for place in list(damaged)[:MOST] for row in _row(connection, *place)]
+    wanted: dict[str, list[_Found]] = {}
+    for row in rows:
+        if (previous := _previous(row.state)) is not None:
+            wanted.setdefault(previous, []).append(row)
+    homes = dict(_homes(connection, mapper, wanted)) if wanted else {}
+    for damage in found:
+        home = homes.get((damage.thread_id, damage.version))
+        if damage.kind != "digest" or home is None:
+            yield damage
+            continue
+        kind = "reordered" if home in damaged or not _row(connection, *home) else "duplicate"
+        detail = f"the event here belongs at {home[1]} of conversation {home[0]!r}"
+        yield damage._replace(kind=kind, detail=detail)
+
+
+def _homes(
+    connection: sqlite3.Connection, mapper: EventMapper, wanted: dict[str, list[_Found]]
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Yield the places of damaged events with the places where they belong."""
+    for row in wanted.get(GENESIS, []):
+        yield from _proved(mapper, row, row.stream, 1, wanted)
+    query = "SELECT originator_id, originator_version, substr(state, 1, ?) FROM stored_events"
+    try:
+        for stream, version, frame in connection.execute(query, (LONGEST_FRAME,)):
+            try:
+                link = parse_frame(frame).link()
+            except EnvelopeError:
+                continue
+            for row in wanted.get(link, []):
+                yield from _proved(mapper, row, stream, version + 1, wanted)
+    except DAMAGE:
+        return
+
+
+def _proved(
+    mapper: EventMapper, row: _Found, stream: str, version: int, wanted: dict[str, list[_Found]]
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Yield the place of ``row`` if it belongs there, and then those of the events that follow it."""
+    while True:
+        try:
+            envelope, _ = mapper.open(Place(stream, version, row.name), row.state)
+        except (EnvelopeError, CodecError):
+            return
+        yield (row.stream, row.version), (stream, version)
+        following = wanted.get(envelope.link())
+        if not following:
+            return
+        (row, *_), version = following, version + 1
+
+
+def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Found]:
+    query = (
+        "SELECT originator_id, originator_version, topic, state FROM stored_events "
+        "WHERE originator_id=? AND originator_version=?"
+    )
+    try:
+        return [_Found(*row) for row in connection.execute(query, (stream, version))]
+    except DAMAGE:
+        return []
+
+
+def _previous(state: object) -> str | None:
+    try:
+        return parse_frame(state).previous
+    except EnvelopeError:
+        return None

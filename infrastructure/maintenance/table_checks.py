@@ -2,8 +2,7 @@
 
 import dataclasses
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Set
 
 from eventsourcing.persistence import StoredEvent
 
@@ -21,12 +20,9 @@ from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.event_store.codec import SHAPES, SNAPSHOT, CodecError, decode_snapshot
 from refold.infrastructure.event_store.envelope import (
     GENESIS,
-    LONGEST_FRAME,
     EnvelopeError,
     EventMapper,
-    Place,
     RecordedEvent,
-    parse_frame,
 )
 from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
 
@@ -39,27 +35,57 @@ BELIEVED = 1_000
 """Maximum distance from the newest intact event at which the version of a damaged row is plausible."""
 
 
+class _Notes:
+    """Notes about the events of a stream, which most streams do not need."""
+
+    __slots__ = ("erased", "gaps", "kept", "keys", "rewritten", "unread")
+
+    def __init__(self) -> None:
+        self.keys: set[tuple[str, int]] = set()
+        self.unread: set[int] = set()
+        self.gaps: list[range] = []
+        self.erased: dict[int, str] = {}
+        self.rewritten: dict[int, str] = {}
+        self.kept: set[int] = set()
+
+
+_NO_NOTES = _Notes()
+"""Notes of all streams without any. A log has very many of them, so it is shared and never changed."""
+
+
 class StreamCheck:
-    """The state of the check of one stream."""
+    """The state of the check of one stream. It is small, because a log may have very many streams."""
+
+    __slots__ = ("_link", "_notes", "_pending", "gone", "thread_id", "version")
 
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         self.version = 0
-        self.keys: set[tuple[str, int]] = set()
-        self.unread: set[int] = set()
-        """Versions of damaged events, whose content is not known."""
+        self._notes = _NO_NOTES
         self.gone = 0
         """Version at which the conversation was erased, or 0."""
         self._link: str | None = GENESIS
         """Link of the newest event, or None if it is not known."""
-        self._gaps: list[range] = []
         self._pending: int | None = None
         """Version of an event that does not follow the one before. The next event shows which of the two
         is wrong.
         """
-        self._erased: dict[int, str] = {}
-        self._rewritten: dict[int, str] = {}
-        self._kept: set[int] = set()
+
+    @property
+    def keys(self) -> Set[tuple[str, int]]:
+        """Idempotency keys in the stream, with their versions."""
+        return self._notes.keys
+
+    @property
+    def unread(self) -> Set[int]:
+        """Versions of damaged events, whose content is not known."""
+        return self._notes.unread
+
+    def _note(self) -> _Notes:
+        """Return the notes, to add one."""
+        if self._notes is _NO_NOTES:
+            self._notes = _Notes()
+        return self._notes
 
     def take(
         self, row: RawRow, link: str, recorded: RecordedEvent | None, problem: Damage | None
@@ -73,16 +99,16 @@ class StreamCheck:
         else:
             yield from self._settle(recorded)
             if version > self.version + 1:
-                self._gaps.append(range(self.version + 1, version))
+                self._note().gaps.append(range(self.version + 1, version))
             elif recorded and self._link is not None and recorded.previous != self._link:
                 self._pending = version
             # An event after a damaged one cannot be expected to follow it.
             self.version, self._link = version, link if recorded else None
         if problem is not None:
-            self.unread.add(version)
+            self._note().unread.add(version)
             yield problem
         if recorded is not None:
-            self._note(recorded)
+            self._take_event(recorded)
 
     def finish(self) -> Iterator[Damage]:
         """Report damage that is known only at the end of the stream."""
@@ -90,7 +116,7 @@ class StreamCheck:
         beyond = [v for v in self.unread if self.version < v <= self.version + BELIEVED]
         if beyond:
             # There is no intact event after it that would show a gap before it.
-            self._gaps.append(range(self.version + 1, max(beyond) + 1))
+            self._note().gaps.append(range(self.version + 1, max(beyond) + 1))
         for first, last in self._missing():
             detail = "the event is" if first == last else f"events {first} to {last} are"
             yield self._damage(first, "gap", f"{detail} missing")
@@ -98,10 +124,10 @@ class StreamCheck:
 
     def has(self, version: int) -> bool:
         """Return whether an event with this version exists in any state."""
-        return 0 < version <= self.version and not any(version in gap for gap in self._gaps)
+        return 0 < version <= self.version and not any(version in gap for gap in self._notes.gaps)
 
     def _missing(self) -> Iterator[tuple[int, int]]:
-        for gap in self._gaps:
+        for gap in self._notes.gaps:
             first = gap[0]
             for version in sorted(v for v in self.unread if v in gap):
                 if first < version:
@@ -111,13 +137,13 @@ class StreamCheck:
                 yield first, gap[-1]
 
     def _late(self, version: int) -> Iterator[Damage]:
-        gap = next((gap for gap in self._gaps if version in gap), None)
+        gap = next((gap for gap in self._notes.gaps if version in gap), None)
         if gap is None:
             yield self._damage(version, "duplicate", "the log has an event of this version twice")
             return
-        at = self._gaps.index(gap)
+        at = self._notes.gaps.index(gap)
         parts = (range(gap.start, version), range(version + 1, gap.stop))
-        self._gaps[at : at + 1] = [part for part in parts if part]
+        self._notes.gaps[at : at + 1] = [part for part in parts if part]
         yield self._damage(version, "reordered", "it is stored after later events")
 
     def _settle(self, following: RecordedEvent | None) -> Iterator[Damage]:
@@ -134,31 +160,33 @@ class StreamCheck:
             self._link = None
         self._pending = None
 
-    def _note(self, recorded: RecordedEvent) -> None:
+    def _take_event(self, recorded: RecordedEvent) -> None:
         if recorded.remains is not None:
-            self._erased[recorded.originator_version] = recorded.remains
+            self._note().erased[recorded.originator_version] = recorded.remains
         match recorded.event:
             case MessageAppended(key=str(key)):
-                self.keys.add((key, recorded.originator_version))
+                self._note().keys.add((key, recorded.originator_version))
             case MessageErased(rewritten=rewritten) | MemoriesChosen(rewritten=rewritten):
-                self._rewritten.update((r.version, r.remains) for r in rewritten)
+                self._note().rewritten.update((r.version, r.remains) for r in rewritten)
             case EventLost() if recorded.remains is None:
-                self._kept.add(recorded.originator_version)
+                self._note().kept.add(recorded.originator_version)
             case ConversationForked():
                 # The origin of a fork remains when the conversation is erased.
-                self._kept.add(recorded.originator_version)
+                self._note().kept.add(recorded.originator_version)
             case ConversationErased():
                 self.gone = recorded.originator_version
             case _:
                 pass
 
     def _check_erasures(self) -> Iterator[Damage]:
-        for version, remains in self._erased.items():
-            if version > self.gone and self._rewritten.get(version) != remains:
+        for version, remains in self._notes.erased.items():
+            if version > self.gone and self._notes.rewritten.get(version) != remains:
                 detail = "its content was removed without an erasure"
                 yield self._damage(version, "erased", detail)
-        expected = self._rewritten.keys() | set(range(1, self.gone))
-        for version in sorted(expected - self._erased.keys() - self.unread - self._kept):
+        expected = self._notes.rewritten.keys() | set(range(1, self.gone))
+        for version in sorted(
+            expected - self._notes.erased.keys() - self.unread - self._notes.kept
+        ):
             if self.has(version):
                 detail = "it was erased, but its content is present"
                 yield self._damage(version, "restored", detail)
@@ -360,91 +388,3 @@ def _events(
         if not rows:
             return
         after = rows[-1][1]
-
-
-MOST = 1_000
-"""Maximum number of damaged events to search places for."""
-
-
-class _Found(NamedTuple):
-    stream: str
-    version: int
-    name: str
-    state: object
-
-
-def whereabouts(
-    connection: sqlite3.Connection, mapper: EventMapper, found: Sequence[Damage]
-) -> Iterator[Damage]:
-    """Yield the findings. Report events that belong elsewhere as misplaced.
-
-    An event names the link of the one before it. This link reveals its place, and its digest proves it.
-    """
-    damaged = {(d.thread_id, d.version) for d in found if d.kind == "digest"}
-    rows = [row for place in list(damaged)[:MOST] for row in _row(connection, *place)]
-    wanted: dict[str, list[_Found]] = {}
-    for row in rows:
-        if (previous := _previous(row.state)) is not None:
-            wanted.setdefault(previous, []).append(row)
-    homes = dict(_homes(connection, mapper, wanted)) if wanted else {}
-    for damage in found:
-        home = homes.get((damage.thread_id, damage.version))
-        if damage.kind != "digest" or home is None:
-            yield damage
-            continue
-        kind = "reordered" if home in damaged or not _row(connection, *home) else "duplicate"
-        detail = f"the event here belongs at {home[1]} of conversation {home[0]!r}"
-        yield damage._replace(kind=kind, detail=detail)
-
-
-def _homes(
-    connection: sqlite3.Connection, mapper: EventMapper, wanted: dict[str, list[_Found]]
-) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Yield the places of damaged events with the places where they belong."""
-    for row in wanted.get(GENESIS, []):
-        yield from _proved(mapper, row, row.stream, 1, wanted)
-    query = "SELECT originator_id, originator_version, substr(state, 1, ?) FROM stored_events"
-    try:
-        for stream, version, frame in connection.execute(query, (LONGEST_FRAME,)):
-            try:
-                link = parse_frame(frame).link()
-            except EnvelopeError:
-                continue
-            for row in wanted.get(link, []):
-                yield from _proved(mapper, row, stream, version + 1, wanted)
-    except DAMAGE:
-        return
-
-
-def _proved(
-    mapper: EventMapper, row: _Found, stream: str, version: int, wanted: dict[str, list[_Found]]
-) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Yield the place of ``row`` if it belongs there, and then those of the events that follow it."""
-    while True:
-        try:
-            envelope, _ = mapper.open(Place(stream, version, row.name), row.state)
-        except (EnvelopeError, CodecError):
-            return
-        yield (row.stream, row.version), (stream, version)
-        following = wanted.get(envelope.link())
-        if not following:
-            return
-        (row, *_), version = following, version + 1
-
-
-def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Found]:
-    query = (
-        "SELECT originator_id, originator_version, topic, state FROM stored_events "
-        "WHERE originator_id=? AND originator_version=?"
-    )
-    try:
-        return [_Found(*row) for row in connection.execute(query, (stream, version))]
-    except DAMAGE:
-        return []
-
-
-def _previous(state: object) -> str | None:
-    try:
-        return parse_frame(state).previous
-    except EnvelopeError:
-        return None

@@ -32,7 +32,7 @@ from .tables import SQLiteTables, Tables
 Row = Mapping[str, Any]
 
 _AT_ONCE = 500
-"""Number of rows that are looked up together."""
+"""Number of rows that are looked up together, and of events that are folded together."""
 
 
 def differences(
@@ -243,13 +243,16 @@ def compare_tables(
     with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as fresh:
         fresh.execute("BEGIN")
         begin(content, fresh)
-        progress, rest, more = nowhere(content.projections), iter(events), True
-        while more:
-            # Everything is read after its erasure.
-            progress, more = content.fold(fresh, progress, rest, nothing_left)
-            for rows in final:
-                yield from _guard(rows.table, rows.compare(fresh))
-            content.forget(fresh)
+        progress, rest = nowhere(content.projections), iter(events)
+        # Few events at a time, because a fold collects the rows of a batch before it writes them.
+        while part := list(islice(rest, _AT_ONCE)):
+            more, some = True, iter(part)
+            while more:
+                # Everything is read after its erasure.
+                progress, more = content.fold(fresh, progress, some, nothing_left)
+                for rows in final:
+                    yield from _guard(rows.table, rows.compare(fresh))
+                content.forget(fresh)
         for rows in final:
             yield from _guard(rows.table, rows.unexpected())
         for table in (*others, COMPARED_POSITIONS):

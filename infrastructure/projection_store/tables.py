@@ -16,13 +16,11 @@ Texts come back as they were stored, and their order is that of their bytes.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from refold.application.projections.row_changes import Cell
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 Key = str | tuple[str, ...]
 """Primary key of a table: a column, or several."""
@@ -116,20 +114,6 @@ def _named(statement: str) -> str:
     return _NAME.sub(lambda found: _IN_SQLITE.get(found[1], found[1]), statement)
 
 
-@lru_cache(maxsize=100)
-def _declaration(
-    name: str, columns: tuple[tuple[str, type], ...], key: Key, required: frozenset[str]
-) -> str:
-    """Return the statement that creates a table. It is made once, because every new file has the same tables."""
-    # Loaded when tables are created, because it loads numpy where that is installed.
-    from sqlite_utils import Database
-
-    with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
-        # Without the plugins that a user may have installed.
-        db = Database(connection, recursive_triggers=False, execute_plugins=False)
-        return db.create_table_sql(name, dict(columns), pk=key, not_null=required, strict=True)
-
-
 class SQLiteTables:
     """The ``Tables`` in an SQLite database."""
 
@@ -190,10 +174,12 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        self._run(_declaration(name, tuple(columns.items()), key, frozenset(required)))
+        # Loaded when tables are created, because it loads numpy where that is installed.
+        from sqlite_utils import Database
 
-    def _run(self, statement: str) -> None:
-        self.connection.execute(statement)
+        # Without the plugins that a user may have installed.
+        db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
+        db.table(name).create(dict(columns), pk=key, not_null=set(required), strict=True)
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 import refold as library
+from refold.application.ports.read_models import ConversationRow
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.program import stopped
+from refold.infrastructure.projection_store import view_answers
+from refold.infrastructure.projection_store.tables import Tables
 from tests.support.command_line import Refold, process, talk, talk_file
 from tests.support.transcript_files import call, claude_answer, claude_user, jsonl, result, text
 
@@ -474,3 +477,26 @@ def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path
     assert (known["messages"], known["messages_known"], known["requests"]) == (80, 80, 0)
     fresh = refold("play", "talk.json")
     assert "already" not in fresh.out
+
+
+def test_the_list_is_read_in_pages_and_has_the_latest_activity_first(
+    refold: Refold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.db"
+    with library.open(path, background=False) as memory:
+        for number in (3, 1, 4, 0, 2):
+            memory.conversation(f"thread-{number}").append({"role": "user", "content": "Hello"})
+        expected = [row.thread_id for row in memory.conversations()]
+    pages, page_of = list[int](), view_answers.conversation_page
+
+    def counted(db: Tables, after: str) -> Sequence[ConversationRow]:
+        rows = page_of(db, after)
+        pages.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(view_answers, "PAGE", 2)
+    monkeypatch.setattr(view_answers, "conversation_page", counted)
+    listed = json.loads(refold("list", "--json", "--db", f"{path}").out)["conversations"]
+    assert [row["thread_id"] for row in listed] == expected
+    assert expected == ["thread-2", "thread-0", "thread-4", "thread-1", "thread-3"]
+    assert pages == [2, 2, 1, 0]

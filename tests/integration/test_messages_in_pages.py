@@ -5,6 +5,7 @@ import tracemalloc
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,30 @@ def test_conversations_are_iterated_in_pages_of_equal_size(
         assert max(pages) == 40
         assert sum(pages) == length + 1  # The row of the erased stream is read as well.
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_verification_takes_little_memory_for_each_conversation(tmp_path: Path) -> None:
+    peaks = dict[str, list[int]]()
+    lengths = 500, 2_000
+    for length in lengths:
+        with refold.open(tmp_path / f"{length}.db", background=False) as memory:
+            for number in range(length):
+                memory.conversation(f"thread-{number}").append(said(0))
+            memory.conversations()
+            core = memory._core  # pyright: ignore[reportPrivateUsage]
+            for name, check in (
+                ("log", partial(core.keeper.check, None)),
+                ("read models", lambda views=core.views: deque(views.check(), 0)),
+            ):
+                check()
+                gc.collect()
+                tracemalloc.start()
+                check()
+                peaks.setdefault(name, []).append(tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+    more = {
+        name: (long - short) / (lengths[1] - lengths[0]) for name, (short, long) in peaks.items()
+    }
+    # The newest event of each conversation is kept, but none of its rows.
+    assert more["log"] < 1_200
+    assert more["read models"] < 400
