@@ -11,7 +11,7 @@ from refold.domain.facts import cues, headings, lasting_facts, speech, statement
 from refold.domain.lazy_pattern import lazy_pattern
 
 MODULES = (cues, headings, lasting_facts, speech, statements, tool_calls)
-SIGNED = {
+SIGNED: dict[str, re.Pattern[str]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": pattern
     for module in MODULES
     for name, pattern in sorted(vars(module).items())
