@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from rows import Row
 from rows_append import Raw, said
@@ -33,16 +32,9 @@ def size_of(path: Path) -> int:
     return tight.stat().st_size
 
 
-def shown_bytes(context: refold.Context) -> int:
-    """Return the bytes of the summary that a request shows: its text, ledger and index."""
-    blocks: Any = context.messages[0]["content"]
-    texts = [block["text"] for block in blocks if block["type"] == "text"]
-    return sum(len(text.encode()) for text in texts if text.startswith("[Conversation "))
-
-
-def talk(folder: Path, size: int) -> tuple[Path, Path, list[int]]:
-    """Store a conversation on both sides; return both files, and the sizes of the summaries that were shown."""
-    path, floor, shown = folder / "log.db", folder / "raw.db", dict[int, int]()
+def talk(folder: Path, size: int) -> tuple[Path, Path]:
+    """Store a conversation on both sides, and return both files."""
+    path, floor = folder / "log.db", folder / "raw.db"
     raw = Raw(floor)
     with closing(raw.connection), refold.open(path, window=WINDOW) as memory:
         conversation = memory.conversation("chat")
@@ -50,33 +42,14 @@ def talk(folder: Path, size: int) -> tuple[Path, Path, list[int]]:
             pair = [said(number), said(number + 1)]
             raw.append(pair)
             conversation.append(pair)
-            context = conversation.context()
-            shown[len(conversation.summaries())] = shown_bytes(context)
-    return path, floor, [bytes_shown for made, bytes_shown in shown.items() if made]
-
-
-def stored_bytes(path: Path) -> float:
-    """Return the mean bytes of a stored compaction."""
-    with closing(sqlite3.connect(path)) as connection:
-        [[mean]] = connection.execute(
-            "SELECT avg(length(state)) FROM stored_events WHERE topic='compaction_performed'"
-        )
-    return float(mean)
+            conversation.context()
+    return path, floor
 
 
 def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     """Yield the rows of bytes."""
     size = 10_000 if long else 1_000
-    path, floor, sizes = talk(folder, size)
-    stored, shown = stored_bytes(path), sum(sizes) / len(sizes)
-    yield Row(
-        "stored bytes of a compaction, to the summary that is shown",
-        f"{stored:,.0f} bytes",
-        f"{shown:,.0f} bytes shown",
-        stored / shown,
-        "×",
-        2,
-    )
+    path, floor = talk(folder, size)
     raw = size_of(floor) / size
     payload = sum(len(json.dumps(said(n))) for n in range(size)) / size
     what = f"{raw:,.0f} bytes raw, message {payload:,.0f}"

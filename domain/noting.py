@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Literal
 
 from refold.domain.facts.cues import clean, redact, squeeze
@@ -135,8 +136,13 @@ def fitting_notes(
     return tuple(kept[:MOST_NOTES])
 
 
+_APART = bytes(n for n in range(128) if not chr(n).isalnum())
+
+
 def _comparable(text: str) -> str:
     """Return the letters and digits of a text, for comparing notes."""
+    if text.isascii():
+        return text.lower().encode().translate(None, _APART).decode()
     return "".join(filter(str.isalnum, text.casefold()))
 
 
@@ -152,14 +158,14 @@ def notes_by_code(messages: Iterable[Place], reading: ReadOnce | None = None) ->
     """
     heard = list(messages)
     facts = [fact for fact in (reading or ReadOnce()).read(heard).facts if fact.by != "result"]
-    titles = {position: headings(said(message)) for position, message in heard}
+    said_at = dict(heard)
+    titles, own = cache(partial(_titles_at, said_at)), cache(partial(_own_words_at, said_at))
     gathered = [
         line
         for line in merge_ledger((), gather(facts))
         if line.author != "quoted" and _is_whole(line, titles)
     ]
-    own = {position: _own_words(message) for position, message in heard}
-    gathered = [_expand_to_sentence(line, own[line.position]) for line in gathered]
+    gathered = [_expand_to_sentence(line, own) for line in gathered]
     statements = list(_lasting_statements(facts))
     weak = ("request", "value")
     known = {line.text for line in gathered if line.kind not in weak}
@@ -187,8 +193,13 @@ def notes_by_code(messages: Iterable[Place], reading: ReadOnce | None = None) ->
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
-def _own_words(message: Message) -> str:
+def _titles_at(messages: Mapping[int, Message], position: int) -> frozenset[str]:
+    return headings(said(messages[position]))
+
+
+def _own_words_at(messages: Mapping[int, Message], position: int) -> str:
     """Return the beginning of a person's own words in a message, without quoted text."""
+    message = messages[position]
     if not _is_persons(message):
         return ""
     words = user_words(said(message))[:_TYPED]
@@ -209,11 +220,12 @@ def _lasting_statements(facts: Iterable[Fact]) -> Iterator[LedgerLine]:
         yield LedgerLine(kind=kind, text=fact.text, position=fact.position, said_by="user")
 
 
-def _expand_to_sentence(line: LedgerLine, own: str) -> LedgerLine:
+def _expand_to_sentence(line: LedgerLine, own_words_at: Callable[[int], str]) -> LedgerLine:
     """Return a value line with its whole sentence if that is short. A part of a sentence may mean the
     opposite."""
     if line.kind != "value" or not line.note:
         return line
+    own = own_words_at(line.position)
     for span in sentences(own):
         found = own[span.start : span.stop]
         if line.text in found and len(found) <= lasting.LONGEST:
@@ -230,11 +242,11 @@ def _is_typed(message: Message) -> bool:
     return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
 
 
-def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
+def _is_whole(line: LedgerLine, titles: Callable[[int], frozenset[str]]) -> bool:
     """Return whether a line makes sense alone. A heading or an announcement does not."""
     about = line.note or line.text
     if about.startswith("#") or (
-        strip_marks(line.text) in titles[line.position] and not _orders(line)
+        strip_marks(line.text) in titles(line.position) and not _orders(line)
     ):
         return False
     return not _is_announcement(line.text)

@@ -276,7 +276,7 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
-    _line_sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _line_sizes: OrderedDict[str, int] = field(default_factory=OrderedDict[str, int])
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
@@ -383,11 +383,11 @@ class Core:
 
     def count_line(self, text: str) -> int:
         """Return the tokens of a line of the ledger or the index, which most compactions measure again."""
-        known = self._line_sizes.get(text)
-        if known is None:
-            if len(self._line_sizes) >= _MOST_LINES:
-                self._line_sizes.clear()
-            known = self._line_sizes[text] = self.counter.count_text(text)
+        sizes = self._line_sizes
+        known = sizes.pop(text, None)  # The newest use is last.
+        sizes[text] = known = self.counter.count_text(text) if known is None else known
+        while len(sizes) > _MOST_LINES:
+            sizes.popitem(last=False)
         return known
 
     def forget_read(self) -> None:

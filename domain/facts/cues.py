@@ -315,6 +315,7 @@ IDENTITY = lazy_pattern(
     r"\bmy (?:[\w'-]+ ){1,4}(?:is|are|was)\b|\bcall me\b|\bi(?:['’]m| am) (?:allergic|called|based|from)\b"
     r"|我叫|我的[^，。,]{1,10}是|我是|我住|过敏",
     re.IGNORECASE,
+    signs="my |call me|allergic|called|based|from",
 )
 CHAT_BINDING = lazy_pattern(
     r"\b(?:i(?:['’]d)? prefer|my preference|please (?:don['’]?t|never|always|stop|remember)|from now on|call me|"

@@ -10,7 +10,6 @@ from refold.domain.value import is_object
 
 from . import cues
 from .exact_values import (
-    ExactValue,
     commands_in,
     composed_names,
     is_trivial,
@@ -278,8 +277,7 @@ class MessageReader:
         """Add the paths, names and values of a text; ``main`` is its main part."""
         ends = _VALUES_OF_RESULT if by == "result" else 0
         for part, offset, is_plain in _parts(text):
-            found = [*values_in(part, _value_ranges(len(text), ends, offset, len(part)))]
-            found += (ExactValue("name", name, at, True) for name, at in composed_names(part))
+            found = values_in(part, _value_ranges(len(text), ends, offset, len(part)))
             for kind, value, at, is_clear in found:
                 start = offset + at
                 whose = "quoted" if quotes and _is_inside(start, quotes) else by
@@ -293,6 +291,11 @@ class MessageReader:
                 if note and (not is_line(note) or _may_be_secret(note, is_plain)):
                     note = ""
                 self._keep(Fact(kind, value, position, whose, "", note, is_main=start in main))
+            for name, at in composed_names(part):
+                if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
+                    whose = "quoted" if quotes and _is_inside(offset + at, quotes) else by
+                    is_main = offset + at in main
+                    self._keep(Fact("name", name, position, whose, is_main=is_main))
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""

@@ -239,6 +239,7 @@ class StoredLog(ABC):
                     done = self._store_once(self._erasing, erase)
                 except IntegrityError:
                     continue
+                self._parts.reader.forget_opened()
                 return self._reload_erased(*done.result)
         raise self._overtaken_error()
 

@@ -1,5 +1,6 @@
 """Read the events of streams, checked one by one, and scan those of the whole log."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
@@ -30,6 +31,9 @@ from .recorder import MAX_VERSION, Head, Row
 
 BATCH = 1_000
 """Number of events in memory at once."""
+READ_AGAIN = "notes_flushed"
+"""Name of the events that each compaction reads again, to repeat none of their notes."""
+_MOST_OPENED = 512
 Answer = TypeVar("Answer")
 
 
@@ -73,6 +77,14 @@ class StreamReader:
         self.recorder = recorder
         self.mapper = mapper
         self.forget = forget
+        self._opened: OrderedDict[tuple[str, int], tuple[StoredEvent, RecordedEvent]] = (
+            OrderedDict()
+        )
+        """Events that are read again, with their rows."""
+
+    def forget_opened(self) -> None:
+        """Forget all decoded events, because some were erased."""
+        self._opened.clear()
 
     def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
         """Return the events from version ``first`` to ``last``, after checking that each follows the one
@@ -147,13 +159,26 @@ class StreamReader:
         for row in self.recorder.select_versions(thread_id, sorted(before | wanted)):
             version = row.originator_version
             if version in wanted:
-                event = open_row(self.mapper, row)
+                event = self._open(thread_id, row)
                 follows(event, links.get(version - 1))
                 found.append(event)
                 links[version] = event.link
             else:
                 links[version] = link_of(row)
         return found
+
+    def _open(self, thread_id: str, row: StoredEvent) -> RecordedEvent:
+        """Decode a row, or return the event of an equal row that was decoded before."""
+        if row.topic != READ_AGAIN:
+            return open_row(self.mapper, row)
+        key = thread_id, row.originator_version
+        known = self._opened.pop(key, None)
+        if known is None or known[0] != row:
+            known = row, open_row(self.mapper, row)
+        self._opened[key] = known
+        while len(self._opened) > _MOST_OPENED:
+            self._opened.popitem(last=False)
+        return known[1]
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
         return look_twice(look, self.forget)

@@ -1,0 +1,64 @@
+"""Notes of earlier compactions are decoded once, and never shown or compared after they were erased."""
+
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.infrastructure.event_store import codec
+
+RULE = "Never push to the branch release-7."
+
+
+def opened(path: Path) -> refold.Memory:
+    return refold.open(path, window=6_000, summariser="extractive", scrub_megabytes=0)
+
+
+def talk(conversation: refold.ConversationMemory, first: str) -> None:
+    """Say something and go on until it leaves the context."""
+    said = [
+        first,
+        *(f"Look at part {n}: " + "it is long and says little. " * 20 for n in range(30)),
+    ]
+    for text in said:
+        turn = [{"role": "user", "content": text}, {"role": "assistant", "content": "Done."}]
+        conversation.append(turn, recorded=True)
+    assert conversation.compact().outcome == "performed"
+
+
+def noted(memory: refold.Memory) -> int:
+    """The number of notes with the rule."""
+    return sum(RULE in note.text for note in memory.conversation("chat").notes())
+
+
+def test_a_compaction_decodes_no_notes_of_earlier_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[str] = []
+    decode = codec.decode
+
+    def note(name: str, *args: object) -> object:
+        decoded.append(name)
+        return decode(name, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(codec, "decode", note)
+    with opened(tmp_path / "a.db") as memory:
+        conversation = memory.conversation("chat")
+        for number in range(4):
+            decoded.clear()
+            talk(conversation, f"Never use port {number}.")
+            assert decoded.count("notes_flushed") <= 2
+
+
+def test_a_rule_is_noted_again_after_another_process_erased_its_note(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory, opened(path) as other:
+        conversation = memory.conversation("chat")
+        talk(conversation, RULE)
+        talk(conversation, RULE)
+        assert noted(memory) == 1
+        for position in [m.position for m in conversation.messages() if RULE in str(m)]:
+            other.conversation("chat").erase(position)
+        assert noted(memory) == 0
+        talk(conversation, RULE)
+        assert noted(memory) == 1
