@@ -209,7 +209,7 @@ class Proved:
         """
         terms = {token: term_of(token) for token in tokens}
         found = dict(db.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
-        for token in terms.keys() - self._tokens:
+        for token in [token for token in terms if token not in self._tokens]:
             (posted,) = db.execute(_POSTED, (terms[token],)).fetchone()
             posted += len(self.waiting.numbers.get(terms[token], ()))
             if posted != found.get(terms[token], 0):
@@ -264,7 +264,10 @@ class Reading:
             + [(p.thread_id, p.position + 1) for p in found]
         )
         lacking: dict[str, list[int]] = {}
-        for place in wanted.keys() - known.keys() - empty:
+        # A difference of sets would walk over all that is known.
+        for place in wanted:
+            if place in known or place in empty:
+                continue
             lacking.setdefault(place[0], []).append(place[1])
         for thread_id, positions in lacking.items():
             self._read_messages(thread_id, positions)
