@@ -14,9 +14,9 @@ from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 
 from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
-from .passages import Passage, digest_of
+from .passages import Passage
 from .recall_query import Question
-from .tokens import CJK, tokens_of
+from .tokens import CJK, digest_of, tokens_of
 
 WordPlace = tuple[str, int]
 """Thread id and version of an event."""

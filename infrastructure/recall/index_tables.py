@@ -30,7 +30,6 @@ FORMAT = 4
 PASSAGES = "passages"
 IS_THERE = "thread != ''"
 """Condition of a passage row whose message was not erased."""
-NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 PASSAGE_COLUMNS: Mapping[str, type] = {
     "number": int,
     "thread_id": str,

@@ -14,7 +14,6 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     IS_THERE,
-    NUMBERED,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
@@ -222,6 +221,7 @@ NEIGHBOUR_PARTS = 4
 """Maximum number of passages of a long message next to a candidate that are read."""
 MORE = 10
 """Number of passages that are read at least if the filters did not let enough through."""
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
     WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?
     ORDER BY p.position, p.part"""
@@ -289,7 +289,7 @@ class Reading:
         """Return the passages with these numbers, and None for those that are missing or erased."""
         known = self._opened.passages
         if lacking := [number for number in numbers if number not in known]:
-            for row in self._db.execute(NUMBERED, (json.dumps(lacking),)).fetchall():
+            for row in self._db.execute(_NUMBERED, (json.dumps(lacking),)).fetchall():
                 self._opened.keep(passage_of(row))
         return [known.get(number) for number in numbers]
 

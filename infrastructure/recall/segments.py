@@ -27,7 +27,6 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .index_tables import (
     IS_THERE,
-    NUMBERED,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
@@ -66,6 +65,7 @@ _COPIED = (
         f"INSERT INTO {POSTINGS} VALUES (?,?,?,?)",
     ),
 )
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 _TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
 
 
@@ -178,7 +178,7 @@ class SegmentPostings:
     ) -> Sequence[tuple[Any, ...]]:
         """Return the rows of the passages of a message, from all index entries of its conversation."""
         numbers = numbers_at(db, thread_id, thread, (position,))
-        rows = db.execute(NUMBERED, (json.dumps(numbers),)).fetchall()
+        rows = db.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
         if len(rows) != len(numbers):
             raise FoldDamaged(f"passages of message {position} are missing")
         return rows

@@ -13,8 +13,7 @@ import refold
 from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.passages import digest_of
-from refold.application.recall.tokens import pad, tokens_of
+from refold.application.recall.tokens import digest_of, pad, tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
