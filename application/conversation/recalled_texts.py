@@ -56,7 +56,7 @@ class RecalledTexts:
     def _read(
         self, log: ConversationLog, thread_id: str, event: LinesRecalled
     ) -> Sequence[RecalledText]:
-        from refold.application.recall.passages import digest_of
+        from refold.application.recall.tokens import digest_of
 
         missing = {o.version for o in event.lines if (thread_id, o) not in self._known}
         messages = {

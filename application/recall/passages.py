@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from refold.application.agent_tools.tool_names import asks_memory, is_answer_of_memory
@@ -15,7 +14,7 @@ from refold.domain.messages import CALLS, Block, Message, has_words, readable_bl
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
-from .tokens import line_of
+from .tokens import digest_of, line_of
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -156,11 +155,6 @@ def passages_of(
 def _is_question(words: str) -> bool:
     # Most texts are in ASCII and have no question mark, which is found much faster than the pattern.
     return ("?" in words or not words.isascii()) and _QUESTION.search(words) is not None
-
-
-def digest_of(words: str) -> str:
-    """Return the digest of a text, which identifies it."""
-    return blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def begins_session(last: str, at: str) -> bool:

@@ -1,7 +1,7 @@
 """Rank passages, and read their words from the log."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress, groupby, islice
 from math import exp, inf
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 
 from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
-from .passages import Passage, digest_of
+from .passages import Passage
 from .recall_query import Question
-from .tokens import CJK, tokens_of
+from .tokens import CJK, digest_of, tokens_of
 
 WordPlace = tuple[str, int]
 """Thread id and version of an event."""
@@ -88,10 +88,14 @@ class Reasons:
         self._said = said
         self._cosines = cosines
         self._spelled: dict[frozenset[str], str] = {}
-        asked = frozenset(question.tokens)
-        self._words = [
+
+    @cached_property
+    def _words(self) -> Sequence[tuple[str, frozenset[str]]]:
+        """Words of the question with their tokens, read only if a hit is shown."""
+        asked = frozenset(self._question.tokens)
+        return [
             (word, asked.intersection(tokens_of(word)))
-            for word in dict.fromkeys(_WORD.findall(question.text))
+            for word in dict.fromkeys(_WORD.findall(self._question.text))
         ]
 
     def explain(self, passage: Passage) -> tuple[str, ...]:
@@ -191,14 +195,14 @@ def rank(
     direct = {passage.number for passage in found.candidates}
     direct |= {number for number, tokens in said.tokens.items() if tokens}
     scored = [
-        (passage.number in direct, score, passage)
+        (passage.number in direct, score, passage.number, passage)
         for score, passage in compress(zip(scores, passages, strict=True), accepted)
     ]
     reasons = Reasons(question, said, cosines)
-    best = max(scored, key=lambda one: one[:2])[1]
+    best = max(scored)[1]
     ranked: list[Ranked] = []
     least = 1.0
-    for is_direct, score, passage in islice(_best_of_each(scored), limit):
+    for is_direct, score, _, passage in islice(_best_of_each(scored), limit):
         # A neighbour comes last, even if its own score is higher.
         least = min(least, max(exp(min(score - best, 0.0)), LEAST))
         ranked.append(
@@ -215,13 +219,16 @@ def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[bool]:
     return [accepts(filters, passage) for passage in passages]
 
 
-def _best_of_each(
-    scored: Sequence[tuple[bool, float, Passage]],
-) -> Iterator[tuple[bool, float, Passage]]:
+_Scored = tuple[bool, float, int, Passage]
+"""A passage: whether it is no neighbour, its score, its number, and itself."""
+
+
+def _best_of_each(scored: Sequence[_Scored]) -> Iterator[_Scored]:
     """Yield the best passage of each message: first those that are no neighbours, best first."""
     seen: set[tuple[str, int]] = set()
-    for one in sorted(scored, key=lambda one: (-one[0], -one[1], -one[2].number)):
-        place = one[2].thread_id, one[2].position
+    # Numbers differ, so passages are never compared.
+    for one in sorted(scored, reverse=True):
+        place = one[3].thread_id, one[3].position
         if place not in seen:
             seen.add(place)
             yield one

@@ -22,10 +22,10 @@ from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
-from .passages import Passage, digest_of
+from .passages import Passage
 from .ranking import accepts, all_passages, events_at, rank, text_in
 from .recall_query import Question, ask
-from .tokens import tokens_of
+from .tokens import digest_of, tokens_of
 
 MOST_LINES = 8
 MOST_TRIED = 4 * MOST_LINES

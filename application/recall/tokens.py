@@ -4,6 +4,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import chain, pairwise
 from unicodedata import normalize
 
@@ -139,6 +140,11 @@ def line_of(words: str, date: str) -> str:
 @lru_cache(maxsize=4_096)
 def _date_line(date: str) -> str:
     return " ".join(tokens_of(date))
+
+
+def digest_of(words: str) -> str:
+    """Return the digest of a text, which identifies it."""
+    return blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def pad(tokens: Iterable[str]) -> str:

@@ -11,9 +11,9 @@ from refold.application.topics.frequent_terms import topic_name
 from refold.domain.events import MessageAppended
 from refold.domain.messages import gist, readable
 
-from .passages import Passage, digest_of, first_number
+from .passages import Passage, first_number
 from .ranking import LEAST, Ranked, accepts, events_at
-from .tokens import pad, tokens_of
+from .tokens import digest_of, pad, tokens_of
 
 PASSAGES = 400
 """Number of best passages to check for the words of a topic."""

@@ -23,7 +23,8 @@ from refold.infrastructure.recall.index_tables import (
     terms_of,
 )
 from refold.infrastructure.recall.proved_counts import Proved
-from refold.infrastructure.recall.recall_index import RecallContent, SegmentPostings, fold_into
+from refold.infrastructure.recall.recall_index import RecallContent, fold_into
+from refold.infrastructure.recall.segments import SegmentPostings
 
 from . import passage_search as searching
 from .connections import Store
@@ -51,9 +52,9 @@ class TokenPostings:
         del checksum
         self._terms.update(terms_of(passage.tokens))
 
-    def write(self, db: Tables) -> Mapping[int, int]:
+    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
         """Return the number of new passages by token hash."""
-        del db
+        del db, first, stop
         return self._terms
 
     def rows_at(
@@ -63,9 +64,9 @@ class TokenPostings:
         del thread_id
         return db.execute(_AT, (thread.token, position)).fetchall()
 
-    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
         """Delete the rows of passages."""
-        del gone
+        del gone, stop
         numbers = [(passage.number,) for passage in passages]
         db.executemany("DELETE FROM {passages} WHERE number = ?", numbers)
 

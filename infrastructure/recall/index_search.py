@@ -2,10 +2,11 @@
 
 import json
 import math
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
@@ -18,9 +19,11 @@ from .index_tables import (
     LOCAL_BITS,
     PASSAGES,
     Posting,
+    local_of,
     place_of,
     postings_at,
     postings_of,
+    segment_of,
     term_of,
     thread_token,
 )
@@ -47,6 +50,32 @@ _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
 
 
+_NONE: Mapping[int, Sequence[int]] = {}
+
+
+class _Postings:
+    """Postings, and the passages that wait for theirs as if they had them."""
+
+    def __init__(self, db: Tables, waiting: Mapping[int, Sequence[int]]) -> None:
+        self._db = db
+        self._waiting = waiting
+
+    def of(self, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
+        """Yield the postings of a term in these segments, or in all."""
+        if segments is None:
+            yield from postings_of(self._db, term)
+        else:
+            yield from postings_at(self._db, [place_of(segment, term) for segment in segments])
+        for segment, numbers in groupby(self._waiting.get(term, ()), segment_of):
+            if segments is None or segment in segments:
+                yield Posting(place_of(segment, term), 0, array("I", map(local_of, numbers)))
+
+    def segments(self) -> set[int]:
+        """Return all segments."""
+        waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
+        return waiting.union(segments_in(self._db))
+
+
 def best_first(
     db: Tables,
     frequencies: Mapping[str, int],
@@ -54,8 +83,11 @@ def best_first(
     total: int,
     wanted: int,
     most: int | None = None,
+    waiting: Mapping[int, Sequence[int]] = _NONE,
 ) -> Iterator[int]:
     """Yield the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
+
+    ``waiting`` has passages without postings by term.
 
     They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
@@ -64,7 +96,7 @@ def best_first(
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
-    found = _Weighed(most)
+    found, postings = _Weighed(most), _Postings(db, waiting)
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
@@ -73,15 +105,15 @@ def best_first(
             is_common = passages > COMMON and found.count > enough
             finds_more = not is_common and not found.is_certain(left, passages)
         if finds_more and most is not None and passages > COMMON:
-            if _NewestFirst(db, found, terms[at:], scope).find(enough, left):
+            if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
         elif finds_more:
-            for posting in _postings(db, terms[at][0], scope):
+            for posting in postings.of(terms[at][0], scope):
                 limits = None if scope is None else scope[posting.segment]
                 found.add(posting, weights[at], limits)
         else:
             found.drop_hopeless(left)
-            for posting in _postings(db, terms[at][0], found.segments):
+            for posting in postings.of(terms[at][0], found.segments):
                 found.raise_known(posting, weights[at])
     return found.best_first()
 
@@ -91,13 +123,13 @@ class _NewestFirst:
 
     def __init__(
         self,
-        db: Tables,
+        postings: _Postings,
         found: "_Weighed",
         terms: Sequence[tuple[int, float]],
         scope: Places | None,
     ) -> None:
         """Create the search. ``terms`` are the token and those that are more common, with their weights."""
-        self._db = db
+        self._source = postings
         self._found = found
         self._terms = terms
         self._scope = scope
@@ -111,7 +143,7 @@ class _NewestFirst:
         as well. The search ends when older passages cannot be among the best, because ``left`` is the most
         that they can weigh, or when ``MOST_READ`` places were read.
         """
-        segments = sorted(segments_in(self._db) if self._scope is None else self._scope)
+        segments = sorted(self._source.segments() if self._scope is None else self._scope)
         weighed, waiting = list[int](), list[int]()
         while segments:
             some, segments = segments[-AT_ONCE:], segments[:-AT_ONCE]
@@ -138,7 +170,7 @@ class _NewestFirst:
                 self._found.raise_known(posting, weight)
 
     def _postings(self, term: int, segments: Collection[int]) -> Iterator[Posting]:
-        for posting in _postings(self._db, term, segments):
+        for posting in self._source.of(term, segments):
             self._read += len(posting.locals)
             yield posting
 
@@ -238,12 +270,6 @@ def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> Non
         known.setdefault(after, set()).update(places)
 
 
-def _postings(db: Tables, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
-    if segments is None:
-        return postings_of(db, term)
-    return postings_at(db, [place_of(segment, term) for segment in segments])
-
-
 MORE_FOUND = 16
 """Ratio of the number of passages that are found to those before, if the filters did not let enough through."""
 MOST = 0.5
@@ -279,7 +305,8 @@ def find(
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
-    best = partial(best_first, db, frequencies, scope, total, limit)
+    waiting = proved.waiting.numbers
+    best = partial(best_first, db, frequencies, scope, total, limit, waiting=waiting)
     numbers = _in_range(db, filters, _numbers(best, limit, filters))
     proved.opened.limit()
     read = Reading(db, proved.opened, filters)

@@ -14,7 +14,6 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     IS_THERE,
-    NUMBERED,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
@@ -23,11 +22,14 @@ from .index_tables import (
     TERMS,
     local_of,
     numbers_at,
+    posted_before,
     segment_of,
     stored_thread,
     term_of,
+    terms_of,
     thread_token,
 )
+from .segments import passages_between
 
 _FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
     CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
@@ -50,6 +52,8 @@ def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
         into.get(segment, into.setdefault(segment, set())).add(local_of(number))
 
 
+NO_NUMBER = 1 << 62
+"""Larger than the number of any passage."""
 PASSAGES_KEPT = 10_000
 """Number of passages above which those that were read are forgotten: some 15 million bytes."""
 
@@ -75,6 +79,23 @@ class Opened:
         """Forget all passages if they are too many."""
         if len(self.passages) > PASSAGES_KEPT:
             self.passages, self.messages = {}, {}
+
+
+class Waiting:
+    """Passages whose postings are not written yet."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self._stop = first
+        self.numbers: dict[int, list[int]] = {}
+        """Passages with each term."""
+
+    def read(self, db: Tables) -> None:
+        """Add the passages that are new."""
+        for number, tokens, _ in passages_between(db, self._stop, NO_NUMBER):
+            self._stop = number + 1
+            for term in terms_of(tokens):
+                self.numbers.setdefault(term, []).append(number)
 
 
 class _ThreadPlaces(NamedTuple):
@@ -103,6 +124,7 @@ class Proved:
         self._places: dict[str, _ThreadPlaces] = {}
         self._read_from = 0
         self.opened = Opened()
+        self.waiting = Waiting()
 
     def total(self, db: Tables, thread_id: str | None) -> int:
         """Return the number of passages, after checking that none of this conversation, or of all, is
@@ -116,21 +138,27 @@ class Proved:
         state = (db, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._tokens, self._threads, self._places = state, set(), set(), {}
-            self._progress, self.opened = None, Opened()
+            self._progress, self.opened, self.waiting = None, Opened(), Waiting(-1)
         if progress != self._progress:
             self._progress, self._shares = progress, {}
-            self._open(db)
+            self._open(db, posted_before(progress.number))
         if thread_id not in self._shares:
             count = self._count(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
         return total
 
-    def _open(self, db: Tables) -> None:
-        """Forget the passages that were read if something was erased since, and messages that were not there."""
+    def _open(self, db: Tables, first: int) -> None:
+        """Forget the passages that were read if something was erased since, and messages that were not there.
+
+        Passages from ``first`` on wait for their postings.
+        """
         read_from = reading_from(db)
         if read_from != self._read_from:
-            self._read_from, self.opened = read_from, Opened()
+            self._read_from, self.opened, self.waiting = read_from, Opened(), Waiting(-1)
         self.opened.empty = set()
+        if self.waiting.first != first:
+            self.waiting = Waiting(first)
+        self.waiting.read(db)
 
     def _count(self, db: Tables, thread_id: str | None, total: int) -> int:
         """Return the verified number of passages of a conversation, or of all."""
@@ -180,8 +208,9 @@ class Proved:
         """
         terms = {token: term_of(token) for token in tokens}
         found = dict(db.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
-        for token in terms.keys() - self._tokens:
+        for token in [token for token in terms if token not in self._tokens]:
             (posted,) = db.execute(_POSTED, (terms[token],)).fetchone()
+            posted += len(self.waiting.numbers.get(terms[token], ()))
             if posted != found.get(terms[token], 0):
                 raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
             self._tokens.add(token)
@@ -192,6 +221,7 @@ NEIGHBOUR_PARTS = 4
 """Maximum number of passages of a long message next to a candidate that are read."""
 MORE = 10
 """Number of passages that are read at least if the filters did not let enough through."""
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
     WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?
     ORDER BY p.position, p.part"""
@@ -234,7 +264,10 @@ class Reading:
             + [(p.thread_id, p.position + 1) for p in found]
         )
         lacking: dict[str, list[int]] = {}
-        for place in wanted.keys() - known.keys() - empty:
+        # A difference of sets would walk over all that is known.
+        for place in wanted:
+            if place in known or place in empty:
+                continue
             lacking.setdefault(place[0], []).append(place[1])
         for thread_id, positions in lacking.items():
             self._read_messages(thread_id, positions)
@@ -256,7 +289,7 @@ class Reading:
         """Return the passages with these numbers, and None for those that are missing or erased."""
         known = self._opened.passages
         if lacking := [number for number in numbers if number not in known]:
-            for row in self._db.execute(NUMBERED, (json.dumps(lacking),)).fetchall():
+            for row in self._db.execute(_NUMBERED, (json.dumps(lacking),)).fetchall():
                 self._opened.keep(passage_of(row))
         return [known.get(number) for number in numbers]
 

@@ -1,7 +1,6 @@
 """The content of the file of the recall index, and how messages are folded into it."""
 
-import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +37,6 @@ from . import index_search as finding
 from .index_tables import (
     EVENTS,
     IS_THERE,
-    NUMBERED,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
@@ -51,15 +49,13 @@ from .index_tables import (
     THREADS,
     Thread,
     create_tables,
-    local_of,
-    numbers_at,
+    posted_before,
     put_thread,
-    segment_of,
     stored_thread,
     terms_of,
 )
 from .proved_counts import Proved
-from .segments import BatchTexts, Growth, PassageDamaged, problem_of, segments_in, shrink
+from .segments import PassageDamaged, SegmentPostings, problem_of, segments_in
 
 
 class Postings(Protocol):
@@ -73,8 +69,11 @@ class Postings(Protocol):
         """Collect a new passage. Numbers must ascend."""
         ...
 
-    def write(self, db: Tables) -> Mapping[int, int]:
-        """Write what was collected. Return the number of new passages by token hash."""
+    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
+        """Write what was collected or waits, numbered from ``first`` up to ``stop``; later passages may wait.
+
+        Return the number of new passages by token hash. What was collected is not in the tables yet.
+        """
         ...
 
     def rows_at(
@@ -87,61 +86,12 @@ class Postings(Protocol):
         """
         ...
 
-    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
-        """Remove the passages of a message, whose rows have the total ``gone``."""
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
+        """Remove the passages of a message, whose rows have the total ``gone``.
+
+        Passages from ``stop`` on wait to be written.
+        """
         ...
-
-
-class SegmentPostings:
-    """The ``Postings`` in a file: segments."""
-
-    def __init__(self) -> None:
-        self._growths: dict[int, Growth] = {}
-        self._texts = BatchTexts()
-
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        return self._texts.line_of(words, date)
-
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage."""
-        segment = segment_of(passage.number)
-        growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
-        growth.take(passage.number, passage.tokens, checksum)
-
-    def write(self, db: Tables) -> Mapping[int, int]:
-        """Write the postings of all segments."""
-        terms, first = Counter[int](), 0
-        for _, growth in sorted(self._growths.items()):
-            terms.update(growth.write(db, self._texts, first))
-            first += growth.total.rows
-        self._texts.done()
-        return terms
-
-    def rows_at(
-        self, db: Tables, thread_id: str, thread: Thread, position: int
-    ) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of the passages of a message, from all index entries of its conversation."""
-        numbers = numbers_at(db, thread_id, thread, (position,))
-        rows = db.execute(NUMBERED, (json.dumps(numbers),)).fetchall()
-        if len(rows) != len(numbers):
-            raise FoldDamaged(f"passages of message {position} are missing")
-        return rows
-
-    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total) -> None:
-        """Replace the rows of passages by empty ones, and remove them from their segment."""
-        lost: defaultdict[int, set[int]] = defaultdict(set)
-        for passage in passages:
-            for term in terms_of(passage.tokens):
-                lost[term].add(local_of(passage.number))
-        shrink(db, segment_of(passages[0].number), gone, lost)
-        # Not the number itself: an update of the key deletes the row, and SQLite would move others into
-        # its place.
-        columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
-        db.executemany(
-            f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
-            [(*_empty_row(passage.number)[1:], passage.number) for passage in passages],
-        )
 
 
 def erase(
@@ -162,14 +112,15 @@ def erase(
     """
     for logged in remains:
         if isinstance(logged.event, MessageAppended):
-            gone = _erase_message(db, logged, logged.event, postings)
+            stop = posted_before(number)
+            gone = _erase_message(db, logged, logged.event, postings, stop)
             total = total.plus(Total(-gone.rows, -gone.checksums))
     write_reading_from(db, number)
     return total
 
 
 def _erase_message(
-    db: Tables, logged: LoggedEvent, event: MessageAppended, postings: Postings
+    db: Tables, logged: LoggedEvent, event: MessageAppended, postings: Postings, stop: int
 ) -> Total:
     thread = stored_thread(db, logged.thread_id)
     rows = postings.rows_at(db, logged.thread_id, thread, event.position)
@@ -187,7 +138,7 @@ def _erase_message(
         raise FoldDamaged(f"conversation {logged.thread_id!r} has passages that are not counted")
     put_thread(db, logged.thread_id, thread)
     if passages:
-        postings.remove(db, passages, gone)
+        postings.remove(db, passages, gone, stop)
         _take_out_terms(db, passages)
     return gone
 
@@ -203,15 +154,6 @@ def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
     db.executemany(
         f"DELETE FROM {{{TERMS}}} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
     )
-
-
-def _empty_row(number: int) -> tuple[str | int | None, ...]:
-    """Return the row that replaces a passage. It is shorter than any other, so that SQLite moves nothing."""
-    kinds = [*PASSAGE_COLUMNS.values()][:-1]
-    values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
-    # Places are unique. For a placeholder, the number is unique enough.
-    values[0] = values[2] = number
-    return seal_row(tuple(values))
 
 
 def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> None:
@@ -239,7 +181,7 @@ def fold_into(
     postings: Callable[[], Postings] = SegmentPostings,
 ) -> tuple[Progress, bool]:
     """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
-    batch = Batch(db, progress.totals[PASSAGES], postings())
+    batch = Batch(db, progress.totals[PASSAGES], postings(), progress.number)
     taken, last = 0, None
     while not _is_enough(batch, taken, last) and (logged := next(events, None)):
         taken += 1
@@ -249,12 +191,13 @@ def fold_into(
         if isinstance(logged.event, MessageErased):
             if remains := left(logged):
                 # The original must be in the tables before it can be removed from them.
-                total = erase(db, batch.write(), logged.number, remains, postings())
-                batch = Batch(db, total, postings())
+                total = batch.write(logged.number)
+                total = erase(db, total, logged.number, remains, postings())
+                batch = Batch(db, total, postings(), logged.number)
         else:
             batch.take(logged)
     if last is not None:
-        progress = Progress(last.number, mark_of(last), {PASSAGES: batch.write()})
+        progress = Progress(last.number, mark_of(last), {PASSAGES: batch.write(last.number)})
         write_progress(db, PROJECTIONS, progress)
     return progress, _is_enough(batch, taken, last)
 
@@ -270,8 +213,10 @@ def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
 class Batch:
     """The passages of many events."""
 
-    def __init__(self, db: Tables, total: Total, postings: Postings) -> None:
+    def __init__(self, db: Tables, total: Total, postings: Postings, before: int) -> None:
+        """Create the batch of the events after ``before``."""
         self._db = db
+        self._before = before
         self._postings = postings
         self._total = total
         self._threads: dict[str, Thread] = {}
@@ -301,15 +246,17 @@ class Batch:
         for passage, row in zip(found, rows, strict=True):
             self._postings.take(passage, row[-1])
 
-    def write(self) -> Total:
-        """Write all passages in the open transaction, and return the new total."""
+    def write(self, number: int) -> Total:
+        """Write all passages up to this event in the open transaction, and return the new total."""
+        first, stop = posted_before(self._before), posted_before(number)
+        terms = self._postings.write(self._db, first, stop)
         self._db.insert(PASSAGES, self._rows)
-        terms = self._postings.write(self._db)
-        self._db.executemany(
-            f"INSERT INTO {{{TERMS}}} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
-            "passages = t.passages + excluded.passages",
-            sorted(terms.items()),
-        )
+        if terms:
+            self._db.executemany(
+                f"INSERT INTO {{{TERMS}}} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
+                "passages = t.passages + excluded.passages",
+                sorted(terms.items()),
+            )
         for thread_id, thread in self._threads.items():
             put_thread(self._db, thread_id, thread)
         return self._total
@@ -363,10 +310,11 @@ class RecallContent:
     def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield the segments whose postings differ from their passages."""
         known = segments_in(db)
+        stop = posted_before(read_progress(db, PROJECTIONS).number)
         for segment in known:
             # The comparison of rows reports a changed passage.
             with suppress(PassageDamaged):
-                if problem := problem_of(db, segment):
+                if problem := problem_of(db, segment, stop):
                     yield Damage(POSTINGS, "", 0, "differs", problem)
         query = f"SELECT DISTINCT place >> {TERM_BITS} FROM {POSTINGS}"
         for (segment,) in db.execute(query).fetchall():

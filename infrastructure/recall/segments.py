@@ -1,18 +1,19 @@
 """Segments of the recall index: postings of several thousand events that are written and checked together."""
 
-import sys
+import json
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import islice, pairwise
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from refold.application.recall.tokens import Vocabulary
+from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.projection_store.catch_up import FollowedLog
-from refold.infrastructure.projection_store.checkpoint import Total
+from refold.infrastructure.projection_store.checkpoint import Total, read_progress
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
@@ -29,17 +30,25 @@ from .index_tables import (
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
+    PROJECTIONS,
     SEGMENTS,
     TERM_BITS,
+    BatchTexts,
     Posting,
     Stored,
+    Thread,
     create_tables,
+    empty_row,
     local_of,
+    numbers_at,
     numbers_of,
     pack_posting,
     place_of,
+    posted_before,
     postings_at,
+    segment_of,
     term_of,
+    terms_of,
 )
 
 _COPIED = (
@@ -56,6 +65,7 @@ _COPIED = (
         f"INSERT INTO {POSTINGS} VALUES (?,?,?,?)",
     ),
 )
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 _TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
 
 
@@ -70,113 +80,39 @@ class Sums(NamedTuple):
         return Sums(self.passages.plus(more.passages), self.postings.plus(more.postings))
 
 
-MANY = 300
-"""Number of passages from which on their tokens are grouped with numpy, if it is loaded."""
-_PASSAGE_BITS = 20
-"""Number of low bits of a key for grouping that are a passage of the batch. The bits above are a term."""
-
-
-class TermVocabulary(Vocabulary):
-    """A vocabulary with the terms of each text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.terms = array("Q")
-        self.ends = array("I", [0])
-        """End of the terms of each text in ``terms``, after a first 0."""
-
-    def add_terms(self) -> None:
-        """Add the terms of texts that are new."""
-        for tokens in islice(self.tokens, len(self.ends) - 1, None):
-            self.terms.extend({term_of(token) for token in tokens})
-            self.ends.append(len(self.terms))
-
-
-_spare: list[TermVocabulary] = []
-"""Vocabularies that no batch uses now. Filling one takes longer than using it."""
-
-
-class BatchTexts:
-    """The texts of the passages of a batch, in their order."""
-
-    def __init__(self) -> None:
-        self._vocabulary: TermVocabulary | None = None
-
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        vocabulary = self._vocabulary
-        if vocabulary is None:
-            try:
-                vocabulary = _spare.pop()
-            except IndexError:
-                vocabulary = TermVocabulary()
-            self._vocabulary = vocabulary
-        return vocabulary.line_of(words, date)
-
-    def done(self) -> None:
-        """Forget the texts, and leave the vocabulary to another batch."""
-        vocabulary, self._vocabulary = self._vocabulary, None
-        if vocabulary is not None and not vocabulary.is_full:
-            vocabulary.forget_read()
-            _spare.append(vocabulary)
-
-    def places_by_term(self, first: int, places: Sequence[int]) -> dict[int, Sequence[int]] | None:
-        """Return what ``Growth.places_by_term`` does for the passages from ``first`` on, or None if it is as fast.
-
-        ``places`` are theirs.
-        """
-        vocabulary = self._vocabulary
-        if vocabulary is None or len(places) < MANY or "numpy" not in sys.modules:
-            return None
-        import numpy as np
-
-        vocabulary.add_terms()
-        counts = np.frombuffer(vocabulary.counts, np.uint32).astype(np.int64)
-        begin = int(counts[:first].sum())
-        counts = counts[first : first + len(places)]
-        texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
-        ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
-        sizes = np.diff(ends)[texts]
-        # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
-        moved = np.repeat(ends[texts] - (np.cumsum(sizes) - sizes), sizes)
-        terms = np.frombuffer(vocabulary.terms, np.uint64)[moved + np.arange(len(moved))]
-        passages = np.repeat(np.repeat(np.arange(len(places), dtype=np.uint64), counts), sizes)
-        # The function of numpy for this takes ten times as long.
-        keys = np.sort(terms << np.uint64(_PASSAGE_BITS) | passages)
-        keys = keys[np.diff(keys, prepend=~keys[:1]) != 0]
-        found = keys >> np.uint64(_PASSAGE_BITS)
-        starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
-        own = np.array(places, np.uint32)[keys & np.uint64((1 << _PASSAGE_BITS) - 1)]
-        view, edges = memoryview(own.tobytes()).cast("I"), [*starts.tolist(), len(keys)]
-        return {
-            term: view[start:stop]
-            for term, (start, stop) in zip(found[starts].tolist(), pairwise(edges), strict=True)
-        }
-
-
 class Growth:
     """New passages of one segment."""
 
     def __init__(self, segment: int) -> None:
         self.segment = segment
-        self._checksums = 0
-        self._passages: list[tuple[int, str]] = []
+        self._passages: list[tuple[int, str, int]] = []
 
     def take(self, number: int, tokens: str, checksum: int) -> None:
         """Add a passage. Numbers must ascend."""
-        self._passages.append((local_of(number), tokens))
-        self._checksums += checksum
+        self._passages.append((local_of(number), tokens, checksum))
+
+    @property
+    def places(self) -> list[int]:
+        """Places of the passages."""
+        return [place for place, _, _ in self._passages]
+
+    def cut(self, stop: int) -> list[str]:
+        """Remove the passages numbered from ``stop`` on, and return their tokens."""
+        begin, end = numbers_of(self.segment)
+        at = bisect_left(self.places, max(0, stop - begin)) if stop < end else len(self._passages)
+        cut, self._passages = self._passages[at:], self._passages[:at]
+        return [tokens for _, tokens, _ in cut]
 
     @property
     def total(self) -> Total:
         """Number of passages and sum of their checksums."""
-        return Total(len(self._passages), self._checksums)
+        return Total(len(self._passages), sum(checksum for _, _, checksum in self._passages))
 
     def places_by_term(self) -> dict[int, Sequence[int]]:
         """Map the hash of each token, in ascending order, to the places of the passages that have the token."""
         # Arrays take a tenth of the memory of lists, and the garbage collector does not visit them.
         by_token: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
-        for local, tokens in self._passages:
+        for local, tokens, _ in self._passages:
             for token in set(tokens.split()):
                 by_token[token].append(local)
         found: dict[int, Sequence[int]] = {}
@@ -186,16 +122,83 @@ class Growth:
             found[term] = places if shared is None else sorted({*shared, *places})
         return {term: found[term] for term in sorted(found)}
 
-    def write(self, db: Tables, texts: BatchTexts, first: int) -> Mapping[int, int]:
+    def write(
+        self, db: Tables, texts: BatchTexts | None = None, first: int = 0
+    ) -> Mapping[int, int]:
         """Write all postings in the open transaction. Return the number of passages by token hash.
 
         The texts of its passages are those of the batch from ``first`` on.
         """
-        found = texts.places_by_term(first, [local for local, _ in self._passages])
+        if not self._passages:
+            return {}
+        found = None if texts is None else texts.places_by_term(first, self.places)
         if found is None:
             found = self.places_by_term()
         _grow(db, self.segment, self.total, found)
         return {term: len(places) for term, places in found.items()}
+
+
+class SegmentPostings:
+    """The ``Postings`` in a file: segments."""
+
+    def __init__(self) -> None:
+        self._growths: dict[int, Growth] = {}
+        self._texts = BatchTexts()
+
+    def line_of(self, words: str, date: str) -> str:
+        """Return the tokens of the next passage."""
+        return self._texts.line_of(words, date)
+
+    def take(self, passage: Passage, checksum: int) -> None:
+        """Collect a new passage."""
+        segment = segment_of(passage.number)
+        growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
+        growth.take(passage.number, passage.tokens, checksum)
+
+    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
+        """Write the postings of all segments."""
+        terms, waiting = Counter[int](), dict[int, Growth]()
+        for number, tokens, checksum in passages_between(db, first, stop) if first < stop else ():
+            segment = segment_of(number)
+            waiting.setdefault(segment, Growth(segment)).take(number, tokens, checksum)
+        for _, growth in sorted(waiting.items()):
+            growth.write(db)
+        before = 0
+        for _, growth in sorted(self._growths.items()):
+            count = len(growth.places)
+            late = growth.cut(stop)
+            terms.update(growth.write(db, self._texts, before))
+            terms.update(chain.from_iterable(map(terms_of, late)))
+            before += count
+        self._texts.done()
+        return terms
+
+    def rows_at(
+        self, db: Tables, thread_id: str, thread: Thread, position: int
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of the passages of a message, from all index entries of its conversation."""
+        numbers = numbers_at(db, thread_id, thread, (position,))
+        rows = db.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
+        if len(rows) != len(numbers):
+            raise FoldDamaged(f"passages of message {position} are missing")
+        return rows
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
+        """Replace the rows of passages by empty ones, and remove them from their segment."""
+        is_written = passages[0].number < stop
+        lost: defaultdict[int, set[int]] = defaultdict(set)
+        for passage in passages if is_written else ():
+            for term in terms_of(passage.tokens):
+                lost[term].add(local_of(passage.number))
+        if is_written:
+            shrink(db, segment_of(passages[0].number), gone, lost)
+        # Not the number itself: an update of the key deletes the row, and SQLite would move others into
+        # its place.
+        columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
+        db.executemany(
+            f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
+            [(*empty_row(passage.number)[1:], passage.number) for passage in passages],
+        )
 
 
 def stored_sums(db: Tables, segment: int) -> Sums | None:
@@ -238,14 +241,16 @@ class PassageDamaged(FoldDamaged):
     """A passage was changed after it was stored."""
 
 
-def problem_of(db: Tables, segment: int) -> str:
+def problem_of(db: Tables, segment: int, stop: int) -> str:
     """Compare the passages of a segment with its postings. Return the problem, or an empty string.
+
+    Passages numbered from ``stop`` on have no postings yet.
 
     Raises:
         PassageDamaged: a passage was changed after it was stored.
     """
     try:
-        return _problem(db, segment)
+        return _problem(db, segment, stop)
     except PassageDamaged:
         raise
     except FoldDamaged as error:
@@ -258,15 +263,18 @@ def segments_in(db: Tables) -> list[int]:
     return [segment for (segment,) in rows]
 
 
-def copy_segment(source: Tables, into: Tables, segment: int) -> bool:
-    """Copy a segment in its current state into empty tables, and return whether it exists."""
+def copy_segment(source: Tables, into: Tables, segment: int) -> int | None:
+    """Copy a segment in its current state into empty tables.
+
+    Return the first passage without postings, or None if there is no such segment.
+    """
     source.execute("BEGIN")
     try:
         if stored_sums(source, segment) is None:
-            return False
+            return None
         for (read, write), bounds in zip(_COPIED, _bounds(segment), strict=True):
             into.executemany(write, source.execute(read, bounds))
-        return True
+        return posted_before(read_progress(source, PROJECTIONS).number)
     finally:
         source.execute("ROLLBACK")
 
@@ -309,17 +317,11 @@ def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
     return left
 
 
-def _problem(db: Tables, segment: int) -> str:
-    growth, bounds = Growth(segment), numbers_of(segment)
-    query = (
-        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
-    )
-    for row in db.execute(query, bounds):
-        try:
-            values = open_row(PASSAGES, row)
-        except FoldDamaged as error:
-            raise PassageDamaged(str(error)) from error
-        growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
+def _problem(db: Tables, segment: int, stop: int) -> str:
+    growth, (begin, end) = Growth(segment), numbers_of(segment)
+    for number, tokens, checksum in passages_between(db, begin, end):
+        growth.take(number, tokens, checksum)
+    growth.cut(stop)
     base = segment << TERM_BITS
     expected = [
         pack_posting(base | term, places) for term, places in growth.places_by_term().items()
@@ -332,6 +334,23 @@ def _problem(db: Tables, segment: int) -> str:
     if stored_sums(db, segment) != Sums(growth.total, posted):
         return f"segment {segment} differs from its record"
     return ""
+
+
+def passages_between(db: Tables, first: int, stop: int) -> Iterator[tuple[int, str, int]]:
+    """Yield number, tokens and checksum of the passages numbered from ``first`` up to ``stop``.
+
+    Raises:
+        PassageDamaged: a passage was changed after it was stored.
+    """
+    query = (
+        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
+    )
+    for row in db.execute(query, (first, stop)):
+        try:
+            values = open_row(PASSAGES, row)
+        except FoldDamaged as error:
+            raise PassageDamaged(str(error)) from error
+        yield int(str(values[0])), str(values[_TOKENS]), int(row[-1])
 
 
 _SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
@@ -407,11 +426,11 @@ class SegmentsScrub:
         # In memory, because the result of the comparison is used only here.
         with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as copy:
             create_tables(copy)
-            found = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
-            if not found or self._interrupted:
+            stop = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
+            if stop is None or self._interrupted:
                 return ""
             try:
-                return problem_of(copy, segment)
+                return problem_of(copy, segment, stop)
             except PassageDamaged as error:
                 return str(error)
 

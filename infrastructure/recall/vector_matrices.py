@@ -1,4 +1,4 @@
-"""Vectors as matrices. The only other module of recall that uses numpy is ``segments``."""
+"""Vectors as matrices. The only other module of recall that uses numpy is ``index_tables``."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

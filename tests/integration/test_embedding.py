@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.recall.passages import digest_of
+from refold.application.recall.tokens import digest_of
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder, unreachable
 

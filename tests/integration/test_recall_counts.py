@@ -261,3 +261,31 @@ def test_places_are_read_again_if_they_are_too_many(
     with closing(SQLiteRecallIndex(":memory:", log)) as index:
         for _ in range(2):
             assert len(index.find(["common"], ONE, limit=100).candidates) == 60
+
+
+def test_postings_of_many_turns_are_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    replace = SQLiteTables.replace
+
+    def counted(tables: SQLiteTables, table: str, rows: Any) -> None:
+        written.append(table)
+        replace(tables, table, rows)
+
+    monkeypatch.setattr(SQLiteTables, "replace", counted)
+    with (
+        closing(SQLiteLog(tmp_path / "agent.db")) as log,
+        closing(SQLiteRecallIndex(tmp_path / "a.recall.db", log)) as index,
+    ):
+        for number in range(74):
+            write(log, "t", *users([f"common rare{number}"]))
+            found = index.find(["common", f"rare{number}"], ONE, limit=100)
+            assert found.candidates[0].position == number
+            assert len(found.candidates) == found.frequencies["common"] == number + 1
+        assert (
+            written.count("postings") <= 2
+        )  # Those of 63 turns, and of the one that ended the wait.
+        with closing(SQLiteRecallIndex(":memory:", log)) as fresh:
+            assert fresh.find(["common", "rare3"], ONE) == index.find(["common", "rare3"], ONE)
+        assert not list(index.check())

@@ -12,6 +12,7 @@ import pytest
 import refold
 from refold.application.ports.recall_index import Filters
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.recall import index_tables
 from refold.infrastructure.recall.index_tables import TERM, term_of
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from tests.support.log_files import execute
@@ -27,6 +28,12 @@ QUESTIONS: Sequence[list[str]] = (
     ["线"],
     [],
 )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the postings of each message at once."""
+    monkeypatch.setattr(index_tables, "WAITING", 1)
 
 
 @pytest.fixture

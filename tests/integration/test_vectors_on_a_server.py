@@ -10,7 +10,8 @@ import pytest
 import refold
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.passages import Passage, digest_of
+from refold.application.recall.passages import Passage
+from refold.application.recall.tokens import digest_of
 from refold.infrastructure.observability.log_observer import Notice
 from refold.infrastructure.postgres.connections import Address, Store
 from refold.infrastructure.postgres.log import PostgresLog

@@ -13,12 +13,12 @@ import refold
 from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.passages import digest_of
-from refold.application.recall.tokens import pad, tokens_of
+from refold.application.recall.tokens import digest_of, pad, tokens_of
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
 from refold.domain.messages import readable
+from refold.infrastructure.recall import index_tables
 from refold.infrastructure.recall import recall_index as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.testing.history_layout import Step, marked, marker
@@ -145,13 +145,15 @@ def talks() -> Generator[Talks]:
     turns(recorded=True, min_messages=3, max_messages=30),
     st.lists(deeds, max_size=25),
     st.integers(1, 7),
+    st.integers(1, 9),
 )
 def test_followed_or_rebuilt_it_is_the_same_and_nothing_erased_is_in_it(
-    steps: Sequence[Step], chosen: Sequence[tuple[str, int]], batch: int
+    steps: Sequence[Step], chosen: Sequence[tuple[str, int]], batch: int, waiting: int
 ) -> None:
     left = list(steps)
     with pytest.MonkeyPatch.context() as patch, talks() as made:
         patch.setattr(folding, "BATCH", batch)
+        patch.setattr(index_tables, "WAITING", waiting)
         for kind, number in (("say", 0), ("say", 0), ("ask", 0), *chosen):
             try:
                 if kind == "say" and left:

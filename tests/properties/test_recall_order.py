@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from refold.application.recall.tokens import line_of, tokens_of
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
-from refold.infrastructure.recall import segments as folding
+from refold.infrastructure.recall import index_tables as folding
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     POSTINGS,
     SEGMENTS,
+    BatchTexts,
     create_tables,
     local_of,
     pack_posting,
@@ -24,7 +25,7 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
 )
 from refold.infrastructure.recall.proved_counts import group_by_segment
-from refold.infrastructure.recall.segments import BatchTexts, Growth
+from refold.infrastructure.recall.segments import Growth
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 TOKENS = "abcdefg"
@@ -41,13 +42,14 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
 
 
 @contextmanager
-def postings(having: Mapping[int, set[str]]) -> Generator[SQLiteTables]:
+def postings(having: Mapping[int, set[str]], stop: int) -> Generator[SQLiteTables]:
+    """Yield tables with the postings of the passages before ``stop``."""
     with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as db:
         create_tables(db)
-        for segment in sorted({segment_of(number) for number in having}):
+        for segment in sorted({segment_of(number) for number in having if number < stop}):
             db.insert(SEGMENTS, [(segment, 0, 0, 0, 0, 0)])
             for token in TOKENS:
-                found = [n for n in sorted(having) if segment_of(n) == segment]
+                found = [n for n in sorted(having) if segment_of(n) == segment and n < stop]
                 places = [local_of(number) for number in found if token in having[number]]
                 if places:
                     row = pack_posting(place_of(segment, term_of(token)), places)
@@ -74,11 +76,17 @@ def plain(having: Mapping[int, set[str]], scope: set[int], wanted: int) -> list[
     common=st.integers(0, 20),
     wanted=st.integers(1, 6),
     at_once=st.integers(1, 4),
+    stop=st.sampled_from(NUMBERS),
 )
 def test_the_best_are_those_of_the_plain_definition(
-    having: Mapping[int, set[str]], scope: set[int] | None, common: int, wanted: int, at_once: int
+    having: Mapping[int, set[str]],
+    scope: set[int] | None,
+    common: int,
+    wanted: int,
+    at_once: int,
+    stop: int,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch, postings(having) as db:
+    with pytest.MonkeyPatch.context() as patch, postings(having, stop) as db:
         patch.setattr(finding, "COMMON", common)
         patch.setattr(finding, "ENOUGH", 2)
         patch.setattr(finding, "AT_ONCE", at_once)
@@ -89,10 +97,12 @@ def test_the_best_are_those_of_the_plain_definition(
             group_by_segment(scope, places)
         counts = {token: sum(token in its for its in having.values()) for token in TOKENS}
         frequencies = {token: count for token, count in counts.items() if count}
+        late = [number for number in sorted(having) if number >= stop]
+        waiting = {term_of(token): [n for n in late if token in having[n]] for token in TOKENS}
 
         def found(most: int | None) -> Sequence[int]:
             total = len(having)
-            return [*finding.best_first(db, frequencies, places, total, wanted, most)]
+            return [*finding.best_first(db, frequencies, places, total, wanted, most, waiting)]
 
         assert found(None) == expected
         for most in (1, wanted, 2 * wanted):
@@ -122,7 +132,7 @@ def test_tokens_grouped_at_once_are_those_of_each_passage(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "MANY", 1)
         for growth in growths:
-            places = [local for local, _ in growth._passages]  # pyright: ignore[reportPrivateUsage]
+            places = growth.places
             expected = {term: [*found] for term, found in growth.places_by_term().items()}
             found = texts.places_by_term(first, places)
             assert (found is not None) == bool(places)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from refold.application.ports.recall_index import Filters
 from refold.application.ports.vectors import Nearest
-from refold.application.recall.passages import digest_of
+from refold.application.recall.tokens import digest_of
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.passage_lists import PassageList

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
-from refold.application.recall.passages import Passage, digest_of
+from refold.application.recall.passages import Passage
+from refold.application.recall.tokens import digest_of
 
 
 def passage(number: int, text: str, thread_id: str = "t", **changes: object) -> Passage:

@@ -13,7 +13,8 @@ from refold.application.recall import embedding as schedule
 from refold.application.recall import missing_vectors as asked
 from refold.application.recall.embedding import Embedding, EmbeddingProgress
 from refold.application.recall.missing_vectors import BATCH, CHARACTERS, PAGE
-from refold.application.recall.passages import Passage, digest_of
+from refold.application.recall.passages import Passage
+from refold.application.recall.tokens import digest_of
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder, unreachable
 from tests.support.passage_lists import PassageList

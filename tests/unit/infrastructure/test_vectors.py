@@ -10,7 +10,7 @@ import pytest
 
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.passages import digest_of
+from refold.application.recall.tokens import digest_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
