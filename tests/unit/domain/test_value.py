@@ -22,6 +22,7 @@ from refold.domain.value import (
     replace_from,
 )
 from refold.domain.value import Field as LateField
+from refold.infrastructure.settings.settings_model import RefoldSettings
 
 
 class Box(Value, frozen=True):
@@ -226,3 +227,9 @@ def test_a_class_that_another_thread_was_reading_is_read_again_in_a_forked_proce
     assert Half(text="b").number == 1
     assert is_read(Half)
     guard_with(threading.RLock())
+
+
+def test_a_narrowed_value_keeps_the_order_of_its_fields() -> None:
+    settings = RefoldSettings(window=5_000)
+    assert [*narrow(settings, CompactionPolicy).__dict__] == [*CompactionPolicy.model_fields]
+    assert [*build_unvalidated(RefoldSettings).policy.__dict__] == [*CompactionPolicy.model_fields]
