@@ -236,10 +236,7 @@ class LateModel(ModelMetaclass, _KnownClass):
 
 
 def _is_read_at_once(namespace: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Return whether the fields are known to pydantic alone.
-
-    From Python 3.14 on, a class has a function that returns its annotations.
-    """
+    """Return whether pydantic alone knows the fields. From Python 3.14 on a function returns annotations."""
     returned = "__annotations__" not in namespace and any("annotate" in name for name in namespace)
     return returned or any(type(one).__module__ == "pydantic.fields" for one in defaults.values())
 
