@@ -2,7 +2,7 @@
 
 Pydantic reads the fields of a class where the class is defined, so a program that imports refold would pay for all
 classes of values. Here the class exists first. Pydantic's own code fills it in when an attribute that pydantic makes is
-first looked up. The decision "Pydantic reads classes late" says why.
+first looked up. Decision 43 says why.
 """
 
 from abc import ABCMeta

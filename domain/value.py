@@ -205,7 +205,7 @@ _NO_DEFAULT = object()
 def narrow(value: V, cls: type[V]) -> V:
     """Return an instance of a base class of ``value`` with the fields of that base class."""
     fields = value.__dict__
-    narrowed: V = _create(cls, {name: fields[name] for name in fields_of(cls).names})
+    narrowed: V = _create(cls, {name: fields[name] for name in fields_of(cls).types})
     return narrowed
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from refold.application.ports.embedder import Embedder
     from refold.application.ports.log_keeper import LogKeeper
     from refold.application.ports.read_models import ReadModels
+    from refold.application.ports.sdk_tools import SDKTools
     from refold.application.ports.search_backend import SearchBackend
     from refold.application.ports.summariser import Summariser
     from refold.application.ports.token_counter import TokenCounter
@@ -112,7 +113,6 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _open(path: str | Path, options: Options) -> Core:
-    from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
@@ -143,7 +143,7 @@ def _open(path: str | Path, options: Options) -> Core:
         observers=observing.observers(chosen),
         owner=ThisProcess(),
         process=OpeningProcess(str(LogPlace.parse(path))),
-        sdk_tools=AnthropicTools(),
+        sdk_tools=deferred(_sdk_tools),
         topics=deferred(frequent_terms),
         reading=deferred(read_once),
         asked=asked,
@@ -151,6 +151,12 @@ def _open(path: str | Path, options: Options) -> Core:
         turns=stores.log.turns,
     )
     return _start(core, path, stores, settings.scrub_megabytes)
+
+
+def _sdk_tools() -> SDKTools:
+    from refold.infrastructure.sdk_tools import AnthropicTools
+
+    return AnthropicTools()
 
 
 def _summarisers(

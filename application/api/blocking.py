@@ -6,7 +6,6 @@ import atexit
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -18,7 +17,7 @@ from refold.domain.errors import RefoldError
 
 if TYPE_CHECKING:
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _NO_RESULT = "the work ended before its result; try again"
 _LOOK = 0.002
@@ -98,6 +97,8 @@ class Runner:
                 "a summariser or an observer called the memory that called it, and would wait forever: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
+        from concurrent.futures import CancelledError
+
         loop, future = self._loop_for(coroutine), None
         try:
             future = self._submitted(coroutine, loop)
@@ -258,6 +259,8 @@ class CallersLoop(Runner):
 
 def _end(future: Future[Any]) -> None:
     """Notify the waiting caller that no result will come."""
+    from concurrent.futures import InvalidStateError
+
     with suppress(InvalidStateError):
         future.set_exception(WorkEnded(_NO_RESULT))
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from refold.domain.notes import MemoriesChosen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecallParts:
     """Adapters of recall."""
 

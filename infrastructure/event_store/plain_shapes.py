@@ -139,12 +139,19 @@ def _tuple_of(item: Reader) -> Reader:
 
 
 def _named_tuple(cls: Any) -> Reader:
-    readers = [_reader(kind) for kind in get_type_hints(cls).values()]
+    kinds = list(get_type_hints(cls).values())
+    readers = [_reader(kind) for kind in kinds]
     least = len(readers) - len(cls._field_defaults)
+    # Most columns are checked at once: there are many of these tuples.
+    types = [str if get_origin(kind) is Literal else kind for kind in kinds]
+    types = [kind if kind in (str, int, bool) else None for kind in types]
+    chosen = [(at, get_args(kind)) for at, kind in enumerate(kinds) if get_origin(kind) is Literal]
 
     def read(value: Any) -> Any:
         if not is_list(value) or not least <= len(value) <= len(readers):
             raise Unusual
+        if list(map(type, value)) == types and all(value[at] in all_ for at, all_ in chosen):
+            return cls._make(value)
         return cls(*[one(part) for one, part in zip(readers, value, strict=False)])
 
     return read

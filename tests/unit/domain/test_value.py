@@ -16,6 +16,7 @@ from refold.domain.value import (
     replace,
     replace_from,
 )
+from refold.infrastructure.settings.settings_model import RefoldSettings
 
 
 class Box(Value, frozen=True):
@@ -99,3 +100,9 @@ def test_fields_are_taken_over_from_another_value_by_their_names() -> None:
 def test_a_value_is_narrowed_to_a_class_that_its_own_extends() -> None:
     narrowed = narrow(Chest(width=3, label="a", lock="shut"), Box)
     assert (type(narrowed), vars(narrowed)) == (Box, vars(BOX))
+
+
+def test_a_narrowed_value_keeps_the_order_of_its_fields() -> None:
+    settings = RefoldSettings(window=5_000)
+    assert [*narrow(settings, CompactionPolicy).__dict__] == [*CompactionPolicy.model_fields]
+    assert [*build_unvalidated(RefoldSettings).policy.__dict__] == [*CompactionPolicy.model_fields]

@@ -1,6 +1,6 @@
 """Tools for the tool runner of the ``anthropic`` SDK; imported only if the SDK is used."""
 
-from typing import cast
+from typing import Any, cast
 
 from anthropic.lib.tools import (
     BetaAsyncBuiltinFunctionTool,
@@ -16,6 +16,18 @@ from refold.application.ports.sdk_tools import (
     RunnableTools,
     ToolOutput,
 )
+
+
+class AnthropicTools:
+    """A factory of tools for ``client.beta.messages.tool_runner``."""
+
+    def blocking(self, toolbox: RunnableTools) -> list[Any]:
+        """Return tools for ``anthropic.Anthropic``."""
+        return [BlockingTool(toolbox, tool) for tool in toolbox]
+
+    def awaited(self, toolbox: AwaitableTools) -> list[Any]:
+        """Return tools for ``anthropic.AsyncAnthropic``."""
+        return [AwaitedTool(toolbox, tool) for tool in toolbox]
 
 
 class BlockingTool(BetaBuiltinFunctionTool):

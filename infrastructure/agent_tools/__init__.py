@@ -1,1 +1,0 @@
-"""Agent tools in the form that a provider's SDK expects."""
