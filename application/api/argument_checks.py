@@ -94,10 +94,11 @@ def _parameters(method: Any) -> tuple[tuple[str, ...], frozenset[str], bool]:
     ``inspect.signature`` takes longer for all methods than importing this module.
     """
     code = method.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    given = method.__defaults__ or ()
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given: tuple[object, ...] = method.__defaults__ or ()
+    named: dict[str, object] = method.__kwdefaults__ or {}
     last = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
-    defaults = {**dict(zip(last, given, strict=True)), **(method.__kwdefaults__ or {})}
+    defaults = {**dict(zip(last, given, strict=True)), **named}
     optional = frozenset(name for name, default in defaults.items() if default is None)
     return names, optional, bool(code.co_flags & inspect.CO_VARKEYWORDS)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from refold.domain.value import Value, fields_of, from_stored, is_list, is_object
 
@@ -44,7 +44,7 @@ def plain_fields(value: Value) -> dict[str, Any]:
 def _plain(part: Any) -> Any:
     if isinstance(part, Value):
         return plain_fields(part)
-    return tuple(map(_plain, part)) if type(part) is tuple else part
+    return tuple(_plain(one) for one in cast("Any", part)) if type(part) is tuple else part
 
 
 @cache
@@ -60,10 +60,10 @@ def _reader(kind: Any) -> Reader:
         return _read_object
     if origin is tuple and len(parts) == 2 and parts[1] is ...:
         return _tuple_of(_reader(parts[0]))
-    if isinstance(kind, type) and issubclass(kind, Value):
-        return _value(kind)
     if hasattr(kind, "_fields"):
         return _named_tuple(kind)
+    if isinstance(kind, type) and issubclass(kind, Value):
+        return _value(kind)
     return _refuse
 
 
