@@ -45,7 +45,7 @@ class Body(NamedTuple):
 
 
 bodies: dict[type, Body] = {}
-_late: set[type] = set()
+late_classes: set[type] = set()
 """Classes that pydantic has not read yet."""
 _running: set[type] = set()
 """Classes that pydantic reads now."""
@@ -99,11 +99,11 @@ def read_classes(owner: type) -> None:
     """Let pydantic read a class and the classes that it inherits from, unless it has."""
     with _lock:
         for cls in reversed(owner.__mro__):
-            if cls in _late and cls not in _running:
+            if cls in late_classes and cls not in _running:
                 _running.add(cls)
                 try:
                     _read_class(cls, bodies[cls])
-                    _late.discard(cls)
+                    late_classes.discard(cls)
                 finally:
                     _running.discard(cls)
 
@@ -124,11 +124,6 @@ def _for_pydantic(defaults: Mapping[str, Any]) -> dict[str, Any]:
         name: PydanticField(**value.given) if isinstance(value, LateField) else value
         for name, value in defaults.items()
     }
-
-
-def is_late(cls: type) -> bool:
-    """Return whether pydantic has not read a class yet."""
-    return cls in _late
 
 
 class _KnownClass(ABCMeta):
@@ -166,7 +161,7 @@ class LateModel(ModelMetaclass, _KnownClass):
             return super().__new__(mcs, name, bases, namespace, **options)
         cls = ABCMeta.__new__(mcs, name, bases, {**namespace, **_LATE})
         bodies[cls] = Body(types, defaults, others, options)
-        _late.add(cls)
+        late_classes.add(cls)
         return cls
 
 

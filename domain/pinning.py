@@ -1,8 +1,8 @@
-"""The decisions to pin a message or a text, and to unpin it."""
+"""The decisions to pin a message or a text, to unpin it, and to name a conversation for people to read."""
 
 from .conversation import Conversation
-from .errors import InvalidMessage, UnknownMessage
-from .events import MessagePinned, MessageUnpinned
+from .errors import InvalidMessage, InvalidSetting, UnknownMessage
+from .events import ConversationLabelled, MessagePinned, MessageUnpinned
 
 MOST_PINS = 256
 """Maximum number of pins, because pinned content costs tokens in every request."""
@@ -54,3 +54,35 @@ def unpin(state: Conversation, pin_id: str) -> tuple[MessageUnpinned, ...]:
     """Remove a pin, or do nothing if there is no pin with this id."""
     known = any(pin.pin_id == pin_id for pin in state.pins)
     return (MessageUnpinned(pin_id=pin_id),) if known else ()
+
+
+LONGEST_LABEL = 200
+WITHDRAWN_LABEL = "[Withdrawn: it quoted a message that was erased.]"
+
+
+def label_from_recording(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
+    """Label the conversation as a recording does, unless its label was withdrawn.
+
+    A blank label is ignored.
+    """
+    if state.label == WITHDRAWN_LABEL or not label.strip():
+        return ()
+    return label_conversation(state, label)
+
+
+def label_conversation(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
+    """Label the conversation, or do nothing if it already has this label.
+
+    Raises:
+        InvalidSetting: the label is blank.
+    """
+    given, label = label, " ".join(label.split())[:LONGEST_LABEL]
+    if not label:
+        raise InvalidSetting(
+            f"label={given[:20]!r} is blank: give a text with at least one visible character",
+            setting="label",
+            value=given,
+        )
+    if label == state.label:
+        return ()
+    return (ConversationLabelled(label=label),)

@@ -13,9 +13,9 @@ from .events import (
     MessagePinned,
 )
 from .frames import FramePart, RequestFrameChanged
-from .labelling import WITHDRAWN_LABEL
 from .lazy_pattern import lazy_pattern
 from .messages import Message
+from .pinning import WITHDRAWN_LABEL
 from .value import is_list, is_object, replace
 
 BLOCKS = ("Conversation Summary", "Conversation Ledger", "Recallable Topics", "Relevant Memories")

@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.memory import Memory
@@ -113,6 +112,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _open(path: str | Path, options: Options) -> Core:
+    from refold.infrastructure.event_store.envelope import random_hex
     from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
@@ -134,7 +134,7 @@ def _open(path: str | Path, options: Options) -> Core:
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or partial(datetime.now, UTC),
-        new_id=options.get("new_id") or partial(token_hex, ID_BYTES),
+        new_id=options.get("new_id") or partial(random_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

@@ -302,7 +302,7 @@ class ConversationMemory(ConversationHistory):
         Raises:
             InvalidSetting: the label is blank.
         """
-        from refold.domain.labelling import label_conversation, label_from_recording
+        from refold.domain.pinning import label_conversation, label_from_recording
 
         decide = label_from_recording if recorded else label_conversation
         self._core.log.transact(

@@ -31,10 +31,10 @@ from refold.domain.events import (
     MessagePinned,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.messages import Message
 from refold.domain.notes import MemoriesChosen, Note, NotesFlushed, Rewritten
 from refold.domain.noting import LEDGER, fitting_notes, notes_by_code
+from refold.domain.pinning import WITHDRAWN_LABEL
 from refold.domain.quoted_text import remove_quotes
 
 from .erasure_report import Place, RebuiltSummary, Removed

@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from refold.domain import events
 from refold.domain.conversation import Conversation
-from refold.domain.late_model import is_late
+from refold.domain.late_model import late_classes
 from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
@@ -347,7 +347,7 @@ def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
     if shape != SHAPES[SNAPSHOT]:
         return None
     try:
-        state = _few(Conversation, _fields(payload)) if is_late(Conversation) else None
+        state = _few(Conversation, _fields(payload)) if Conversation in late_classes else None
         return state or Conversation.model_validate_json(payload)
     except (CodecError, ValidationError):
         return None
@@ -356,7 +356,7 @@ def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
 def _few(cls: type[V], fields: Json) -> V | None:
     """Return one of the first values of a class, or None if its validator exists or is needed."""
     _read[cls] += 1
-    if _read[cls] > MOST_PLAIN or not is_late(cls):
+    if _read[cls] > MOST_PLAIN or cls not in late_classes:
         return None
     try:
         return read_plain(cls, fields)

@@ -1,5 +1,6 @@
 """The envelope of a stored event: hash chain, encoding, and conversion between events and bytes."""
 
+import os
 from collections.abc import Collection
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
@@ -42,6 +43,11 @@ class Place(NamedTuple):
 HIGHEST_VERSION = 2**62
 
 
+def random_hex(size: int) -> str:
+    """Return random bytes as hex digits, for salts and ids. Importing ``secrets`` takes 3 ms."""
+    return os.urandom(size).hex()
+
+
 def is_place(stream: object, version: object, name: object) -> bool:
     """Return whether these columns identify an event. Damaged columns may have any value."""
     return (
@@ -70,11 +76,7 @@ class Envelope(NamedTuple):
 
     def link(self) -> str:
         """Return the link that the next event of the stream must name as its previous link."""
-        return _link(self.previous, self.digest)
-
-
-def _link(previous: str, digest: str) -> str:
-    return sha256((previous + digest).encode("ascii")).hexdigest()
+        return sha256((self.previous + self.digest).encode("ascii")).hexdigest()
 
 
 class Encoder(Protocol):

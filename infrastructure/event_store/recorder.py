@@ -1,6 +1,5 @@
 """The SQLite file of a log: durable connections and the recorder."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 
 from .encodings import Encodings
 from .encryption import Keys
-from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of
+from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of, random_hex
 from .file_format import identify
 from .message_keys import INDEX, MessageKeys
 from .shelf import TABLES, begin_key
@@ -433,7 +432,7 @@ def seal_rows(
     """
     rows: list[StoredEvent] = []
     keys: list[tuple[str, str, int]] = []
-    salts = os.urandom(16 * len(events)).hex()
+    salts = random_hex(16 * len(events))
     for index, event in enumerate(events):
         version = head.version + 1
         salt = salts[32 * index : 32 * index + 32]

@@ -17,6 +17,7 @@ from .envelope import (
     PlainHead,
     Unsealed,
     parse_frame,
+    random_hex,
     seal,
     unseal,
 )
@@ -165,7 +166,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
             link = parse_frame(frame).link()
         except EnvelopeError:
             link = ""  # The event is already damaged.
-        place, salt = Place(stream, version, PLAIN_HEAD), secrets.token_hex(16)
+        place, salt = Place(stream, version, PLAIN_HEAD), random_hex(16)
         _, blob = seal(place, SHAPE, "-", salt, GENESIS, link.encode("ascii"), encodings)
         c.execute("INSERT INTO plain_heads VALUES (?,?,?)", (stream, version, blob))
 
@@ -204,7 +205,7 @@ def open_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
 def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encoder) -> int:
     """Store a dictionary and return its number, which is random so that no number is used twice."""
     number = 1 + secrets.randbelow(2**31 - 1)
-    place, salt = Place("", number, NAME), secrets.token_hex(16)
+    place, salt = Place("", number, NAME), random_hex(16)
     _, blob = seal(place, SHAPE, "-", salt, GENESIS, content, encoder)
     c.execute("INSERT INTO dictionaries VALUES (?,?)", (number, blob))
     return number

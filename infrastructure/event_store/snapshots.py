@@ -1,6 +1,5 @@
 """Snapshots of the bounded state, taken after each compaction so that a load reads only newer events."""
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +25,7 @@ from .envelope import (
     EnvelopeError,
     Place,
     parse_frame,
+    random_hex,
     seal,
     unseal,
 )
@@ -210,7 +210,7 @@ def _seal(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> S
     name, shape, payload = encode(state)
     place = Place(thread_id, state.version, name)
     # Next to a ciphertext, the digest must not be one that can be guessed.
-    salt = secrets.token_hex(16) if encoder.encoding else "-"
+    salt = random_hex(16) if encoder.encoding else "-"
     _, blob = seal(place, shape, "-", salt, link, payload, encoder)
     return StoredEvent(thread_id, state.version, name, blob)
 

@@ -1,6 +1,5 @@
 """Copy streams of events, list the copies, and find versions by time."""
 
-import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -16,7 +15,14 @@ from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.sqlite.sqlite_failures import retry
 
 from .codec import CodecError
-from .envelope import LONGEST_FRAME, EnvelopeError, EventMapper, UnsealedEvent, link_of
+from .envelope import (
+    LONGEST_FRAME,
+    EnvelopeError,
+    EventMapper,
+    UnsealedEvent,
+    link_of,
+    random_hex,
+)
 from .recorder import Head, LogRecorder, stamp_of
 from .stream_reads import open_row
 
@@ -163,7 +169,7 @@ class StreamCopier:
                         into,
                         follows=before.link,
                         previous=link,
-                        salt=secrets.token_hex(16),
+                        salt=random_hex(16),
                         erased=row.originator_version in recorded,
                     )
                 except (EnvelopeError, CodecError) as error:
@@ -184,7 +190,7 @@ class StreamCopier:
     ) -> tuple[list[StoredEvent], Head]:
         rows: list[StoredEvent] = []
         for event in events:
-            salt = secrets.token_hex(16)
+            salt = random_hex(16)
             new = UnsealedEvent(into, head.version + 1, stamp, event, head.link, salt)
             row, link = self._mapper.store(new)
             head = Head(head.version + 1, link)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import secrets
 import struct
 import sys
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from .anchor import Anchor, anchor_path
 from .anchor_check import HeldLog
 from .encodings import Encodings
 from .encryption import Keys, KeySource
-from .envelope import EventMapper
+from .envelope import EventMapper, random_hex
 from .file_format import check_place, closed_on_error, make_log
 from .proven_keys import ProvenKeys
 from .recorder import LOCK_TIMEOUT, DurableDatastore, LogRecorder
@@ -244,4 +243,4 @@ def _check_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | N
 
 
 def _name_in_memory() -> str:
-    return f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
+    return f"file:refold-{random_hex(8)}?mode=memory&cache=shared"

@@ -1,6 +1,5 @@
 """Copy the intact events of a damaged log, and infer the positions of lost messages from their neighbours."""
 
-import secrets
 import sqlite3
 from collections.abc import Container, Iterator, Mapping
 from contextlib import closing
@@ -31,6 +30,7 @@ from refold.infrastructure.event_store.envelope import (
     Place,
     UnsealedEvent,
     link_of,
+    random_hex,
 )
 from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
@@ -263,7 +263,7 @@ def _reseal(
     place = Place(row.stream, row.version, row.name)
     envelope, event = mapper.open(place, row.state)
     erased = envelope.erased and plan.vouches(row.version, envelope.payload)
-    made = target.reseal(place, envelope, head.link, secrets.token_hex(16), erased=erased)
+    made = target.reseal(place, envelope, head.link, random_hex(16), erased=erased)
     return (made, event.key if isinstance(event, MessageAppended) else None), envelope.at
 
 
@@ -272,7 +272,7 @@ def _place_of_lost(
 ) -> tuple[StoredEvent, str | None]:
     version = head.version + 1
     event = EventLost(position=plan.positions.get(version))
-    salt = secrets.token_hex(16)
+    salt = random_hex(16)
     return target.store(UnsealedEvent(stream, version, at, event, head.link, salt))[0], None
 
 

@@ -5,6 +5,7 @@ import datetime
 import hashlib
 import io
 import itertools
+import os
 import runpy
 import secrets
 import sys
@@ -54,6 +55,7 @@ def hold_steady() -> None:
     modules[0].datetime = SteadyDatetime
     for name, value in _DRAWN.items():
         setattr(secrets, name, value)
+    setattr(os, "urandom", drawn_bytes)  # noqa: B010
     modules[1].uuid4 = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
     # Imported only now, so that it sees the clock above.
     from refold.infrastructure.files.processes import ThisProcess

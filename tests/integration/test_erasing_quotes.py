@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refold.application.api.memory import Memory
-from refold.domain.labelling import WITHDRAWN_LABEL
+from refold.domain.pinning import WITHDRAWN_LABEL
 from tests.support.command_line import Refold
 from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened, talk
 

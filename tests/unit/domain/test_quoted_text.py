@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from refold.domain.erasing import make_stub
 from refold.domain.events import ConversationLabelled, Event, MessagePinned
 from refold.domain.evolve import fold
-from refold.domain.labelling import WITHDRAWN_LABEL, label_conversation, label_from_recording
 from refold.domain.messages import Block, Message
+from refold.domain.pinning import WITHDRAWN_LABEL, label_conversation, label_from_recording
 from refold.domain.quoted_text import (
     SHORTEST_QUOTE,
     is_quoting,

@@ -8,7 +8,7 @@ import pytest
 from refold import InvalidSetting, KeyReused
 from refold.domain.conversation import Conversation
 from refold.domain.events import ConversationLabelled
-from refold.domain.labelling import label_conversation
+from refold.domain.pinning import label_conversation
 from refold.testing.given_when_then import given
 
 TUESDAY, MONDAY = ConversationLabelled(label="Tuesday"), ConversationLabelled(label="Monday")

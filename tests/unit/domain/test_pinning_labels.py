@@ -4,7 +4,7 @@ import pytest
 
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationLabelled
-from refold.domain.labelling import LONGEST_LABEL, label_conversation, label_from_recording
+from refold.domain.pinning import LONGEST_LABEL, label_conversation, label_from_recording
 from refold.testing.given_when_then import given
 
 
