@@ -228,10 +228,19 @@ class Batch:
             key = tuple(where.values())
             if key not in self._rows:
                 key = self._load(where)
+                if key not in self._rows and self._is_there(where):
+                    raise FoldDamaged(f"an index of {self.table.name} lacks {show_values(key)}")
             return (self._rows[key],) if key in self._rows else ()
         self._load(where)
         wanted = where.items()
         return [cells for cells in self._rows.values() if wanted <= cells.items()]
+
+    def _is_there(self, where: Cells) -> bool:
+        """Return whether a row is in the table although its index may not have it, as after a loss of power."""
+        condition = " AND ".join(f"{column} = ?" for column in where)
+        values = tuple(storable(value) for value in where.values())
+        query = f"SELECT 1 FROM {{{self.table.name}}} {{unindexed}} WHERE {condition}"
+        return self._db.execute(query, values).fetchone() is not None
 
     def _load(self, where: Cells) -> Key:
         """Load the stored rows if they are not loaded yet, and return the values as stored."""

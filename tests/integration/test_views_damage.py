@@ -181,6 +181,21 @@ def test_a_broken_file_is_noticed_and_rebuilt(
     assert caplog.records
 
 
+def test_a_row_that_an_index_lacks_is_not_left_as_it_is(log: SQLiteLog, path: Path) -> None:
+    answers(log, path)
+    lost = "name = 'sqlite_autoindex_conversations_1'"  # As after a loss of power: an empty page in its place.
+    edit(
+        path,
+        "CREATE TABLE spare (text TEXT PRIMARY KEY); PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema "
+        f"WHERE name = 'sqlite_autoindex_spare_1') WHERE {lost}; PRAGMA writable_schema = RESET",
+        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE tbl_name = 'spare'",
+    )
+    Scribe(log).say("u", "more")
+    with closing(SQLiteViews(path, log)) as views:
+        assert {row.thread_id: row.messages for row in views.conversations()} == {"t": 5, "u": 1}
+
+
 @pytest.mark.parametrize("suffixes", [("",), ("", "-wal", "-shm"), ("-wal", "-shm")])
 def test_a_file_that_is_deleted_while_it_is_open_is_made_again(
     log: SQLiteLog, path: Path, suffixes: tuple[str, ...]
