@@ -33,12 +33,12 @@ _NAMED = (
 _ASCII_NAMES = ("pass", "secret", "token", "api", "access", "private")
 """The beginnings of these names, without the Chinese ones."""
 _ASSIGNED = lazy_pattern(
-    _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\])([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
+    _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\]|-----BEGIN)([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
 )
 # After a colon only text that looks like a credential is matched: "token: string" is code.
 _LABELLED = lazy_pattern(
     _NAMED
-    + r"[:：]\s{0,2}[\"']?)(?!\[redacted\])((?=[^\s\"'&;,)}\]⏎]{0,60}\d)[^\s\"'&;,)}\]⏎]{6,})",
+    + r"[:：]\s{0,2}[\"']?)(?!\[redacted\]|-----BEGIN)((?=[^\s\"'&;,)}\]⏎]{0,60}\d)[^\s\"'&;,)}\]⏎]{6,})",
     re.IGNORECASE,
 )
 _PREFIXES = (
@@ -92,9 +92,10 @@ def redact(text: str) -> str:
     # Plain searches run first, because most of the thousands of texts contain no credentials.
     if len(text) < _SHORT and not has_sign(text):
         return text
+    # Named values first: a name that follows a key without a blank would be taken for its end.
+    text = _replace_named(text, lambda found: f"{found[1]}[redacted]")
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
-    text = _replace_named(text, lambda found: f"{found[1]}[redacted]")
     if "@" in text:
         text = _IN_URL.sub(r"\1[redacted]@", text)
     if "Bearer" in text or "Basic" in text:
@@ -104,9 +105,9 @@ def redact(text: str) -> str:
 
 def mask(text: str) -> str:
     """Return the text with a NUL for each character of an obvious credential, so that positions do not change."""
+    text = _replace_named(text, _masked_behind)
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub(_masked, text)
-    text = _replace_named(text, _masked_behind)
     if "@" in text:
         text = _IN_URL.sub(_masked_behind, text)
     if "Bearer" in text or "Basic" in text:

@@ -78,3 +78,14 @@ def test_a_short_text_is_redacted_as_a_long_one(text: str) -> None:
     """A short one is first asked whether it can have a credential at all."""
     filler = ";\n" + "word " * 80
     assert cues.redact(text + filler) == cues.redact(text) + filler
+
+
+def test_a_value_is_hidden_although_its_name_follows_a_key_without_a_blank() -> None:
+    for text in ("ghp_0123456789abcdefghpassword=abc12345", "sk-0123456789abcdefgh_token=abc12345"):
+        assert "abc12345" not in cues.redact(text)
+        assert "abc12345" not in cues.mask(text)
+
+
+def test_all_of_a_private_key_is_hidden_after_a_name() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----"
+    assert cues.redact(f"private_key={key}\nend") == "private_key=[redacted]\nend"
