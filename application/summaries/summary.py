@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
-from refold.application.conversation.entries import (
-    OTHERS,
-    PROMISES,
-    Entries,
-    Entry,
-    LongEntries,
-    Words,
-)
+from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
@@ -32,6 +25,7 @@ from refold.domain.compaction.summary_rules import Summary, must_rebuild
 from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
+from refold.domain.facts.lasting_facts import OTHERS, PROMISES
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.value import replace
 

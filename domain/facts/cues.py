@@ -33,7 +33,8 @@ _NAMED = (
 _ASCII_NAMES = ("pass", "secret", "token", "api", "access", "private")
 """The beginnings of these names, without the Chinese ones."""
 _ASSIGNED = lazy_pattern(
-    _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\]|-----BEGIN)([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
+    _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\]|-----BEGIN)([^\s\"'&;,)}\]⏎]{4,})",
+    re.IGNORECASE,
 )
 # After a colon only text that looks like a credential is matched: "token: string" is code.
 _LABELLED = lazy_pattern(
