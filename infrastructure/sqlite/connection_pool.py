@@ -148,15 +148,15 @@ class DurableConnection(CheckedConnection):
         Raises:
             LogGone: a file was moved, deleted or replaced.
         """
-        # The commit checks the write-ahead log as well.
-        if self._files is not None:
-            self._files.check_shared()
         if commit:
+            self.check()
             most = LOCK_WAIT.get()
             if most is not None:
                 [usual] = self._sqlite_conn.execute("PRAGMA busy_timeout").fetchone()
                 self._usual_wait = usual
                 self._wait(min(int(most * 1000), usual))
+        elif self._files is not None:
+            self._files.check_shared()
 
     def finish(self) -> None:
         """Roll back a transaction that a failed commit left open, and restore the usual wait.
