@@ -137,7 +137,7 @@ class ProcessConnection(sqlite3.Connection):
 
     def cursor(self, factory: Any = ProcessCursor) -> Any:
         """Return a cursor, unless the process was forked."""
-        self.process.check_forks()
+        self.process.check()
         made: Any = super().cursor(factory)
         made.process = self.process
         if len(self._cursors) >= CURSORS:
