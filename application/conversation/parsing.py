@@ -278,7 +278,7 @@ class _NotJson(Exception):
 
 
 def _copy(value: Any, depth: int) -> Any:
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is str:
         return value if value.isascii() else _text(value)
     if value is None or kind is bool:

@@ -122,7 +122,7 @@ class Proved:
         self._shares: dict[str | None, float] = {}
         """Shares of all passages, as of the checkpoint."""
         self._places: dict[str, _ThreadPlaces] = {}
-        self._read_from = 0
+        self._read_from: object = 0
         self.opened = Opened()
         self.waiting = Waiting()
 

@@ -1,7 +1,7 @@
 """Find lists of role/content messages in a file with any surrounding structure."""
 
 from collections.abc import Iterable, Sequence, Set
-from typing import Any
+from typing import Any, cast
 
 from refold.application.conversation.transcripts import Skipped
 from refold.domain.late_model import Field
@@ -73,7 +73,7 @@ def is_message(value: Any) -> bool:
     """Return whether a value is a dict with a known role and with content or calls."""
     if not isinstance(value, dict):
         return False
-    message: dict[str, Any] = value
+    message = cast("dict[str, Any]", value)
     role = message.get("role")
     is_said = "content" in message or "tool_calls" in message or "function_call" in message
     return is_said and isinstance(role, str) and role in ROLES
@@ -187,8 +187,7 @@ def _mostly_messages(items: list[Any]) -> bool:
 def _openai_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    message: dict[str, Any] = value
-    given = message.get
+    given = cast("dict[str, Any]", value).get
     if given("role") in ("tool", "function", "developer"):
         return True
     if given("tool_calls") or given("function_call") or given("tool_call_id"):

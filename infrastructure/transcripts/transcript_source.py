@@ -10,7 +10,7 @@ import unicodedata
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -63,22 +63,18 @@ def parse_run(text: str, most: int = sys.maxsize) -> tuple[list[Any], str | None
 
 def as_object(value: Any) -> dict[str, Any] | None:
     """Return a JSON object as a dict, or None for another value."""
-    found: dict[str, Any] | None = value if isinstance(value, dict) else None
-    return found
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def as_list(value: Any) -> list[Any] | None:
     """Return a JSON list as a list, or None for another value."""
-    found: list[Any] | None = value if isinstance(value, list) else None
-    return found
+    is_one = isinstance(value, list)
+    return cast("list[Any]", value) if is_one else None
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a JSON list, or an empty list for another value."""
-    if not isinstance(value, list):
-        return []
-    items: list[Any] = value
-    return [item for item in items if isinstance(item, dict)]
+    return [item for item in as_list(value) or () if isinstance(item, dict)]
 
 
 def _next_start(text: str, start: int) -> int:
