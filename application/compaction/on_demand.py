@@ -13,7 +13,7 @@ from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import CompactionNotifier, notify_compaction
 from refold.application.summaries.leaves import chosen_stage
 from refold.domain.compaction.budget import Budget
-from refold.domain.compaction.reverting import revert_compaction
+from refold.domain.compaction.compacting import revert_compaction
 from refold.domain.cuts.planner import CompactionWish
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import Event

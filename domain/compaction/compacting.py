@@ -1,15 +1,16 @@
-"""Decisions of a compaction: request it, perform it with an accepted summary, or fail it."""
+"""Decisions of a compaction: request it, perform it with an accepted summary, fail it, or revert the newest one."""
 
 from datetime import datetime, timedelta
 from math import ceil
 
-from refold.domain.conversation import Attempt, Conversation
+from refold.domain.conversation import Attempt, Conversation, LiveMessage
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.errors import RefoldError
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     Event,
     SummarySuperseded,
     Trigger,
@@ -262,3 +263,34 @@ def compacts_again_at(state: Conversation, window: int, policy: CompactionPolicy
         steps = 5 if state.setbacks.count >= policy.breaker_after else 1
         return ceil(state.setbacks.live_tokens + steps * step)
     return ceil(state.summary.at_tokens + 5 * step) if state.summary else 0
+
+
+def revert_compaction(
+    state: Conversation, before: Conversation, reason: str = ""
+) -> tuple[CompactionReverted, ...]:
+    """Revert the active summary, or do nothing if none exists.
+
+    The covered messages return to the context. ``before`` is the conversation right before the summary was
+    made. Messages and decisions since then stay, and the summary stays in the log for audit.
+    """
+    undone = state.summary
+    if undone is None:
+        return ()
+    back = tuple(m for m in before.live if undone.coverage.covers(m.position))
+    counted: tuple[LiveMessage, ...] = ()
+    if state.older_live:
+        # Newer messages are only counted by now, so these older ones can only be counted too.
+        back, counted = (), back
+    return (
+        CompactionReverted(
+            summary_id=undone.summary_id,
+            restored=before.summary,
+            messages=back,
+            older_live=before.older_live + len(counted) + state.older_live,
+            older_tokens=before.older_tokens
+            + sum(m.tokens - m.thinking for m in counted)
+            + state.older_tokens,
+            live_from=min(before.live_from, state.live_from),
+            reason=reason,
+        ),
+    )

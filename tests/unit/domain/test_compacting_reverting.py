@@ -1,6 +1,6 @@
 """An undone compaction leaves the conversation as if it had not been made, but for thinking."""
 
-from refold.domain.compaction.reverting import revert_compaction
+from refold.domain.compaction.compacting import revert_compaction
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.rules import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
