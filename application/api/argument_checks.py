@@ -89,9 +89,10 @@ def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError
 
 
 def _parameters(method: Any) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """Return the names, those whose default is None, and whether there are more named arguments.
+    """Return the names of the arguments, the names of the optional ones, and whether other names are accepted.
 
-    ``inspect.signature`` takes longer for all methods than importing this module.
+    An argument is optional if its default is None. ``inspect.signature`` would take longer for all methods than
+    importing this module.
     """
     code = method.__code__
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
