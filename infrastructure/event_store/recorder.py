@@ -59,8 +59,6 @@ class Head(NamedTuple):
 NO_HEADS: Mapping[str, Head] = {}
 """Empty mapping of heads, for rows that need not follow any event."""
 
-KeyPlace = tuple[str, str, int]
-"""A stream, an idempotency key in it and the version of its message."""
 Row = tuple[int, str, int, str, bytes]
 """A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
 anything.
@@ -241,18 +239,21 @@ class LogRecorder(SQLiteApplicationRecorder):
         return retry(store)
 
     def insert_together(
-        self, groups: Sequence[tuple[Sequence[StoredEvent], Sequence[KeyPlace], Mapping[str, Head]]]
+        self, groups: Sequence[tuple["SealedRows", Mapping[str, Head]]]
     ) -> Sequence[Sequence[int] | None]:
         """Store groups of events in one commit. Return the log positions of each, or None if it was overtaken.
 
-        The arguments of each group are those of ``insert_events``. After an error, all may be stored or none.
+        Each group is the rows and the heads that they follow. After an error, all may be stored or none.
         """
         found: list[Sequence[int] | None] = []
         with self.datastore.transaction(commit=True) as c:
-            for rows, keys, follows in groups:
+            for (rows, keys, head), follows in groups:
                 c.execute("SAVEPOINT one")
                 try:
-                    found.append(self._insert_events(c, rows, keys=keys, follows=follows))
+                    numbers = self._insert_events(
+                        c, rows, keys=keys, follows=follows, link=head.link
+                    )
+                    found.append(numbers)
                 except sqlite3.IntegrityError:
                     c.execute("ROLLBACK TO one")
                     found.append(None)

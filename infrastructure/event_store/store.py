@@ -335,10 +335,7 @@ class SQLiteLog(StoredLog):
 
         self._admit([one.thread_id for one in appends])
         stored = self._recorder.insert_together(
-            [
-                (one.sealed.rows, one.sealed.keys, {one.thread_id: one.before.head})
-                for one in appends
-            ]
+            [(one.sealed, {one.thread_id: one.before.head}) for one in appends]
         )
         for one, numbers in zip(appends, stored, strict=True):
             if numbers and one.after is not None:
