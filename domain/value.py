@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import compress
+from itertools import compress, repeat
 from operator import ne
 from typing import (
     TYPE_CHECKING,
@@ -196,7 +196,7 @@ def stated_fields(value: Value) -> dict[str, Any]:
 def _defaults_in_order(cls: type[Value], names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the defaults of these fields, and a value that equals no other for a field without one."""
     defaults = fields_of(cls).defaults
-    return tuple(defaults.get(name, _NO_DEFAULT) for name in names)
+    return tuple(map(defaults.get, names, repeat(_NO_DEFAULT)))
 
 
 _NO_DEFAULT = object()
@@ -219,7 +219,7 @@ class Fields(NamedTuple):
     factories: Mapping[str, Callable[[], Any]]
     """Functions that make a default for each new value."""
     limits: Mapping[str, Mapping[str, Any]]
-    """Demands in addition to the type, as arguments of ``Field``."""
+    """Arguments of ``Field``: demands in addition to the type, and the default."""
 
 
 @cache
@@ -230,19 +230,19 @@ def fields_of(cls: Any) -> Fields:
     body = bodies.get(cls)
     if body is None:
         return _fields_of_pydantic(cls.model_fields)
-    known = fields_of(next(base for base in cls.__mro__[1:] if issubclass(base, BaseModel)))
+    # Looking into the tuple is faster than ``issubclass``, which asks the type of the class.
+    known = fields_of(next(base for base in cls.__mro__[1:] if BaseModel in base.__mro__))
     types = {**known.types, **body.types}
     defaults, made, limits = dict(known.defaults), dict(known.factories), dict(known.limits)
     for name, value in body.defaults.items():
         if not isinstance(value, LateField):
             defaults[name] = value
             continue
-        demanded = dict(value.given)
-        if "default_factory" in demanded:
-            made[name] = demanded.pop("default_factory")
-        elif "default" in demanded:
-            defaults[name] = demanded.pop("default")
-        limits[name] = demanded
+        limits[name] = given = value.given
+        if "default" in given:
+            defaults[name] = given["default"]
+        elif "default_factory" in given:
+            made[name] = given["default_factory"]
     return Fields(types, frozenset(types), defaults, made, limits)
 
 

@@ -44,6 +44,11 @@ class HeldLog:
         self.is_admitted = anchor.path is None
         """True if the log was compared with its anchor, or has none."""
 
+    def begin(self) -> None:
+        """Create the anchor of a new log, under the write lock."""
+        if self.anchor.path is not None and not self._recorder.rows_after(0, 1):
+            self.is_admitted = self.anchor.begin()
+
     def known(self, thread_id: str) -> Anchored | None:
         """Return the anchored event of a conversation, or None. Call it before you read the log."""
         return self.anchor.find(thread_id)

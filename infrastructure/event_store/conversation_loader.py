@@ -115,6 +115,12 @@ class StreamLoader:
         self._reader = reader
         self._snapshots = snapshots
         self._held = held
+        # Also prepares the class in the thread that opens the log, before the first load or append.
+        self._initial = build_unvalidated(Conversation)
+
+    def new(self, thread_id: str) -> Stream:
+        """Return a conversation without events."""
+        return Stream(LoadedConversation(thread_id, self._initial, Window()))
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
         """Load the complete stream at version ``at``, or at the newest version."""
@@ -130,7 +136,9 @@ class StreamLoader:
 
     def _load(self, thread_id: str, at: int | None) -> Stream:
         snapshot = self._snapshots.newest(thread_id, at)
-        state = snapshot.state if snapshot else build_unvalidated(Conversation)
+        if snapshot and not snapshot.version:
+            return self.new(thread_id)
+        state = snapshot.state if snapshot else self._initial
         run = self._read_on(StreamFolding(state), thread_id, at)
         if snapshot and run.link != snapshot.link:
             # The snapshot belongs to another history. It must not hide missing events.

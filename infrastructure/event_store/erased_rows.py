@@ -12,11 +12,11 @@ from refold.application.ports.conversation_log import Erasure
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.events import Event
 from refold.domain.notes import Rewritten
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, sync_fully
 from refold.infrastructure.sqlite.sqlite_failures import retry
 
 from .envelope import EnvelopeError, EventMapper
-from .recorder import Head, LogRecorder, SealedRows, seal_rows, sync_fully
+from .recorder import Head, LogRecorder, SealedRows, seal_rows
 from .stored_log import Appended
 
 BATCH = 500

@@ -58,14 +58,14 @@ def identify(connection: sqlite3.Connection, name: str) -> bool:
     return False
 
 
-def make_log(path: Path | None, recorders: Sequence[SQLiteRecorder]) -> None:
-    """Create the file of a new log, readable by its owner only, and its tables.
+def make_log(path: Path | None, recorders: Sequence[SQLiteRecorder]) -> bool:
+    """Create the file of a new log, readable by its owner only, and its tables. Return whether it is new.
 
     ``path`` is None for a log in memory.
     """
-    if path is not None:
-        make_private(path)
+    is_new = path is not None and make_private(path)
     create_tables(recorders[0].datastore, recorders)
+    return is_new
 
 
 @contextmanager

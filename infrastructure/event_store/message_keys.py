@@ -23,7 +23,7 @@ INDEX = (
     "CREATE TABLE IF NOT EXISTS message_keys (originator_id TEXT, key TEXT, "
     "originator_version INTEGER, PRIMARY KEY (originator_id, key)) WITHOUT ROWID"
 )
-_CHAIN = (
+CHAIN = (
     "CREATE TABLE IF NOT EXISTS sealed_keys (originator_id TEXT, digest BLOB, next BLOB, seal BLOB, "
     "PRIMARY KEY (originator_id, digest)) WITHOUT ROWID"
 )
@@ -66,19 +66,22 @@ class MessageKeys:
 
     def begin(self, c: Cursor, stream: str) -> None:
         """Start the chain of a conversation that has no keys yet."""
-        c.execute(_CHAIN)
-        self._put(c, stream, [(_ENDS, _ENDS)])
+        try:
+            self._put(c, stream, [(_ENDS, _ENDS)])
+        except sqlite3.OperationalError:  # Older logs have no table.
+            c.execute(CHAIN)
+            self._put(c, stream, [(_ENDS, _ENDS)])
 
     def add(self, c: Cursor, keys: Sequence[Key]) -> None:
         """Add keys that are new in their conversations."""
         c.executemany("INSERT INTO message_keys VALUES (?,?,?)", keys)
-        c.execute(_CHAIN)
+        c.execute(CHAIN)
         for stream in dict.fromkeys(stream for stream, _, _ in keys):
             self._link(c, stream, [digest_of(s, key) for s, key, _ in keys if s == stream])
 
     def replace(self, c: Cursor, stream: str, keys: Mapping[str, int]) -> None:
         """Replace all keys of a conversation with these keys and versions."""
-        c.execute(_CHAIN)
+        c.execute(CHAIN)
         self.drop(c, stream)
         c.executemany(
             "INSERT OR REPLACE INTO message_keys VALUES (?,?,?)",

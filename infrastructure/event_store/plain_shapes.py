@@ -179,9 +179,10 @@ def _value(cls: type[Value]) -> Reader:
 
 
 def _limited(read: Reader, limits: Mapping[str, Any]) -> Reader:
-    if not limits:
+    demanded = limits.keys() - {"default", "default_factory"}
+    if not demanded:
         return read
-    if not limits.keys() <= {"ge", "gt", "le", "lt"}:
+    if not demanded <= {"ge", "gt", "le", "lt"}:
         return _refuse
     least, above = limits.get("ge", -math.inf), limits.get("gt", -math.inf)
     most, below = limits.get("le", math.inf), limits.get("lt", math.inf)

@@ -28,14 +28,18 @@ from refold.infrastructure.sqlite.connection_pool import (
     Transaction,
 )
 from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
-from refold.infrastructure.sqlite.sqlite_connection import CheckedConnection, open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import (
+    CheckedConnection,
+    open_sqlite,
+    sync_fully,
+)
 from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 
 from .encodings import Encodings
 from .encryption import Keys
 from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of, random_hex
 from .file_format import identify
-from .message_keys import INDEX, MessageKeys
+from .message_keys import CHAIN, INDEX, MessageKeys
 from .shelf import TABLES, begin_key
 
 MAX_VERSION = 2**62
@@ -44,6 +48,9 @@ MOST_FRAMES = 256
 _FRAME = (
     f"SELECT substr(state, 1, {LONGEST_FRAME}) FROM stored_events "
     "WHERE originator_id=? AND originator_version=?"
+)
+_OTHERS = (
+    "SELECT 1 FROM stored_events WHERE originator_id=? AND originator_version NOT BETWEEN 1 AND ?"
 )
 LOCK_TIMEOUT = 30
 """Seconds to wait for a lock of another process."""
@@ -63,15 +70,6 @@ Row = tuple[int, str, int, str, bytes]
 """A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
 anything.
 """
-
-
-def sync_fully(connection: sqlite3.Connection) -> None:
-    """Make syncs reach the disk itself. By default, a sync on macOS ends in the cache of the drive.
-
-    This changes nothing on other systems.
-    """
-    connection.execute("PRAGMA fullfsync=ON")
-    connection.execute("PRAGMA checkpoint_fullfsync=ON")
 
 
 class DurablePool(SteadyPool):
@@ -185,11 +183,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def construct_create_table_statements(self) -> list[str]:
         """Return the statements that create the tables of a log."""
-        return [
-            *super().construct_create_table_statements(),
-            INDEX,
-            *TABLES,
-        ]
+        return [*super().construct_create_table_statements(), INDEX, CHAIN, *TABLES]
 
     def note_key(self, c: SQLiteCursor) -> None:
         """Record the key, or check that no key is needed, at the start of a transaction that stores events.
@@ -228,7 +222,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         insert = super().insert_events
         tries = 0
 
-        def store() -> Sequence[int] | None:
+        def store() -> "Sequence[int] | None":
             nonlocal tries
             tries += 1
             # A commit may have succeeded although an error was reported.
@@ -294,6 +288,10 @@ class LogRecorder(SQLiteApplicationRecorder):
         for stream, head in follows.items():
             if head.version:
                 self._check_head(c, stream, head)
+            elif numbers and numbers[0] > 1:  # A log that was empty has no other events.
+                c.execute(_OTHERS, (stream, len(stored_events)))
+                if c.fetchall():  # The stream must be loaded.
+                    raise sqlite3.IntegrityError(f"the stream {stream!r} has other events")
         if link:
             if len(self._frames) >= MOST_FRAMES:
                 self._frames.clear()

@@ -15,11 +15,13 @@ from refold.domain.events import (
     MessageErased,
 )
 from refold.domain.evolve import fold
+from refold.domain.value import build_unvalidated
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .envelope import (
+    GENESIS,
     PLAIN,
     Encoder,
     EnvelopeError,
@@ -37,6 +39,13 @@ AT_ONCE = 50
 """Number of snapshots that are copied at once."""
 
 
+_NEWEST = (
+    "SELECT originator_id, originator_version, topic, state FROM stored_snapshots "
+    "WHERE originator_id=? AND originator_version<=? ORDER BY originator_version DESC LIMIT 1"
+)
+_ANY_EVENT = "SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1"
+
+
 class Snapshot(NamedTuple):
     """The state at a version, and the link of the event with this version."""
 
@@ -48,15 +57,8 @@ class Snapshot(NamedTuple):
 class SnapshotRows(Protocol):
     """The rows of the snapshots: the part of an ``AggregateRecorder`` that a store needs, and ``drop``."""
 
-    def select_events(
-        self,
-        originator_id: str,
-        *,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> Sequence[StoredEvent]:
-        """Return the snapshots of a stream up to version ``lte``."""
+    def newest(self, stream: str, last: int) -> tuple[StoredEvent | None, bool]:
+        """Return the newest snapshot up to a version, and True if the stream is known to have no events."""
         ...
 
     def insert_events(
@@ -72,6 +74,16 @@ class SnapshotRows(Protocol):
 
 class SQLiteSnapshots(SQLiteAggregateRecorder):
     """The rows of the snapshots in the file of a log."""
+
+    def newest(self, stream: str, last: int) -> tuple[StoredEvent | None, bool]:
+        """Return the newest snapshot up to a version, and True if the stream is known to have no events."""
+        with self.datastore.transaction(commit=False) as c:
+            c.sqlite_cursor.row_factory = None
+            c.execute(_NEWEST, (stream, last))
+            for row in c.fetchall():
+                return StoredEvent(*row), False
+            c.execute(_ANY_EVENT, (stream,))
+            return None, not c.fetchall()
 
     def drop(self, places: Sequence[tuple[str, int]]) -> None:
         """Remove these snapshots, and all whose columns do not identify them."""
@@ -103,34 +115,31 @@ class SnapshotStore:
         self._damaged: dict[str, set[int]] = {}
 
     def newest(self, thread_id: str, before: int | None) -> Snapshot | None:
-        """Return the newest usable snapshot at or before a version, or None."""
+        """Return the newest usable snapshot at or before a version, or None.
+
+        A stream without events has one at version 0.
+        """
+        # A damaged version may be text, which SQLite sorts after all numbers.
+        last = MAX_VERSION if before is None else before
         while True:
-            rows = self._select(thread_id, before)
-            if not rows:
-                return None
-            snapshot = _open(rows[0], self._encoder)
+            row, is_empty = self._select(thread_id, last)
+            if row is None:
+                return Snapshot(0, GENESIS, build_unvalidated(Conversation)) if is_empty else None
+            snapshot = _open(row, self._encoder)
             if snapshot is not None and (thread_id, snapshot.version) not in self._distrusted:
                 return snapshot
-            if snapshot is None and rows[0].topic == SNAPSHOT and _is_ours(rows[0]):
-                self._damaged.setdefault(thread_id, set()).add(rows[0].originator_version)
-            before = rows[0].originator_version - 1
-            if before < 1:
+            if snapshot is None and row.topic == SNAPSHOT and _is_ours(row):
+                self._damaged.setdefault(thread_id, set()).add(row.originator_version)
+            last = row.originator_version - 1
+            if last < 1:
                 return None
 
-    def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
+    def _select(self, thread_id: str, last: int) -> tuple[StoredEvent | None, bool]:
         try:
-            return retry(
-                lambda: self._recorder.select_events(
-                    thread_id,
-                    # A damaged version may be text, which SQLite sorts after all numbers.
-                    lte=MAX_VERSION if before is None else before,
-                    desc=True,
-                    limit=1,
-                )
-            )
+            return retry(lambda: self._recorder.newest(thread_id, last))
         except STORE_ERRORS as error:
             logger.warning("%s: no snapshot could be read: %s", conversation(thread_id), error)
-            return ()
+            return None, False
 
     def distrust(self, thread_id: str, version: int) -> None:
         """Exclude this snapshot from now on, because it contradicts the log."""

@@ -17,7 +17,8 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 
-from .conversation_loader import StreamLoader
+from .anchor import Mark
+from .conversation_loader import Stream, StreamLoader
 from .envelope import EventMapper
 from .erased_rows import StreamEraser
 from .recorder import DurableDatastore, Head, Row, SealedRows
@@ -331,31 +332,37 @@ class SQLiteLog(StoredLog):
 
     def _store_all(self, appends: Sequence[Ready]) -> Sequence[bool]:
         """Store appends of several threads in one commit, and return which were stored."""
-        from .anchor import Mark
-
         self._admit([one.thread_id for one in appends])
         stored = self._recorder.insert_together(
             [(one.sealed, {one.thread_id: one.before.head}) for one in appends]
         )
         for one, numbers in zip(appends, stored, strict=True):
             if numbers and one.after is not None:
-                self.held.anchor.keep(
-                    Mark(one.thread_id, *one.sealed.head, numbers[-1]), self.held.marks
-                )
+                self._keep(one.thread_id, one.sealed.head, numbers)
                 self._remembered.put(one.thread_id, one.after)
         return [bool(numbers) for numbers in stored]
 
     def _store(self, thread_id: str, sealed: SealedRows, before: Head) -> None:
-        from .anchor import Mark
-
         rows, keys, head = sealed
         numbers = self._recorder.insert_events(
             rows, keys=keys, follows={thread_id: before}, link=head.link
         )
         if numbers:
-            self.held.anchor.keep(Mark(thread_id, *head, numbers[-1]), self.held.marks)
+            self._keep(thread_id, head, numbers)
         else:
             self.held.keep(thread_id, head)
+
+    def _presumed(self, thread_id: str) -> Stream | None:
+        known, held = super()._presumed(thread_id), self.held
+        if known is not None or held.anchor.path is None or held.known(thread_id) is not None:
+            return known
+        return self._parts.loader.new(thread_id)  # The anchor does not know it.
+
+    def _keep(self, thread_id: str, head: Head, numbers: Sequence[int]) -> None:
+        """Record the newest event of a conversation, whose new events have these log positions."""
+        mark = Mark(thread_id, *head, numbers[-1])
+        # After the first events of a log, a new anchor has no other line.
+        self.held.anchor.keep(mark, self.held.marks if numbers[0] > 1 else lambda: (mark,))
 
     def _admit(self, thread_ids: Sequence[str]) -> None:
         if not self.held.is_admitted:

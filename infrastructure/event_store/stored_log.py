@@ -200,7 +200,7 @@ class StoredLog(ABC):
         It is good enough for a decision that leads to an insert: the insert fails if the state is stale. A
         refusal or an empty decision needs the newest state.
         """
-        cached = self._remembered.find(thread_id)
+        cached = self._presumed(thread_id)
         if cached is not None:
             with suppress(RefoldError):
                 events = tuple(decide(cached.loaded))
@@ -218,7 +218,8 @@ class StoredLog(ABC):
     def _decide_and_insert(
         self, thread_id: str, decide: Decision, stamp: str, ready: Ready | None
     ) -> "_Done[tuple[Stream, tuple[Event, ...]]]":
-        if ready is not None and self._remembered.find(thread_id) is not ready.before:
+        known = self._remembered.find(thread_id)
+        if ready is not None and known is not ready.before and (known or ready.before.head.version):
             ready = self._ready(thread_id, decide, stamp)  # Another thread has appended since.
         if ready is None:
             stream = self._refresh(thread_id)
@@ -295,7 +296,7 @@ class StoredLog(ABC):
         """
         tried: list[_Done[R]] = [] if before is None else [before]
 
-        def attempt() -> _Done[R]:
+        def attempt() -> "_Done[R]":  # As text: it would be made at each call.
             heads: Mapping[str, Head] = tried[-1].heads if tried else {}
             if heads and all(self._is_stored(*head) for head in heads.items()):
                 return tried[-1]
@@ -379,6 +380,10 @@ class StoredLog(ABC):
     def _copying(self) -> AbstractContextManager[object]:
         """Keep erasures away while a conversation is copied."""
         return nullcontext()
+
+    def _presumed(self, thread_id: str) -> Stream | None:
+        """Return the state that a conversation probably has, or None. An insert fails if it is another one."""
+        return self._remembered.find(thread_id)
 
     @abstractmethod
     def _admit(self, thread_ids: Sequence[str]) -> None:

@@ -5,11 +5,12 @@ import os
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
-from refold.application.errors import LogNotWritable
+from refold.application.errors import LogError, LogNotWritable
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import WriteLock, is_file_at, try_lock, unlock
@@ -19,7 +20,7 @@ from refold.infrastructure.maintenance.scrubber import KnownDamage, ScrubFile, c
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite import read_only as network
 from refold.infrastructure.sqlite.read_only import ReadOnlyPlace, RefusingLock, read_only_place
-from refold.infrastructure.sqlite.sqlite_failures import retry, translate_errors
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retry, translate_errors
 
 from .anchor import Anchor, anchor_path
 from .anchor_check import HeldLog
@@ -193,32 +194,50 @@ def open_log_file(
     place = anchor_path(path.absolute()) if anchor and not in_memory else None
     kept = Anchor(place, of=path)
     reading = None if in_memory else _check_place(path, kept, create=create)
-    in_shared = in_memory or (reading is not None and reading.in_memory)
-    name = _name_in_memory() if in_shared else str(path.absolute())
+    is_shared = in_memory or (reading is not None and reading.in_memory)
+    name = _name_in_memory() if is_shared else str(path.absolute())
     datastore = DurableDatastore(name, reading=reading, checkpoints=checkpoints)
     encodings = Encodings(Keys(key), SQLiteShelf(datastore, trusted=in_memory))
     recorder, mapper = LogRecorder(datastore, encodings), EventMapper(encodings)
     snapshots = SQLiteSnapshots(datastore, "stored_snapshots")
+    lock = _lock_of(name, reading, in_memory=in_memory)
+    held = HeldLog(path, kept, recorder)
     with translate_errors(path), closed_on_error(datastore):
-        retry(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
+        if retry(lambda: make_log(None if in_memory else path, [recorder, snapshots])):
+            _begin(lock, held)
         encodings.unlock()
         if not in_memory:
             network.NETWORK.look(path, notify)
-    lock = None if in_memory else Path(f"{name}.lock")
-    checked = None if in_memory else checked_path(path.absolute())
-    scrub = ScrubFile(checked, of=path, writable=reading is None)
+    scrub = _scrub_file(path, in_memory=in_memory, reads=reading is not None)
     return LogFile(
-        RefusingLock(reading) if reading else WriteLock(lock, LOCK_TIMEOUT),
+        lock,
         datastore,
         recorder,
         encodings,
         mapper,
         SnapshotStore(snapshots, encodings, notify),
-        HeldLog(path, kept, recorder),
+        held,
         ProvenKeys(recorder, mapper, notify),
         KnownDamage(scrub, RowProver(datastore, mapper), notify),
         _turns(path.absolute(), in_memory=in_memory, reads=reading is not None),
     )
+
+
+def _lock_of(name: str, reading: ReadOnlyPlace | None, *, in_memory: bool) -> WriteLock:
+    if reading is not None:
+        return RefusingLock(reading)
+    return WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT)
+
+
+def _scrub_file(path: Path, *, in_memory: bool, reads: bool) -> ScrubFile:
+    checked = None if in_memory else checked_path(path.absolute())
+    return ScrubFile(checked, of=path, writable=not reads)
+
+
+def _begin(lock: WriteLock, held: HeldLog) -> None:
+    """Create the files next to a new log, so that its first append need not. An append tries again."""
+    with suppress(LogError, *STORE_ERRORS), lock.held():
+        held.begin()
 
 
 def _turns(path: Path, *, in_memory: bool, reads: bool) -> Turns:

@@ -22,26 +22,41 @@ def make_private(path: str | Path, *, like: str | Path | None = None) -> bool:
 
     ``like`` is a file that the new one belongs to; whoever may use that file may use both.
     """
-    # Follow a dangling link to its target, as SQLite and ``open`` do.
-    real = os.path.realpath(path)
-    try:
-        number = os.open(real, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
-    except FileExistsError:
+    number = _create(path, os.O_WRONLY, like)
+    if number is None:
         return False
+    os.close(number)
+    return True
+
+
+def _create(path: str | Path, flags: int, like: str | Path | None) -> int | None:
+    """Create an empty private file, and return its descriptor, or None if the file exists."""
+    flags |= os.O_CREAT | os.O_EXCL
+    try:
+        try:
+            number = os.open(path, flags, PRIVATE)
+        except FileExistsError:
+            if not os.path.islink(path):  # noqa: PTH114 (a path object is twice as slow)
+                return None
+            # Follow a dangling link to its target, as SQLite and ``open`` do.
+            number = os.open(os.path.realpath(path), flags, PRIVATE)
+    except FileExistsError:
+        return None
     try:
         # A umask may have removed the owner's own permissions as well.
         if os.chmod in os.supports_fd:  # The file may no longer exist under its name.
             os.chmod(number, _mode_like(like))  # noqa: PTH101 (a descriptor)
-    finally:
+    except BaseException:
         os.close(number)
-    return True
+        raise
+    return number
 
 
 def _mode_like(like: str | Path | None) -> int:
     if like is None:
         return PRIVATE
     try:
-        return (Path(like).stat().st_mode & 0o666) | PRIVATE
+        return (os.stat(like).st_mode & 0o666) | PRIVATE  # noqa: PTH116 (a path object is twice as slow)
     except OSError:
         return PRIVATE
 
@@ -58,12 +73,14 @@ def open_private(
     ``mode`` and ``buffering`` are those of ``open``. ``"xb"`` raises ``FileExistsError`` if the file
     exists.
     """
-    made = make_private(path, like=like)
-    if mode.startswith("x"):
-        if not made:
+
+    def opener(name: str, flags: int) -> int:
+        number = _create(name, flags, like)
+        if number is None and mode.startswith("x"):
             raise FileExistsError(f"{path} exists already")
-        mode = f"w{mode[1:]}"
-    return Path(path).open(mode, buffering=buffering)
+        return os.open(name, flags, PRIVATE) if number is None else number
+
+    return open(path, mode, buffering=buffering, opener=opener)
 
 
 if sys.platform == "win32":

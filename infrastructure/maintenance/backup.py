@@ -17,11 +17,11 @@ from refold.domain.value import replace as copy_with
 from refold.infrastructure.event_store.anchor import Anchor, Mark, anchor_path
 from refold.infrastructure.event_store.anchor_check import HeldLog
 from refold.infrastructure.event_store.envelope import EventMapper
-from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder, sync_fully
+from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.log_place import DERIVED, derived_path
 from refold.infrastructure.files.private_files import new_file, sync
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, write_ahead_path
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite, sync_fully, write_ahead_path
 from refold.infrastructure.sqlite.sqlite_failures import (
     STORE_ERRORS,
     diagnose,

@@ -24,7 +24,7 @@ from refold.application.maintenance.maintenance_results import (
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.domain.events import MessageAppended
-from refold.infrastructure.event_store.anchor import Mark, anchor_path, read_exported, write_anchor
+from refold.infrastructure.event_store.anchor import Mark, anchor_of, anchor_path, read_exported
 from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encryption import KeySource
 from refold.infrastructure.event_store.envelope import (
@@ -258,7 +258,7 @@ def _export(out: Path, marks: Sequence[Mark]) -> None:
         raise TargetExists(out, "already exists; give another path")
     try:
         with new_file(out, replace=False) as made:
-            write_anchor(made, marks)
+            made.write_bytes(anchor_of(marks))
     except OSError as error:
         raise LogError(f"the anchor {out} cannot be written: {error}") from error
 

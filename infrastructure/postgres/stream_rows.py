@@ -150,6 +150,11 @@ class PostgresSnapshots:
             for _, version, topic, state, key in rows
         ]
 
+    def newest(self, stream: str, last: int) -> tuple[StoredEvent | None, bool]:
+        """Return the newest snapshot up to a version, and False: the events are not looked at."""
+        rows = self.select_events(stream, lte=last, desc=True, limit=1)
+        return (rows[0] if rows else None), False
+
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:

@@ -3,15 +3,16 @@
 import logging
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import refold
-from refold.application.errors import LogBehindAnchor
-from refold.infrastructure.event_store.anchor import SIZE, Anchor
+from refold.application.errors import LogBehindAnchor, LogDamaged
+from refold.infrastructure.event_store.anchor import SIZE, Anchor, anchor_path
 from refold.infrastructure.event_store.store import SQLiteLog
-from tests.support.log_files import execute, flipped, log_of, say, words_of
+from tests.support.log_files import execute, flipped, log_of, rows, say, words_of
 
 
 def put_back(path: Path) -> None:
@@ -111,6 +112,18 @@ def test_a_log_that_never_had_an_anchor_gets_one_with_all_of_its_conversations(
     say(log, "three", thread_id="v")
     assert len(log.held.anchor.lines()[0]) == 3
     log.close()
+
+
+def test_a_conversation_that_the_anchor_does_not_know_is_not_presumed_new(path: Path) -> None:
+    anchor_path(path).unlink()
+    with closing(SQLiteLog(path)) as log:
+        say(log, "four")
+        assert words_of(log) == ["one", "two", "three", "four"]
+    anchor_path(path).unlink()
+    execute(path, "DELETE FROM stored_events WHERE originator_version<3")
+    with closing(SQLiteLog(path)) as log, pytest.raises(LogDamaged, match="the event is missing"):
+        say(log, "five")
+    assert len(rows(path)) == 2
 
 
 @pytest.mark.parametrize("line", [0, 1])
