@@ -205,22 +205,25 @@ def readable(message: Message) -> str:
 
 def readable_content(content: str | Sequence[Block]) -> str:
     """Return the content of a message as readable text, as ``readable`` does."""
-    if isinstance(content, str):
-        return content
-    parts = [_readable(block) for block in content if block.get("type") not in THINKING]
-    return "\n".join([part for part in parts if part and not part.isspace()])
+    texts = [content] if isinstance(content, str) else [t for _, t in readable_blocks(content)]
+    return "\n".join(texts)
 
 
 def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
     """Return the readable blocks of a message, each with its text."""
-    parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
+    parts = [(block, block_text(block)) for block in content if block.get("type") not in THINKING]
     return [part for part in parts if part[1] and not part[1].isspace()]
 
 
-def _readable(block: Block) -> str:
-    kind = block.get("type")
-    if kind in CALLS:
-        return f"→ {block.get('name')} {_as_json(block.get('input'))}"
+def call_text(block: Block) -> str:
+    """Return the name and the input of a tool call."""
+    return f"{block.get('name')} {_as_json(block.get('input'))}"
+
+
+def block_text(block: Block) -> str:
+    """Return a block as readable text, which may be blank."""
+    if (kind := block.get("type")) in CALLS:
+        return f"→ {call_text(block)}"
     # A blank text block says nothing; a block without text (an image) is at least named.
     return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 

@@ -68,7 +68,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
 
 def _add_messages(said: Sequence[_Said], to: dict[str, Cell], more: Counter[str]) -> None:
     more["messages"] += len(said)
-    more["tokens"] += sum(message["tokens"] for _, message in said)
+    more["tokens"] += sum([message["tokens"] for _, message in said])
     for logged, message in said:
         if message["position"] == 0:
             to |= {"created_at": listed_time(logged, message), "last_activity": ""}
@@ -78,7 +78,7 @@ def _add_messages(said: Sequence[_Said], to: dict[str, Cell], more: Counter[str]
 
 def _first_words_in(said: Sequence[_Said]) -> dict[str, Cell]:
     for logged, message in said:
-        if _is_own(message):
+        if message["message"]["role"] == "user" and _is_own(message):
             words = _first_words(logged, message)
             return {"first_words": words, "first_words_at": message["position"]}
     return {}
@@ -86,7 +86,7 @@ def _first_words_in(said: Sequence[_Said]) -> dict[str, Cell]:
 
 def _times(said: Sequence[_Said]) -> dict[str, str]:
     """Return the earliest and latest times of messages."""
-    times = {listed_time(logged, message) for logged, message in said}
+    times = [listed_time(logged, message) for logged, message in said]
     return {"created_at": min(times), "last_activity": max(times)} if times else {}
 
 
@@ -134,7 +134,7 @@ def _is_of_user(message: MessageContent) -> bool:
     if message["role"] != "user" or message.get("author") not in (None, "person"):
         return False
     content = message["content"]
-    return isinstance(content, str) or all(b.get("type") != "tool_result" for b in content)
+    return isinstance(content, str) or "tool_result" not in [b.get("type") for b in content]
 
 
 def _first_words(logged: LoggedEvent, message: MessageFields) -> str | None:

@@ -22,7 +22,9 @@ class Added(NamedTuple):
 class Appended(NamedTuple):
     """New rows of one conversation that never change, as values in column order."""
 
-    rows: Sequence[tuple[Cell, ...]]
+    rows: Sequence[tuple[Cell | bytes, ...]]
+    utf8: int | None = None
+    """Index of the column whose texts may be given as UTF-8, because that is how they are stored."""
 
 
 class Changed(NamedTuple):
@@ -81,11 +83,11 @@ def listed_time(logged: LoggedEvent, message: MessageFields) -> str:
 
 def utc_text(stored: str) -> str:
     """Return a stored time in the format of the log. Most times are stored almost like that."""
-    if stored[-1:] == "Z" and stored[10:11] == "T":
-        if len(stored) == _TO_MICROSECONDS:
-            return stored
-        if len(stored) == _TO_SECONDS:
-            return f"{stored[:-1]}.000000Z"
+    size = len(stored)
+    if size == _TO_MICROSECONDS and stored[-1] == "Z" and stored[10] == "T":
+        return stored
+    if size == _TO_SECONDS and stored[-1] == "Z" and stored[10] == "T":
+        return f"{stored[:-1]}.000000Z"
     return utc(datetime.fromisoformat(stored))
 
 

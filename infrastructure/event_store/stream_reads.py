@@ -285,10 +285,15 @@ def open_plain_message(stream: str, version: int, blob: object) -> PlainMessage 
             return None
         fields: MessageFields = from_json(payload, cache_strings="keys")
         said = fields["message"]
-        is_whole = type(said["content"]) in (str, list) and type(said["role"]) is str
-        is_whole = is_whole and fields["position"] >= 0 <= fields["tokens"]
-        is_whole = is_whole and bool(fields["message_id"])
-        return (at, salt, digest, previous, fields) if is_whole else None
+        kind = type(said["content"])
+        if (
+            (kind is list or kind is str)
+            and type(said["role"]) is str
+            and fields["position"] >= 0 <= fields["tokens"]
+            and fields["message_id"]
+        ):
+            return at, salt, digest, previous, fields
+        return None
     except (KeyError, TypeError, ValueError):
         return None
 

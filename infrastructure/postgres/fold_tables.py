@@ -182,8 +182,10 @@ class PostgresTables:
         while part := list(islice(rest, _AT_ONCE)):
             yield from self._run(self._names.statement(statement), _turned(part))
 
-    def insert(self, table: str, rows: Sequence[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row], utf8: int | None = None) -> None:
         """Insert new rows."""
+        if utf8 is not None:
+            rows = [_decoded(row, utf8) for row in rows]
         columns = ", ".join(self._declared[table].columns)
         if len(rows) < COPIED:
             marks = ", ".join("?" * len(self._declared[table].columns))
@@ -273,6 +275,12 @@ def _written(row: Values) -> tuple[Any, ...]:
     return tuple(to_text(cell) if isinstance(cell, str) else cell for cell in row)
 
 
+def _decoded(row: Row, at: int) -> Row:
+    """Return a row with the text at an index, which may be UTF-8, as a text."""
+    text = row[at]
+    return (*row[:at], text.decode(), *row[at + 1 :]) if isinstance(text, bytes) else row
+
+
 def _read(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(from_text(cell) if isinstance(cell, str) else cell for cell in row)
 
@@ -319,7 +327,7 @@ class _Declarations:
     def executemany(self, statement: str, rows: Iterable[Values]) -> None:
         """Ignore the statement."""
 
-    def insert(self, table: str, rows: Sequence[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row], utf8: int | None = None) -> None:
         """Ignore the rows."""
 
     def replace(self, table: str, rows: Sequence[Row]) -> None:

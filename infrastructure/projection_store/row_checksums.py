@@ -2,10 +2,11 @@
 
 import os
 import sqlite3
-import zlib
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
+from zlib import crc32
 
 from refold.application.projections.row_changes import Cell
 from refold.domain.errors import RefoldError
@@ -75,6 +76,8 @@ CHECKSUM = "checksum"
 
 Sealed = tuple[*tuple[Cell, ...], int]
 """Values of a row and their checksum."""
+SealedUtf8 = tuple[*tuple[Cell | bytes, ...], int]
+"""The same of a row with a text that may be UTF-8."""
 
 
 def seal_row(values: tuple[Cell, ...]) -> Sealed:
@@ -84,6 +87,24 @@ def seal_row(values: tuple[Cell, ...]) -> Sealed:
     except UnicodeEncodeError:
         clean = tuple(storable(value) for value in values)
         return (*clean, checksum(clean))
+
+
+def seal_utf8(rows: Sequence[tuple[Cell | bytes, ...]], at: int) -> list[SealedUtf8]:
+    """Return the same of rows whose text at an index may be UTF-8. Such a text is not encoded or copied again."""
+    before, after = "%s\x1f" * at, "\x1f%s" * (len(rows[0]) - at - 1)
+    sealed: list[SealedUtf8] = []
+    for values in rows:
+        text = values[at]
+        try:
+            if isinstance(text, bytes):
+                begun = crc32((before % values[:at]).encode(), values.count(None))
+                rest = (after % values[at + 1 :]).encode()
+                sealed.append((*values, crc32(rest, crc32(text, begun))))
+                continue
+        except UnicodeEncodeError:
+            values = (*values[:at], cast("bytes", text).decode(), *values[at + 1 :])
+        sealed.append(seal_row(cast("tuple[Cell, ...]", values)))
+    return sealed
 
 
 def open_row(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -107,8 +128,8 @@ def checksum(values: tuple[Cell, ...]) -> int:
     # The count distinguishes a missing value from the text "None". The last value is added
     # separately, because joining a long text to the others would copy it.
     last, texts[-1] = texts[-1], ""
-    begun = zlib.crc32("\x1f".join(texts).encode(), values.count(None))
-    return zlib.crc32(last.encode(), begun)
+    begun = crc32("\x1f".join(texts).encode(), values.count(None))
+    return crc32(last.encode(), begun)
 
 
 def storable(value: Cell) -> Cell:

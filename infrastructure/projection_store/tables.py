@@ -16,11 +16,14 @@ Texts come back as they were stored, and their order is that of their bytes.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from refold.application.projections.row_changes import Cell
 from refold.domain.lazy_pattern import lazy_pattern
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 Key = str | tuple[str, ...]
 """Primary key of a table: a column, or several."""
@@ -73,8 +76,11 @@ class Tables(Protocol):
         """Yield ``selected`` of the rows with one of these keys. ``key`` names their columns."""
         ...
 
-    def insert(self, table: str, rows: Sequence[Row]) -> None:
-        """Insert new rows with a value for each declared column."""
+    def insert(self, table: str, rows: Sequence[Row], utf8: int | None = None) -> None:
+        """Insert new rows with a value for each declared column.
+
+        ``utf8`` is the index of a column of texts that may be given as UTF-8.
+        """
         ...
 
     def replace(self, table: str, rows: Sequence[Row]) -> None:
@@ -102,6 +108,34 @@ class Tables(Protocol):
     def create_view(self, statement: str) -> None:
         """Create a view for users who query a file. A server has none, so that tables can be swapped."""
         ...
+
+
+AT_ONCE = 16
+"""Number of rows that one statement inserts, in a third less time for each than one by one."""
+
+
+@lru_cache(maxsize=64)
+def _marks(columns: int, utf8: int | None, rows: int) -> str:
+    """Return the question marks of so many rows."""
+    row = ["?" if column != utf8 else "CAST(? AS TEXT)" for column in range(columns)]
+    return ",".join([f"({','.join(row)})"] * rows)
+
+
+@lru_cache(maxsize=64)
+def _creation(
+    name: str, columns: tuple[tuple[str, type], ...], key: Key, required: frozenset[str]
+) -> str:
+    """Return the statement that creates a table."""
+    # Loaded when tables are created, because it loads numpy where that is installed.
+    from sqlite_utils import Database
+
+    with closing(open_sqlite(":memory:")) as scratch:
+        # Without the plugins that a user may have installed.
+        db = Database(scratch, recursive_triggers=False, execute_plugins=False)
+        found: str = db.create_table_sql(
+            name, dict(columns), pk=key, not_null=set(required), strict=True
+        )
+    return found
 
 
 _IN_SQLITE = {"in_order": "rowid", "row_number": "rowid", "unindexed": "NOT INDEXED"}
@@ -151,11 +185,18 @@ class SQLiteTables:
         for one in keys:
             yield from self.execute(statement, one)
 
-    def insert(self, table: str, rows: Sequence[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row], utf8: int | None = None) -> None:
         """Insert new rows."""
         if rows:
-            marks = ",".join("?" * len(rows[0]))
-            self.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            whole = len(rows) - len(rows) % AT_ONCE
+            if whole:
+                marks = _marks(len(rows[0]), utf8, AT_ONCE)
+                parts = (rows[start : start + AT_ONCE] for start in range(0, whole, AT_ONCE))
+                self.executemany(
+                    f"INSERT INTO {table} VALUES {marks}", ([*chain(*part)] for part in parts)
+                )
+            marks = _marks(len(rows[0]), utf8, 1)
+            self.executemany(f"INSERT INTO {table} VALUES {marks}", rows[whole:])
 
     def replace(self, table: str, rows: Sequence[Row]) -> None:
         """Insert rows, and replace stored rows with the same primary key."""
@@ -174,12 +215,7 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        # Loaded when tables are created, because it loads numpy where that is installed.
-        from sqlite_utils import Database
-
-        # Without the plugins that a user may have installed.
-        db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
-        db.table(name).create(dict(columns), pk=key, not_null=set(required), strict=True)
+        self.execute(_creation(name, tuple(columns.items()), key, frozenset(required)))
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False

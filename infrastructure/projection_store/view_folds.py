@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import assert_never
+from typing import assert_never, cast
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.row_changes import (
@@ -20,7 +20,16 @@ from refold.application.projections.row_changes import (
 from refold.domain.events import ConversationLabelled, MessageErased
 
 from .checkpoint import Left, Progress, Total, mark_of, write_progress, write_reading_from
-from .row_checksums import FoldDamaged, Sealed, open_row, seal_row, show_values, storable
+from .row_checksums import (
+    FoldDamaged,
+    Sealed,
+    SealedUtf8,
+    open_row,
+    seal_row,
+    seal_utf8,
+    show_values,
+    storable,
+)
 from .tables import Tables
 from .view_tables import PROJECTIONS, TABLES, TALLIES, TALLY_KEY, Table
 
@@ -99,7 +108,9 @@ class Batch:
         """Rows that may still change."""
         self._stored: dict[Key, int] = {}
         """Checksums of those of ``_rows`` that are already stored."""
-        self._appended: list[Sealed] = []
+        self._utf8: int | None = None
+        """Index of the column of ``_appended`` whose texts may be UTF-8."""
+        self._appended: list[SealedUtf8] = []
         """New rows that do not change any more. Only an erasure replaces them, after they were inserted."""
         self._counts: defaultdict[Cell, int] = defaultdict(int)
         self._checksums: defaultdict[Cell, int] = defaultdict(int)
@@ -123,10 +134,12 @@ class Batch:
 
     def _apply(self, change: Change) -> None:
         match change:
-            case Appended(rows):
-                sealed = [*map(seal_row, rows)]
-                self._count(rows[0][self.table.thread], sealed)
+            case Appended(rows, at):
+                assert at is not None
+                sealed = seal_utf8(rows, at)
+                self._count(cast("Cell", rows[0][self.table.thread]), sealed)
                 self._appended += sealed
+                self._utf8 = at
             case Added(row):
                 cells = self.table.cells(row)
                 self._rows[self._key(cells)] = cells
@@ -165,14 +178,14 @@ class Batch:
     def insert_appended(self) -> None:
         """Insert the appended rows in the open transaction, while the processor's cache has them."""
         rows, self._appended = self._appended, []
-        self._db.insert(self.table.name, rows)
+        self._db.insert(self.table.name, rows, self._utf8)
 
     def _insert(self, rows: Sequence[Sealed]) -> None:
         for row in rows:
             self._count(row[self.table.thread], (row,))
         self._db.insert(self.table.name, rows)
 
-    def _count(self, thread_id: Cell, rows: Sequence[Sealed]) -> None:
+    def _count(self, thread_id: Cell, rows: Sequence[Sealed | SealedUtf8]) -> None:
         """Count new rows of one conversation."""
         self._counts[thread_id] += len(rows)
         self._checksums[thread_id] += sum([row[-1] for row in rows])
