@@ -46,7 +46,10 @@ _PREFIXES = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
-_EXACT_SIGNS = (*_PREFIXES, "@", "Bearer", "Basic")
+# Parts of the prefixes with these characters, each of several, so that few are looked for.
+_UNDERLINED = ("k_", "gh", "pat_", "hf_")
+_HYPHENED = ("k-", "pat-", "-----BEGIN")
+_LETTERED = ("@", "AKIA", "ASIA", "xox", "AIza", "eyJ", "Bearer", "Basic")
 _ASCII_HINTS = ("key", "pass", "token", "secret")
 _HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
@@ -76,7 +79,12 @@ def has_sign(text: str) -> bool:
 
 def has_exact_sign(text: str) -> bool:
     """Return whether a text has a part that every credential has which no name announces."""
-    return any(map(text.__contains__, _EXACT_SIGNS))
+    has = text.__contains__
+    if has("_") and any(map(has, _UNDERLINED)) and any(map(has, _PREFIXES)):
+        return True
+    if has("-") and any(map(has, _HYPHENED)) and any(map(has, _PREFIXES)):
+        return True
+    return any(map(has, _LETTERED))
 
 
 def may_assign(text: str) -> bool:
@@ -94,8 +102,10 @@ def redact(text: str) -> str:
     if len(text) < _SHORT and not has_sign(text):
         return text
     # Named values first: a name that follows a key without a blank would be taken for its end.
-    text = _replace_named(text, lambda found: f"{found[1]}[redacted]")
-    if any(prefix in text for prefix in _PREFIXES):
+    text = _replace_named(text, _redacted_behind)
+    if not has_exact_sign(text):
+        return text
+    if any(map(text.__contains__, _PREFIXES)):
         text = _SECRETS.sub("[redacted]", text)
     if "@" in text:
         text = _IN_URL.sub(r"\1[redacted]@", text)
@@ -106,14 +116,21 @@ def redact(text: str) -> str:
 
 def mask(text: str) -> str:
     """Return the text with a NUL for each character of an obvious credential, so that positions do not change."""
-    text = _replace_named(text, _masked_behind)
-    if any(prefix in text for prefix in _PREFIXES):
+    text = mask_named(text)
+    if not has_exact_sign(text):
+        return text
+    if any(map(text.__contains__, _PREFIXES)):
         text = _SECRETS.sub(_masked, text)
     if "@" in text:
         text = _IN_URL.sub(_masked_behind, text)
     if "Bearer" in text or "Basic" in text:
         text = _BEARER.sub(_masked_behind, text)
     return text
+
+
+def mask_named(text: str) -> str:
+    """Return what ``mask`` returns for a text without an exact sign."""
+    return _replace_named(text, _masked_behind)
 
 
 def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> str:
@@ -123,9 +140,12 @@ def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> st
         if any(hint in folded for hint in _HINTS):
             text = _LABELLED.sub(replacement, _ASSIGNED.sub(replacement, text))
         return text
-    if "=" in text:
-        text = _replace_at(_ASSIGNED, _names_in(text), replacement, text)
-    return _replace_at(_LABELLED, _names_in(text), replacement, text) if ":" in text else text
+    places = _names_in(text) if "=" in text or ":" in text else ()
+    if places and "=" in text:
+        before = text
+        text = _replace_at(_ASSIGNED, places, replacement, text)
+        places = places if text == before else _names_in(text)
+    return _replace_at(_LABELLED, places, replacement, text) if places and ":" in text else text
 
 
 def _names_in(text: str) -> list[int]:
@@ -153,6 +173,10 @@ def _replace_at(
             parts += [text[done:at], replacement(found)]
             done = found.end()
     return "".join([*parts, text[done:]])
+
+
+def _redacted_behind(found: re.Match[str]) -> str:
+    return f"{found[1]}[redacted]"
 
 
 def _masked(found: re.Match[str]) -> str:

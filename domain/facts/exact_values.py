@@ -167,6 +167,10 @@ _VALUE = lazy_pattern(
     re.ASCII,
 )
 """The same with addresses of the web and of mail."""
+_MAY_BE_PLAIN = lazy_pattern(
+    r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f]|_[A-Z0-9_])|[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII
+)
+"""A part that each plain value in a text of ASCII characters has."""
 _ADDRESS_SIGNS = ("@", "://")
 _SMALL_SIGNS = ("localhost", "port")
 _SMALL_SIGN = lazy_pattern(r"_\d\d"), lazy_pattern(r"v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
@@ -180,6 +184,8 @@ _FILE = (
     r"ipynb|vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])"
 )
 _PATH, _FILE_NAME = lazy_pattern(_FOLDERS + _FILE, re.ASCII), lazy_pattern(_FILE, re.ASCII)
+_MAY_END_FILE = lazy_pattern(r"\.[a-z]{1,6}+(?![\w/(])", re.ASCII)
+"""The end of every file name."""
 _SUFFIX = lazy_pattern(r"\.[A-Za-z]\w{0,7}$")
 _TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
@@ -187,6 +193,7 @@ _TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 _SIGN = lazy_pattern(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
 _TWO_WORDS = lazy_pattern(r"(?:\S{0,209}\s|\S{0,210})(?:\S{0,209}\s|\S{0,210})")
 _WORD = 70
+_LONGEST_WORD = 210
 _MARGIN = 24
 _CLEAR = 24
 _LONGEST = 400
@@ -194,8 +201,12 @@ _LONGEST = 400
 
 def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
     """Yield the values in a range of a text, in order, except paths (see ``paths_in``)."""
-    pattern = _pattern_for(text)
-    for start, stop in _windows(text, begin, len(text) if end is None else end):
+    pattern, end = _pattern_for(text), len(text) if end is None else end
+    if pattern is _PLAIN_VALUE and text.isascii():
+        read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
+        if _MAY_BE_PLAIN.search(text, *read) is None:
+            return
+    for start, stop in _windows(text, begin, end):
         yield from pattern.finditer(text, start, stop)
 
 
@@ -240,10 +251,15 @@ def _word_before(text: str, at: int) -> int:
 
 def paths_in(text: str) -> Iterator[re.Match[str]]:
     """Yield matches that are clearly file paths, or folder paths in the same notation."""
-    pattern = _PATH if "/" in text else _FILE_NAME
+    if "/" in text:
+        places = _PATH.finditer(text)
+    elif "." in text and _MAY_END_FILE.search(text):
+        places = _FILE_NAME.finditer(text)
+    else:
+        return iter(())
     return (
         found
-        for found in (pattern.finditer(text) if "." in text or "/" in text else ())
+        for found in places
         # Long matches are returned unchecked: they are dropped later, and so no part of them
         # becomes a value.
         if found.end() - found.start() > _LONGEST

@@ -291,11 +291,31 @@ class MessageReader:
                 if note and (not is_line(note) or _may_be_secret(note, is_plain)):
                     note = ""
                 self._keep(Fact(kind, value, position, whose, "", note, is_main=start in main))
-            for name, at in composed_names(part):
-                if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
-                    whose = "quoted" if quotes and _is_inside(offset + at, quotes) else by
-                    is_main = offset + at in main
-                    self._keep(Fact("name", name, position, whose, is_main=is_main))
+            self._names(part, offset, is_plain, position, by, main, quotes)
+
+    def _names(
+        self,
+        part: str,
+        offset: int,
+        is_plain: bool,
+        position: int,
+        by: Source,
+        main: range,
+        quotes: Sequence[Quote],
+    ) -> None:
+        """Add the composed names of a part of a text."""
+        here = self._here
+        for name, at in composed_names(part):
+            whose = "quoted" if quotes and _is_inside(offset + at, quotes) else by
+            is_main = offset + at in main
+            # A tool's output names most things again and again.
+            known = here.get(("name", name, whose, "", ()))
+            if known is not None and (not is_main or self._found[known].is_main):
+                continue
+            # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
+            if len(name) > _LONGEST_VALUE or (not is_plain and cues.redact(name) != name):
+                continue
+            self._keep(Fact("name", name, position, whose, is_main=is_main))
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""
@@ -332,8 +352,9 @@ def _parts(text: str) -> Sequence[tuple[str, int, bool]]:
     A word that is cut is not read. Nothing in a plain part is a credential without a name.
     """
     if len(text) <= _SCANNED + _SCANNED_END:
-        is_plain = not cues.has_exact_sign(text)
-        return ((cues.mask(text) if not is_plain or cues.may_assign(text) else text, 0, is_plain),)
+        if cues.has_exact_sign(text):
+            return ((cues.mask(text), 0, False),)
+        return ((cues.mask_named(text) if cues.may_assign(text) else text, 0, True),)
     head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)
     cut = max(map(head.rfind, _BLANKS)) + 1
     tail = _FIRST_WORD.sub("", end)
