@@ -191,6 +191,7 @@ _TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
 # Numbers that tools print in front of lines are skipped.
 _SIGN = lazy_pattern(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
+_ANY_SIGN = lazy_pattern(r"[\d@_]|://")
 _TWO_WORDS = lazy_pattern(r"(?:\S{0,209}\s|\S{0,210})(?:\S{0,209}\s|\S{0,210})")
 _WORD = 70
 _LONGEST_WORD = 210
@@ -201,7 +202,10 @@ _LONGEST = 400
 
 def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
     """Yield the values in a range of a text, in order, except paths (see ``paths_in``)."""
-    pattern, end = _pattern_for(text), len(text) if end is None else end
+    end = len(text) if end is None else end
+    if _ANY_SIGN.search(text, begin, end) is None:
+        return
+    pattern = _pattern_for(text)
     if pattern is _PLAIN_VALUE and text.isascii():
         read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
         if _MAY_BE_PLAIN.search(text, *read) is None:
@@ -350,8 +354,26 @@ _SHORTEST_NAME = 5
 def composed_names(text: str) -> Iterator[tuple[str, int]]:
     """Yield the names that are composed of several words, with their starts. Two words with a hyphen are none."""
     for found in _NAME.finditer(text):
-        if len(found[0]) >= _SHORTEST_NAME and found[0].count("-") != 1:
+        if _is_name(found[0]):
             yield found[0], found.start()
+
+
+def distinct_names(text: str, main: range) -> dict[str, bool]:
+    """Return the different names of ``composed_names``, and whether one of each begins in the main part."""
+    found = _NAME.findall(text)
+    is_all = main.start <= 0 and main.stop >= len(text)
+    names = dict.fromkeys(found, is_all)
+    if found and not is_all:
+        # No name begins inside of another one, so that the search may begin anywhere.
+        for one in _NAME.finditer(text, max(0, main.start)):
+            if one.start() >= main.stop:
+                break
+            names[one[0]] = True
+    return {name: is_main for name, is_main in names.items() if _is_name(name)}
+
+
+def _is_name(found: str) -> bool:
+    return len(found) >= _SHORTEST_NAME and found.count("-") != 1
 
 
 _PIPES = lazy_pattern(r"\s*(?:\|\||\|)\s*")

@@ -12,6 +12,7 @@ from . import cues
 from .exact_values import (
     commands_in,
     composed_names,
+    distinct_names,
     is_trivial,
     recommended_commands,
     says_nothing,
@@ -63,6 +64,7 @@ _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
 _WORD_CHARACTER = lazy_pattern(r"[^\W_]")
 _FIRST_WORD = lazy_pattern(r"\A\S{1,400}")
+_Key = tuple[Kind, str, Source, State, tuple[str, ...]]
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 
@@ -103,7 +105,7 @@ class MessageReader:
         self._found: list[Fact] = []
         self._opened: dict[str, ReadCall] = {}
         self._answered: list[tuple[str, ReadCall]] = []
-        self._here: dict[tuple[Kind, str, Source, State, tuple[str, ...]], int] = {}
+        self._here: dict[_Key, int] = {}
         """Places in ``_found`` of the facts of the current message."""
         self._texts: Sequence[str] = ()
 
@@ -304,18 +306,29 @@ class MessageReader:
         quotes: Sequence[Quote],
     ) -> None:
         """Add the composed names of a part of a text."""
-        here = self._here
-        for name, at in composed_names(part):
-            whose = "quoted" if quotes and _is_inside(offset + at, quotes) else by
-            is_main = offset + at in main
-            # A tool's output names most things again and again.
-            known = here.get(("name", name, whose, "", ()))
-            if known is not None and (not is_main or self._found[known].is_main):
+        here, found = self._here, self._found
+        if quotes:
+            names: Iterable[tuple[str, bool, Source]] = [
+                (name, offset + at in main, "quoted" if _is_inside(offset + at, quotes) else by)
+                for name, at in composed_names(part)
+            ]
+        else:
+            shifted = range(main.start - offset, main.stop - offset)
+            names = [(*one, by) for one in distinct_names(part, shifted).items()]
+        for name, is_main, whose in names:
+            key: _Key = ("name", name, whose, "", ())
+            known = here.get(key)
+            if known is not None and (not is_main or found[known].is_main):
                 continue
             # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
             if len(name) > _LONGEST_VALUE or (not is_plain and cues.redact(name) != name):
                 continue
-            self._keep(Fact("name", name, position, whose, is_main=is_main))
+            fact = Fact("name", name, position, whose, "", "", (), 0, is_main)
+            if known is None:
+                here[key] = len(found)
+                found.append(fact)
+            else:
+                found[known] = fact
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""

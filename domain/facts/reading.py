@@ -8,6 +8,7 @@ from refold.domain.messages import Message
 
 from .fact import Fact
 from .message_reader import MessageRead, MessageReader, ReadCall
+from .speech import forget_sentences
 
 Place = tuple[int, Message]
 """A position with its message."""
@@ -108,3 +109,4 @@ class ReadOnce:
     def forget(self) -> None:
         """Forget everything that was read."""
         self._known.clear()
+        forget_sentences()
