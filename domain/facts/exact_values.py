@@ -167,10 +167,11 @@ _VALUE = lazy_pattern(
     re.ASCII,
 )
 """The same with addresses of the web and of mail."""
-_MAY_BE_PLAIN = lazy_pattern(
-    r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f]|_[A-Z0-9_])|[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII
+_MAY_BE_PLAIN = (
+    lazy_pattern(r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f])", re.ASCII),
+    lazy_pattern(r"[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII),
 )
-"""A part that each plain value in a text of ASCII characters has."""
+"""Each plain value in a text of ASCII characters has a part that one of these matches."""
 _ADDRESS_SIGNS = ("@", "://")
 _SMALL_SIGNS = ("localhost", "port")
 _SMALL_SIGN = lazy_pattern(r"_\d\d"), lazy_pattern(r"v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
@@ -208,7 +209,7 @@ def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[
     pattern = _pattern_for(text)
     if pattern is _PLAIN_VALUE and text.isascii():
         read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
-        if _MAY_BE_PLAIN.search(text, *read) is None:
+        if not any(one.search(text, *read) for one in _MAY_BE_PLAIN):
             return
     for start, stop in _windows(text, begin, end):
         yield from pattern.finditer(text, start, stop)
