@@ -224,22 +224,25 @@ def choose_entries(
     standing = [e for e in entries if e.kind in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
     ranked = _rank([e for e in entries if e.kind not in STANDING])
-    every = [*standing, *(entry for _, entry in ranked)]
+    every = [*standing, *(entry for *_, entry in ranked)]
     costs = [_cost_of(entry, cost) for entry in every]
     choice = _Choice(room, visible)
     first = len(standing)
     for place, entry in enumerate(standing):
         choice.take(place, entry, costs[place], room)
-    by_use = [
-        (_WORTH[entry.kind] * score / costs[place], place)
-        for place, (score, entry) in enumerate(ranked, first)
-    ]
-    by_use.sort(key=lambda pair: (-pair[0], every[pair[1]].kind, every[pair[1]].text))
+    by_use = sorted(
+        (_WORTH[kind] * score / costs[place], kind, text, place)
+        for place, (score, kind, text, _, _) in enumerate(ranked, first)
+    )
+    left = [place for *_, place in by_use]
     for share in (_SHARES, None):
-        for _, place in by_use:
-            entry = every[place]
-            allowed = int(room * share[entry.kind]) if share else room
-            choice.take(place, entry, costs[place], allowed)
+        allowed = {kind: int(room * share[kind]) if share else room for kind in _WORTH}
+        left = [
+            place
+            for place in left
+            if costs[place] > choice.left
+            or not choice.take(place, every[place], costs[place], allowed[every[place].kind])
+        ]
     chosen = [entry for place, entry in enumerate(every) if place in choice.taken]
     kept = list(_kept(every, first, choice.taken))
     left_out = sum(costs[place] for place in kept if place not in choice.passed)
@@ -261,27 +264,33 @@ def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> It
             yield place
 
 
-def _rank(entries: Sequence[IndexEntry]) -> list[tuple[float, IndexEntry]]:
+_Ranked = tuple[float, EntryKind, str, int, IndexEntry]
+"""The score of an entry with a minus, so that the highest comes first; then what decides between equal ones."""
+
+
+def _rank(entries: Sequence[IndexEntry]) -> list[_Ranked]:
     """Return the entries with their scores, the highest first."""
     positions = [entry.position for entry in entries]
     oldest = min(positions, default=0)
     span = max(1, max(positions, default=0) - oldest)
-
-    def score(entry: IndexEntry) -> float:
-        newness = (entry.position - oldest) / span
-        last = (entry.last_call - oldest) / span if entry.last_call >= 0 else 0.0
-        return (
+    log2 = math.log2
+    ranked = list[_Ranked]()
+    for place, entry in enumerate(entries):
+        kind, text, position, messages, calls, last_call, by, edited = entry
+        newness = (position - oldest) / span
+        last = (last_call - oldest) / span if last_call >= 0 else 0.0
+        score = (
             1.0
-            + 1.5 * math.log2(1 + entry.calls)
-            + 0.5 * math.log2(entry.messages)
+            + 1.5 * log2(1 + calls)
+            + 0.5 * log2(messages)
             + newness
             + 0.4 * last
-            + _BY[entry.by]
-            + (0.5 if entry.edited else 0.0)
+            + _BY[by]
+            + (0.5 if edited else 0.0)
         )
-
-    scored = [(score(entry), entry) for entry in entries]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].kind, pair[1].text))
+        ranked.append((-score, kind, text, place, entry))
+    ranked.sort()
+    return ranked
 
 
 class _Choice:
@@ -290,31 +299,37 @@ class _Choice:
         """Places of the entries to show."""
         self.passed: set[int] = set()
         """Places of the entries that the request shows anyway."""
-        self._left = room
+        self.left = room
         self._spent: dict[EntryKind, int] = {}
-        self._visible, self._texts = visible, list[str]()
+        self._visible, self._texts = visible, ""
+        """The texts of the entries that are taken, each on a line of its own."""
         self._words = set(_WHOLE_WORD.findall(visible))
         """The words that the request shows, with those of the entries that are taken."""
 
-    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> None:
-        """Take an entry if there is room for it and its kind, unless the request shows it anyway."""
-        if cost > self._left or place in self.taken or place in self.passed:
-            return
+    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> bool:
+        """Take an entry if there is room for it and its kind, and return False if there is none.
+
+        An entry that the request shows anyway is passed.
+        """
+        if cost > self.left:
+            return False
         spent = self._spent.get(entry.kind, 0)
         if spent + cost > allowed:
-            return
-        words = _WHOLE_WORD.findall(entry.text)
-        if self._words.issuperset(words) and self._shows(entry.text):
+            return False
+        text = entry.text
+        words = _WHOLE_WORD.findall(text)
+        if self._words.issuperset(words) and (words == [text] or self._shows(text)):
             self.passed.add(place)
-            return
+            return True
         self.taken.add(place)
-        self._texts.append(entry.text)
+        self._texts += f"\n{text}"
         self._words.update(words)
-        self._left -= cost
+        self.left -= cost
         self._spent[entry.kind] = spent + cost
+        return True
 
     def _shows(self, text: str) -> bool:
-        return has_whole(self._visible, text) or has_whole("\n".join(["", *self._texts]), text)
+        return has_whole(self._visible, text) or has_whole(self._texts, text)
 
 
 _WHOLE_WORD = lazy_pattern(r"[\w/-]+")
