@@ -187,7 +187,8 @@ class Candidate(NamedTuple):
 def candidates(message: Message, facts: Sequence[Fact]) -> Iterator[Candidate]:
     """Yield every text in a message that could name its subject; some are repeated.
 
-    ``facts`` are those of the message which do not stand in a tool's result. Files and composed names are facts of the message. Phrases are no facts, so they are found in its words.
+    ``facts`` are those of the message which do not stand in a tool's result. Files and composed names are facts.
+    Phrases are none, so they are found in its words.
     """
     for fact in facts:
         if fact.kind in ("path", "name", "address"):
@@ -240,11 +241,14 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
         if word[0].isupper() and not everyday[word]:
             names.append(word)
             continue
+        if names:
+            yield from _name(names, begins)
+            names = []
+        begins = False
+    if names:
         yield from _name(names, begins)
-        names, begins = [], False
-    yield from _name(names, begins)
     plain = [word if not everyday[word] and _is_long(word) else "" for word in run.words]
-    yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
+    yield from [Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST]
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
         if first and second and not second.endswith(("ed", "ing")):
@@ -252,7 +256,7 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
 
 
 def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
-    if not words or len(words) > _MOST_CAPITALISED:
+    if len(words) > _MOST_CAPITALISED:
         return
     # A single word at the beginning of a sentence is always capitalised.
     if len(words) > 1 or not begins:
@@ -423,9 +427,12 @@ def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
         if name is None:
             continue
         own = _Chosen(key, term, frozenset(key), name)
-        if any([_is_part(own, one) for one in chosen]):  # noqa: C419 (takes half the time)
+        tokens, is_han = own.tokens, bool(term.after)
+        if any([_is_part(own, one) for one in chosen if is_han or tokens < one.tokens]):  # noqa: C419
             continue
-        chosen = [one for one in chosen if not _is_part(one, own)]
+        chosen = [
+            one for one in chosen if not ((is_han or one.tokens < tokens) and _is_part(one, own))
+        ]
         chosen.append(own)
     files = [one.name for one in chosen if one.term.is_file][int(most * _FILES) :]
     names = [one.name for one in chosen if one.name not in files]

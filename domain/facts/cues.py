@@ -1,7 +1,8 @@
 """Clean texts into single lines without credentials, and recognise rules, decisions and requests."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning, ends
@@ -99,7 +100,7 @@ def may_assign(text: str) -> bool:
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
-    if len(text) < _SHORT and not has_sign(text):
+    if len(text) < _SHORT and not has_exact_sign(text) and not may_assign(text):
         return text
     # Named values first: a name that follows a key without a blank would be taken for its end.
     text = _replace_named(text, _redacted_behind)
@@ -404,34 +405,17 @@ ACKNOWLEDGEMENT = lazy_pattern(
     re.IGNORECASE,
 )
 
-_FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE = lazy_pattern(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
-_BULLET = lazy_pattern(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
-_CODE = lazy_pattern(
-    r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
-)
-_WORDLIKE = lazy_pattern(r"[\w\s]")
+_MOST_JUDGED = 4_096
+"""Number of texts whose judgement is remembered. Lines of a summary are judged at every compaction."""
 
 
-def prose(text: str) -> str:
-    """Return the text without fenced code."""
-    return _FENCE.sub("\n", text) if "```" in text else text
+def forget_judged() -> None:
+    """Forget the texts that were judged, because some of them were erased."""
+    weight.cache_clear()
+    is_binding.cache_clear()
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text without bullets. Text that looks like code or output is left out."""
-    for raw in _SENTENCE.split(text):
-        yield from _prose(raw)
-
-
-def _prose(raw: str) -> Iterator[str]:
-    sentence = _BULLET.sub("", raw.strip()).strip(" *_")
-    if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
-        return
-    if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
-        yield sentence
-
-
+@lru_cache(maxsize=_MOST_JUDGED)
 def weight(text: str) -> float:
     """Return the weight of a decision line from 0 to 3: prohibitions, then preferences, then the rest."""
     score = 0.0
@@ -444,6 +428,7 @@ def weight(text: str) -> float:
     return min(score, 3.0) * (0.4 if text.rstrip().endswith(("?", "？")) else 1.0)
 
 
+@lru_cache(maxsize=_MOST_JUDGED)
 def is_binding(text: str) -> bool:
     """Return whether a text contains a prohibition, a preference or a decision."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text) or DECISION.search(text))

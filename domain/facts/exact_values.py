@@ -355,7 +355,7 @@ _SHORTEST_NAME = 5
 def composed_names(text: str) -> Iterator[tuple[str, int]]:
     """Yield the names that are composed of several words, with their starts. Two words with a hyphen are none."""
     for found in _NAME.finditer(text):
-        if _is_name(found[0]):
+        if len(found[0]) >= _SHORTEST_NAME and found[0].count("-") != 1:
             yield found[0], found.start()
 
 
@@ -370,11 +370,11 @@ def distinct_names(text: str, main: range) -> dict[str, bool]:
             if one.start() >= main.stop:
                 break
             names[one[0]] = True
-    return {name: is_main for name, is_main in names.items() if _is_name(name)}
-
-
-def _is_name(found: str) -> bool:
-    return len(found) >= _SHORTEST_NAME and found.count("-") != 1
+    return {
+        name: is_main
+        for name, is_main in names.items()
+        if len(name) >= _SHORTEST_NAME and name.count("-") != 1
+    }
 
 
 _PIPES = lazy_pattern(r"\s*(?:\|\||\|)\s*")

@@ -6,6 +6,7 @@ from weakref import ref
 
 from refold.domain.messages import Message
 
+from .cues import forget_judged
 from .fact import Fact
 from .message_reader import MessageRead, MessageReader, ReadCall
 from .speech import forget_sentences
@@ -27,8 +28,8 @@ class MessagesRead(NamedTuple):
         """Return the facts and calls of the messages at these positions."""
         return MessagesRead(
             self.has_tools,
-            tuple(fact for fact in self.facts if fact.position in positions),
-            tuple(call for call in self.calls if call.position in positions),
+            tuple([fact for fact in self.facts if fact.position in positions]),
+            tuple([call for call in self.calls if call.position in positions]),
         )
 
 
@@ -110,3 +111,4 @@ class ReadOnce:
         """Forget everything that was read."""
         self._known.clear()
         forget_sentences()
+        forget_judged()

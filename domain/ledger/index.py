@@ -26,28 +26,27 @@ def merge_entries(
         key: _Key = (entry.kind, entry.text)
         before = kept.pop(key, None)
         kept[key] = entry if before is None else _merge(before, entry)
-    old = {key for kind, most in STANDING.items() for key in _of_kind(kept, kind)[:-most]}
-    return tuple(entry for key, entry in kept.items() if key not in old)
-
-
-def _of_kind(kept: Mapping[_Key, IndexEntry], kind: EntryKind) -> list[_Key]:
-    """Return the keys of a kind, the newest last."""
-    return sorted((key for key in kept if key[0] == kind), key=lambda key: kept[key].position)
+    standing: dict[EntryKind, list[_Key]] = {kind: [] for kind in STANDING}
+    for key in [key for key in kept if key[0] in STANDING]:
+        standing[key[0]].append(key)
+    for kind, keys in standing.items():
+        keys.sort(key=lambda key: kept[key].position)
+        for key in keys[: -STANDING[kind]]:
+            del kept[key]
+    return tuple(kept.values())
 
 
 def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
-    return entry._replace(
-        position=max(before.position, entry.position),
-        messages=before.messages + entry.messages,
-        calls=before.calls + entry.calls,
-        last_call=max(before.last_call, entry.last_call),
-        by=_first_source(before.by, entry.by),
-        edited=before.edited or entry.edited,
+    return IndexEntry(
+        entry.kind,
+        entry.text,
+        max(before.position, entry.position),
+        before.messages + entry.messages,
+        before.calls + entry.calls,
+        max(before.last_call, entry.last_call),
+        before.by if _RANK[before.by] <= _RANK[entry.by] else entry.by,
+        before.edited or entry.edited,
     )
-
-
-def _first_source(one: EntrySource, other: EntrySource) -> EntrySource:
-    return one if _RANK[one] <= _RANK[other] else other
 
 
 _LONGEST: Mapping[EntryKind, int] = {
@@ -79,7 +78,13 @@ def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
     """Return the exact values among these facts, and where the work stood after them."""
     reader = _Reader()
     for fact in facts:
-        reader.take(fact)
+        kind = fact.kind
+        if kind == "name":
+            reader.take_value(kind, fact)
+        elif kind in VALUES:
+            reader.take_value("value", fact)
+        else:
+            reader.take(fact)
     return merge_entries((), reader.found)
 
 
@@ -90,14 +95,15 @@ class _Reader:
         """Places in ``found`` of the values of each message."""
 
     def take(self, fact: Fact) -> None:
+        """Take a fact that is neither a name nor a value."""
         match fact.kind:
             case "path" if fact.state == "edited":
                 self._add("path", fact, edited=True)
                 self._add("file", fact)
             case "path" if fact.state == "read":
                 pass  # It counts where the call names it.
-            case "path" | "name":
-                self._value(fact.kind, fact)
+            case "path":
+                self.take_value("path", fact)
             case "command" if fact.state:
                 self._add("command", fact)
                 self._add("ran", fact)
@@ -106,13 +112,11 @@ class _Reader:
             case "outcome" if fact.called_at >= 0:
                 self._add("result", fact)
             case "said" if fact.by != "model":
-                self._value("said", fact)
+                self.take_value("said", fact)
             case "decision" if fact.by == "model":
                 self._decision(fact)
             case "command":
-                self._value("value", fact)
-            case kind if kind in VALUES:
-                self._value("value", fact)
+                self.take_value("value", fact)
             case _:
                 pass
 
@@ -129,7 +133,8 @@ class _Reader:
             # The paths of a call count where it names them.
             self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
 
-    def _value(self, kind: EntryKind, fact: Fact) -> None:
+    def take_value(self, kind: EntryKind, fact: Fact) -> None:
+        """Take an exact value, once for each message."""
         entry = _entry(kind, fact)
         if entry is None:
             return
@@ -140,16 +145,15 @@ class _Reader:
             self.found.append(entry)
             return
         known = self.found[at]
-        self.found[at] = known._replace(
-            calls=max(known.calls, entry.calls),
-            last_call=max(known.last_call, entry.last_call),
-            by=_first_source(known.by, entry.by),
+        self.found[at] = _merge(known, entry)._replace(
+            messages=known.messages, calls=max(known.calls, entry.calls), edited=known.edited
         )
 
 
 def _entry(kind: EntryKind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
     """Return the entry of a fact, or None if it is too short or too long."""
-    text = " ".join(fact.text.split())
+    # A name is one word.
+    text = fact.text if kind == "name" else " ".join(fact.text.split())
     if kind in ("decision", "ran", "result"):
         text = _beginning(text, _LONGEST[kind])
     if not _SHORTEST <= len(text) <= _LONGEST[kind]:
@@ -224,17 +228,17 @@ def choose_entries(
     standing = [e for e in entries if e.kind in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
     ranked = _rank([e for e in entries if e.kind not in STANDING])
-    every = [*standing, *(entry for *_, entry in ranked)]
-    costs = [_cost_of(entry, cost) for entry in every]
+    every = [*standing, *[one[-1] for one in ranked]]
+    costs = _costs_of(every, cost)
     choice = _Choice(room, visible)
     first = len(standing)
     for place, entry in enumerate(standing):
         choice.take(place, entry, costs[place], room)
-    by_use = sorted(
+    by_use = [
         (_WORTH[kind] * score / costs[place], kind, text, place)
         for place, (score, kind, text, _, _) in enumerate(ranked, first)
-    )
-    left = [place for *_, place in by_use]
+    ]
+    left = [one[-1] for one in sorted(by_use)]
     for share in (_SHARES, None):
         allowed = {kind: int(room * share[kind]) if share else room for kind in _WORTH}
         left = [
@@ -249,9 +253,12 @@ def choose_entries(
     return Shown((*chosen, *(every[place] for place in kept)), len(chosen), left_out)
 
 
-def _cost_of(entry: IndexEntry, cost: Callable[[str], int]) -> int:
-    """Return the tokens of an entry. A command has a line of its own."""
-    return cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+def _costs_of(entries: Iterable[IndexEntry], cost: Callable[[str], int]) -> list[int]:
+    """Return the tokens of each entry. A command has a line of its own."""
+    return [
+        cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+        for entry in entries
+    ]
 
 
 def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> Iterator[int]:
@@ -301,8 +308,7 @@ class _Choice:
         """Places of the entries that the request shows anyway."""
         self.left = room
         self._spent: dict[EntryKind, int] = {}
-        self._visible, self._texts = visible, ""
-        """The texts of the entries that are taken, each on a line of its own."""
+        self._visible, self._texts = visible, [""]
         self._words = set(_WHOLE_WORD.findall(visible))
         """The words that the request shows, with those of the entries that are taken."""
 
@@ -317,19 +323,23 @@ class _Choice:
         if spent + cost > allowed:
             return False
         text = entry.text
-        words = _WHOLE_WORD.findall(text)
-        if self._words.issuperset(words) and (words == [text] or self._shows(text)):
+        is_word = text.isidentifier() and text.isascii()
+        words = (text,) if is_word else _WHOLE_WORD.findall(text)
+        if self._words.issuperset(words) and (is_word or self._shows(text)):
             self.passed.add(place)
             return True
         self.taken.add(place)
-        self._texts += f"\n{text}"
+        self._texts.append(text)
         self._words.update(words)
         self.left -= cost
         self._spent[entry.kind] = spent + cost
         return True
 
     def _shows(self, text: str) -> bool:
-        return has_whole(self._visible, text) or has_whole(self._texts, text)
+        if has_whole(self._visible, text):
+            return True
+        self._texts = ["\n".join(self._texts)]
+        return has_whole(self._texts[0], text)
 
 
 _WHOLE_WORD = lazy_pattern(r"[\w/-]+")
