@@ -389,7 +389,9 @@ class Core:
         if known is None:
             known = sizes[1].get(text)
             sizes[0][text] = known = self.counter.count_text(text) if known is None else known
-            if len(sizes[0]) > _MOST_LINES // 2:  # Lines that are not measured again are dropped then.
+            if (
+                len(sizes[0]) > _MOST_LINES // 2
+            ):  # Lines that are not measured again are dropped then.
                 sizes[:] = {}, sizes[0]
         return known
 

@@ -217,7 +217,11 @@ def test_values_are_those_of_the_plain_pattern(text: str, begin: int, less: int)
 @settings(max_examples=400)
 @given(TEXTS)
 def test_paths_are_those_of_the_plain_pattern(text: str) -> None:
-    wanted = [one.span() for one in PATH.finditer(text) if TELLING.search(one[0])]
+    wanted = [
+        one.span()
+        for one in PATH.finditer(text)
+        if len(one[0]) > 400 or TELLING.search(one[0])  # A longer one is returned without a look.
+    ]
     assert spans(paths_in(text)) == wanted
 
 
