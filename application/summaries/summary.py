@@ -33,7 +33,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.facts.lasting_facts import OTHERS, PROMISES
 from refold.domain.facts.reading import MessagesRead
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .chunking import skimming_note
 from .leaves import (
@@ -425,7 +425,9 @@ def _join_parts(
 ) -> Summary:
     newest, tokens = written.newest, core.counter.count_text(written.text)
     divides = written.prefix is not None
-    return Summary(
+    # Its parts were checked, and checking hundreds of entries again takes a while.
+    return build_unvalidated(
+        Summary,
         summary_id=core.new_id(),
         text=written.text,
         text_tokens=tokens,

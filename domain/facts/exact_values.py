@@ -167,14 +167,10 @@ _VALUE = lazy_pattern(
     re.ASCII,
 )
 """The same with addresses of the web and of mail."""
-_MAY_BE_PLAIN = (
-    lazy_pattern(r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f])", re.ASCII),
-    lazy_pattern(r"[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII),
-)
-"""Each plain value in a text of ASCII characters has a part that one of these matches."""
-_ADDRESS_SIGNS = ("@", "://")
-_SMALL_SIGNS = ("localhost", "port")
-_SMALL_SIGN = lazy_pattern(r"_\d\d"), lazy_pattern(r"v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
+# Each plain value in a text of ASCII characters has a part that one of these matches.
+_MAY_BE_NUMBER = lazy_pattern(r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f])", re.ASCII)
+_MAY_BE_ID = lazy_pattern(r"[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII)
+_SMALL_ID, _SMALL_HASH = lazy_pattern(r"_\d\d|v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
 _FOLDERS = (
     r"~(?<![\w./~:@+-]~)/(?:[\w.@+-]++/)+[\w.@+-]*\w|/(?<![\w./~:@+-]/)(?:[\w.@+-]++/)+[\w.@+-]*\w"
     r"|[\w.@+-](?<![\w./~:@+-][\w.@+-])[\w.@+-]*+/(?:[\w.@+-]++/)*[\w.@+-]*\w|"
@@ -209,7 +205,7 @@ def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[
     pattern = _pattern_for(text)
     if pattern is _PLAIN_VALUE and text.isascii():
         read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
-        if not any(one.search(text, *read) for one in _MAY_BE_PLAIN):
+        if not _MAY_BE_NUMBER.search(text, *read) and not _MAY_BE_ID.search(text, *read):
             return
     for start, stop in _windows(text, begin, end):
         yield from pattern.finditer(text, start, stop)
@@ -217,9 +213,9 @@ def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[
 
 def _pattern_for(text: str) -> re.Pattern[str]:
     """Return the fastest pattern that finds all values of a text."""
-    if any(sign in text for sign in _ADDRESS_SIGNS):
+    if "@" in text or "://" in text:
         return _VALUE
-    if any(sign in text for sign in _SMALL_SIGNS) or any(one.search(text) for one in _SMALL_SIGN):
+    if "localhost" in text or "port" in text or _SMALL_ID.search(text) or _SMALL_HASH.search(text):
         return _SMALL_VALUE
     return _PLAIN_VALUE
 

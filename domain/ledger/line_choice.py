@@ -267,11 +267,13 @@ class LineChooser:
         self._costs: list[int | None] = [None] * len(lines)
         self._headings: dict[_Group, int] = {}
         ranking = Ranking(lines)
-        ranked = [_Ranked(*pair) for pair in enumerate(lines)]
-        ranked.sort(key=lambda one: (-ranking.score(one.line), one.line.kind, one.line.text))
+        scores = [-score for score in map(ranking.score, lines)]
+        ranked = sorted(
+            range(len(lines)), key=lambda at: (scores[at], lines[at].kind, lines[at].text)
+        )
         self._of_kind: dict[LineKind, list[_Ranked]] = {kind: [] for kind in self._shares}
-        for one in ranked:
-            self._of_kind[one.line.kind].append(one)
+        for at in ranked:
+            self._of_kind[lines[at].kind].append(_Ranked(at, lines[at]))
         del self._of_kind["failure"][failures:]
 
     def choose(self, room: int) -> Fitted:
