@@ -19,6 +19,7 @@ _RUNS = (
 )
 _SPAN = lazy_pattern(r"(?<!`)`([^`\n]{3,240})`(?!`)")
 _PROMPT = lazy_pattern(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
+_COMMAND_SIGNS = ("`", "$", "❯", "%")
 _FENCED = lazy_pattern(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
 _HINT = lazy_pattern(
     r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
@@ -51,6 +52,8 @@ _CHANGING = lazy_pattern(
 
 def commands_in(text: str) -> Iterator[tuple[str, int]]:
     """Yield commands quoted in a text, with their starts: in backticks, after a prompt, or in shell code."""
+    if not any(map(text.__contains__, _COMMAND_SIGNS)):
+        return
     for found in _SPAN.finditer(text):
         if _COMMAND.match(found[1]) and " " in found[1].strip():
             yield found[1].strip(), found.start(1)
@@ -181,6 +184,7 @@ _FILE = (
     r"ipynb|vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])"
 )
 _PATH, _FILE_NAME = lazy_pattern(_FOLDERS + _FILE, re.ASCII), lazy_pattern(_FILE, re.ASCII)
+_TELLS = lazy_pattern(r"[\d@_/-]|[a-z][A-Z]|\.[a-z]{1,6}+(?![\w/(])", re.ASCII)
 _MAY_END_FILE = lazy_pattern(r"\.[a-z]{1,6}+(?![\w/(])", re.ASCII)
 """The end of every file name."""
 _SUFFIX = lazy_pattern(r"\.[A-Za-z]\w{0,7}$")
@@ -195,6 +199,11 @@ _LONGEST_WORD = 210
 _MARGIN = 24
 _CLEAR = 24
 _LONGEST = 400
+
+
+def may_have_values(text: str) -> bool:
+    """Return whether a text has a part that every path, composed name or value of ASCII characters has."""
+    return _TELLS.search(text) is not None or not text.isascii()
 
 
 def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:

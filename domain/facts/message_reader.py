@@ -14,6 +14,7 @@ from .exact_values import (
     composed_names,
     distinct_names,
     is_trivial,
+    may_have_values,
     recommended_commands,
     says_nothing,
     values_in,
@@ -277,6 +278,8 @@ class MessageReader:
         quotes: Sequence[Quote] = (),
     ) -> None:
         """Add the paths, names and values of a text; ``main`` is its main part."""
+        if not may_have_values(text):
+            return
         ends = _VALUES_OF_RESULT if by == "result" else 0
         for part, offset, is_plain in _parts(text):
             found = values_in(part, _value_ranges(len(text), ends, offset, len(part)))
@@ -306,24 +309,24 @@ class MessageReader:
         quotes: Sequence[Quote],
     ) -> None:
         """Add the composed names of a part of a text."""
-        here, found = self._here, self._found
         if quotes:
-            names: Iterable[tuple[str, bool, Source]] = [
-                (name, offset + at in main, "quoted" if _is_inside(offset + at, quotes) else by)
-                for name, at in composed_names(part)
-            ]
-        else:
-            shifted = range(main.start - offset, main.stop - offset)
-            names = [(*one, by) for one in distinct_names(part, shifted).items()]
-        for name, is_main, whose in names:
-            key: _Key = ("name", name, whose, "", ())
+            for name, at in composed_names(part):
+                if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
+                    whose = "quoted" if _is_inside(offset + at, quotes) else by
+                    is_main = offset + at in main
+                    self._keep(Fact("name", name, position, whose, is_main=is_main))
+            return
+        here, found = self._here, self._found
+        shifted = range(main.start - offset, main.stop - offset)
+        for name, is_main in distinct_names(part, shifted).items():
+            key: _Key = ("name", name, by, "", ())
             known = here.get(key)
             if known is not None and (not is_main or found[known].is_main):
                 continue
             # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
             if len(name) > _LONGEST_VALUE or (not is_plain and cues.redact(name) != name):
                 continue
-            fact = Fact("name", name, position, whose, "", "", (), 0, is_main)
+            fact = Fact("name", name, position, by, "", "", (), 0, is_main)
             if known is None:
                 here[key] = len(found)
                 found.append(fact)

@@ -37,15 +37,16 @@ def merge_entries(
 
 
 def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
+    _, _, position, messages, calls, last_call, by, edited = before
     return IndexEntry(
         entry.kind,
         entry.text,
-        max(before.position, entry.position),
-        before.messages + entry.messages,
-        before.calls + entry.calls,
-        max(before.last_call, entry.last_call),
-        before.by if _RANK[before.by] <= _RANK[entry.by] else entry.by,
-        before.edited or entry.edited,
+        position if position > entry.position else entry.position,
+        messages + entry.messages,
+        calls + entry.calls,
+        last_call if last_call > entry.last_call else entry.last_call,
+        by if _RANK[by] <= _RANK[entry.by] else entry.by,
+        edited or entry.edited,
     )
 
 
@@ -80,7 +81,7 @@ def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
     for fact in facts:
         kind = fact.kind
         if kind == "name":
-            reader.take_value(kind, fact)
+            reader.take_name(fact)
         elif kind in VALUES:
             reader.take_value("value", fact)
         else:
@@ -133,6 +134,18 @@ class _Reader:
             # The paths of a call count where it names them.
             self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
 
+    def take_name(self, fact: Fact) -> None:
+        """Take a name, which is one word. Most facts are names in results."""
+        _, text, position, by, *_ = fact
+        if not _SHORTEST <= len(text) <= _LONGEST["name"]:
+            return
+        key: tuple[EntryKind, str, int] = ("name", text, position)
+        if by != "result" or key in self._here:
+            self.take_value("name", fact)
+            return
+        self._here[key] = len(self.found)
+        self.found.append(IndexEntry("name", text, position))
+
     def take_value(self, kind: EntryKind, fact: Fact) -> None:
         """Take an exact value, once for each message."""
         entry = _entry(kind, fact)
@@ -152,8 +165,7 @@ class _Reader:
 
 def _entry(kind: EntryKind, fact: Fact, *, edited: bool = False) -> IndexEntry | None:
     """Return the entry of a fact, or None if it is too short or too long."""
-    # A name is one word.
-    text = fact.text if kind == "name" else " ".join(fact.text.split())
+    text = " ".join(fact.text.split())
     if kind in ("decision", "ran", "result"):
         text = _beginning(text, _LONGEST[kind])
     if not _SHORTEST <= len(text) <= _LONGEST[kind]:
