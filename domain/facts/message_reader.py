@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import contains
 from typing import Any, NamedTuple
 
 from refold.domain.lazy_pattern import lazy_pattern
@@ -109,6 +111,7 @@ class MessageReader:
         self._here: dict[_Key, int] = {}
         """Places in ``_found`` of the facts of the current message."""
         self._texts: Sequence[str] = ()
+        self._is_plain = False  # True if no text of the message has an exact sign of a credential.
 
     def follow(self, read: MessageRead) -> None:
         """Note which calls a message opens and answers."""
@@ -120,6 +123,7 @@ class MessageReader:
         """Read one message."""
         self._here, self._found, self._opened, self._answered = {}, [], {}, []
         self._texts = list(strings(message))
+        self._is_plain = not any(map(cues.has_exact_sign, self._texts))
         for block in message.blocks():
             kind, text = str(block.get("type", "")), block.get("text")
             if kind == "text" and isinstance(text, str):
@@ -230,6 +234,7 @@ class MessageReader:
         action, at = call.action, call.position
         here, self._here = self._here, {}
         texts, self._texts = self._texts, list(strings_in(call.given, deepest=_DEEPEST))
+        was_plain, self._is_plain = self._is_plain, False
         if action.kind is ActionKind.COMMAND:
             state: State = "failed" if failed else "ok"
             self._add(Fact("command", action.verb or action.exact[0], at, "call", state))
@@ -240,7 +245,7 @@ class MessageReader:
                 self._add(Fact("path", path, at, "call", "edited"))
         elif not failed and action.kind is ActionKind.READ:
             self._add(Fact("path", action.exact[0], at, "call", "read"))
-        self._here, self._texts = here, texts
+        self._here, self._texts, self._is_plain = here, texts, was_plain
 
     def _say(self, said: Said, position: int, by: Source, *, is_main: bool = True) -> None:
         # If a heading contains a credential it cannot be shown, and the text alone could mean the opposite.
@@ -281,7 +286,8 @@ class MessageReader:
         if not may_have_values(text):
             return
         ends = _VALUES_OF_RESULT if by == "result" else 0
-        for part, offset, is_plain in _parts(text):
+        known_plain = self._is_plain and text in self._texts
+        for part, offset, is_plain in _parts(text, known_plain=known_plain):
             found = values_in(part, _value_ranges(len(text), ends, offset, len(part)))
             for kind, value, at, is_clear in found:
                 start = offset + at
@@ -312,9 +318,9 @@ class MessageReader:
         if quotes:
             for name, at in composed_names(part):
                 if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
-                    whose = "quoted" if _is_inside(offset + at, quotes) else by
-                    is_main = offset + at in main
-                    self._keep(Fact("name", name, position, whose, is_main=is_main))
+                    start = offset + at
+                    whose = "quoted" if _is_inside(start, quotes) else by
+                    self._keep(Fact("name", name, position, whose, is_main=start in main))
             return
         here, found = self._here, self._found
         shifted = range(main.start - offset, main.stop - offset)
@@ -343,7 +349,9 @@ class MessageReader:
                 return
         elif text and not is_line(text):
             return
-        if cues.redact(text) == text and any(text in one for one in self._texts):
+        if not _may_be_secret(text, self._is_plain) and any(
+            map(contains, self._texts, repeat(text))
+        ):
             self._keep(fact)
         elif fact.kind == "outcome":
             self._keep(fact._replace(text=""))
@@ -362,13 +370,13 @@ def _has_calls(message: Message) -> bool:
     return any(str(block.get("type")) in CALLS for block in message.blocks())
 
 
-def _parts(text: str) -> Sequence[tuple[str, int, bool]]:
+def _parts(text: str, *, known_plain: bool) -> Sequence[tuple[str, int, bool]]:
     """Return the parts of a text that are read, without credentials, where they begin, and if they are plain.
 
-    A word that is cut is not read. Nothing in a plain part is a credential without a name.
+    A word that is cut is not read. Nothing in a plain part, or ``known_plain`` text, is a credential without a name.
     """
     if len(text) <= _SCANNED + _SCANNED_END:
-        if cues.has_exact_sign(text):
+        if not known_plain and cues.has_exact_sign(text):
             return ((cues.mask(text), 0, False),)
         return ((cues.mask_named(text) if cues.may_assign(text) else text, 0, True),)
     head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)

@@ -264,7 +264,8 @@ class LineChooser:
         """Rank the lines, which must not contain duplicates. At most ``failures`` failures are kept."""
         self._shares = _SHARES_BESIDE_INDEX if has_index else _SHARES
         self._measure = costs
-        self._costs: list[int | None] = [None] * len(lines)
+        self.costs: list[int | None] = [None] * len(lines)
+        """Costs of the lines that were measured, without headings."""
         self._headings: dict[_Group, int] = {}
         ranking = Ranking(lines)
         scores = [-score for score in map(ranking.score, lines)]
@@ -278,7 +279,7 @@ class LineChooser:
 
     def choose(self, room: int) -> Fitted:
         """Choose the lines to show within ``room`` tokens."""
-        choice = _Choice(room, self._cost)
+        choice = _Choice(room, self)
         for most in range(3):
             for kind, shares in self._shares.items():
                 allowed = int(room * shares[most])
@@ -294,23 +295,23 @@ class LineChooser:
         taken = sorted(choice.taken.items(), key=lambda item: (item[1].position, item[0]))
         return Fitted((*(line for _, line in taken), *hidden), len(taken))
 
-    def _cost(self, one: _Ranked, group: _Group | None) -> int:
-        """Return the cost of a line with the heading of its group, or without one."""
-        cost = self._costs[one.order]
-        if cost is None:
-            cost = self._costs[one.order] = self._measure.line(one.line)
-        if group is None:
-            return cost
+    def measure(self, one: _Ranked) -> int:
+        """Return the cost of a line without a heading, and remember it."""
+        cost = self.costs[one.order] = self._measure.line(one.line)
+        return cost
+
+    def heading(self, group: _Group, line: LedgerLine) -> int:
+        """Return the cost of the heading of a group that has this line."""
         if group not in self._headings:
-            self._headings[group] = self._measure.heading(one.line)
-        return cost + self._headings[group]
+            self._headings[group] = self._measure.heading(line)
+        return self._headings[group]
 
 
 class _Choice:
-    def __init__(self, room: int, cost: Callable[[_Ranked, _Group | None], int]) -> None:
+    def __init__(self, room: int, chooser: LineChooser) -> None:
         self.taken: dict[int, LedgerLine] = {}
         self._left = room
-        self._cost = cost
+        self._chooser = chooser
         self._spent: dict[LineKind, int] = {}
         self._headed: set[_Group] = set()
 
@@ -323,8 +324,12 @@ class _Choice:
         spent = self._spent.get(line.kind, 0)
         if self._left <= 0 or spent >= allowed:
             return False
-        group = (line.kind, line.author)
-        cost = self._cost(one, None if group in self._headed else group)
+        chooser, group = self._chooser, (line.kind, line.author)
+        cost = chooser.costs[one.order]
+        if cost is None:
+            cost = chooser.measure(one)
+        if group not in self._headed:
+            cost += chooser.heading(group, line)
         if cost <= self._left and spent + cost <= allowed and not self._is_said(line):
             self.taken[one.order] = line
             self._left -= cost
