@@ -135,16 +135,17 @@ def is_line(text: str) -> bool:
 
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a text, with list marks removed."""
-    return iter(_sentences(text))
+    return iter(sentences_of(text))
 
 
 def forget_sentences() -> None:
     """Forget the newest texts, because some of them were erased."""
-    _sentences.cache_clear()
+    sentences_of.cache_clear()
 
 
 @lru_cache(maxsize=16)  # Several rules ask for the sentences of one text after another.
-def _sentences(text: str) -> tuple[Span, ...]:
+def sentences_of(text: str) -> tuple[Span, ...]:
+    """Return the sentences that ``sentences`` yields."""
     return tuple(_find_sentences(text))
 
 
