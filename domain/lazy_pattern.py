@@ -26,12 +26,12 @@ _PARTS = (
 class _LazyPattern:
     """Stand-in for a compiled pattern. After the first use its methods are those of the compiled one."""
 
-    __slots__ = ("_flags", "_signs", "_source", *_PARTS)
+    __slots__ = ("_flags", "_source", "signs", *_PARTS)
 
     def __init__(self, source: str, flags: int, signs: str) -> None:
         self._source = source
         self._flags = flags
-        self._signs = signs
+        self.signs = signs
 
     def __getattr__(self, name: str) -> Any:
         # Called only while the attribute is not set. Threads that do this at once set the same.
@@ -40,8 +40,8 @@ class _LazyPattern:
         compiled = re.compile(self._source, self._flags)
         for part in _PARTS:
             setattr(self, part, getattr(compiled, part))
-        if self._signs:
-            signs = self._signs.split("|")
+        if self.signs:
+            signs = self.signs.split("|")
             for part in ("search", "match", "fullmatch"):
                 setattr(self, part, _only_with_sign(getattr(compiled, part), signs))
             setattr(self, "sub", _with_sign_or_same(compiled.sub, signs))  # noqa: B010
@@ -50,21 +50,27 @@ class _LazyPattern:
 
 def _only_with_sign(find: Callable[..., Any], signs: Sequence[str]) -> Callable[..., Any]:
     def call(text: str, *places: int) -> Any:
-        return None if _lacks(text, signs) else find(text, *places)
+        return None if lacks(text, signs) else find(text, *places)
 
     return call
 
 
 def _with_sign_or_same(replace: Callable[..., str], signs: Sequence[str]) -> Callable[..., str]:
     def call(replacement: Any, text: str) -> str:
-        return text if _lacks(text, signs) else replace(replacement, text)
+        return text if lacks(text, signs) else replace(replacement, text)
 
     return call
 
 
-def _lacks(text: str, signs: Sequence[str]) -> bool:
+def lacks(text: str, signs: Sequence[str]) -> bool:
     """Return whether a text has only ASCII characters and none of the signs."""
     return text.isascii() and not any(map(text.lower().__contains__, signs))
+
+
+def signs_of(*patterns: re.Pattern[str]) -> Sequence[str]:
+    """Return the signs of patterns that have some. A text that lacks all of them has no match."""
+    given = cast("Sequence[_LazyPattern]", patterns)
+    return [*dict.fromkeys(sign for pattern in given for sign in pattern.signs.split("|"))]
 
 
 def lazy_pattern(source: str, flags: int = 0, signs: str = "") -> re.Pattern[str]:

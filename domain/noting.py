@@ -33,6 +33,7 @@ _BOLD = lazy_pattern(
 )
 _CLOSING = lazy_pattern(r"(?<=[.!?:。！？：])(?:__|[*_])(?=\s|\Z)|(?<=\w)__(?=\s|\Z)")
 _HEADING = lazy_pattern(r"#{1,6}\s+")
+_MARKS = ("*", "_", "#")
 _LINE = lazy_pattern(
     r"^[ \t>]*(#{1,6}[ \t]+\S.*|\*\*[^*\n]*[^*\n.!?。！？]\*\*)[ \t]*$",
     re.MULTILINE,
@@ -47,6 +48,8 @@ def remove_lone_marks(text: str) -> str:
     """
     if len(text) > LONGEST:
         return text
+    if not any(map(text.__contains__, _MARKS)):
+        return text.strip()
     if heading := _HEADING.match(text):
         text = text[heading.end() :]
     quoted = [found.span() for found in _CODE.finditer(text)]
@@ -66,6 +69,8 @@ def strip_marks(text: str) -> str:
 
 def headings(text: str) -> frozenset[str]:
     """Return the headings of a text without marks: marked headings, and lines with only bold words."""
+    if "#" not in text and "**" not in text:
+        return frozenset()
     return frozenset(strip_marks(found[1]) for found in _LINE.finditer(text))
 
 

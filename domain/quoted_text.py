@@ -68,9 +68,14 @@ def remove_headings(text: str) -> str:
 
     ``[Conversation Ledger]`` becomes ``(Conversation Ledger)``, ``## Pinned`` becomes ``Pinned``.
     """
-    text = _BLOCK.sub(r"(\1)", text)
-    text = _LINE.sub(r"\1\2", text)
-    return _close_fences(_TAG.sub(r"(\1)", text))
+    is_plain = text.isascii()
+    if not is_plain or "[" in text:
+        text = _BLOCK.sub(r"(\1)", text)
+    if not is_plain or "#" in text:
+        text = _LINE.sub(r"\1\2", text)
+    if not is_plain or "<" in text:
+        text = _TAG.sub(r"(\1)", text)
+    return _close_fences(text) if "```" in text or "~~~" in text else text
 
 
 def _close_fences(text: str) -> str:

@@ -62,6 +62,15 @@ def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measur
     if loaded.is_too_long_to_render(budget):
         return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds content that is in no message, such as a note for each call without a result.
+    tokens, weight = core.kept_turns.size(
+        loaded.thread_id, loaded.window, partial(_rendered_size, core, loaded)
+    )
+    extra = max(0, tokens - loaded.state.tokens)
+    size, weight = tokens + budget.fixed, weight + budget.fixed_bytes
+    return Measured(loaded, size, budget.carrying(extra), budget, weight)
+
+
+def _rendered_size(core: Core, loaded: LoadedConversation) -> tuple[int, int]:
     rendered = render(
         loaded.thread_id,
         loaded.window,
@@ -69,11 +78,9 @@ def measure_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measur
         core.counter.count_text,
         place=core.settings.summary_place,
         recalled=core.recalled.find(core.log, loaded),
-        kept=core.kept_turns,
+        kept=core.kept_turns.measuring(),
     )
-    extra = max(0, rendered.tokens - loaded.state.tokens)
-    size, weight = rendered.tokens + budget.fixed, rendered.bytes + budget.fixed_bytes
-    return Measured(loaded, size, budget.carrying(extra), budget, weight)
+    return rendered.tokens, rendered.bytes
 
 
 CLEARED = Preview(0, 0, 0, "hard-clear")

@@ -11,6 +11,7 @@ from refold.application.runtime.core import Core
 from refold.domain.events import SaidPart, ShortenedPart
 from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.shortening import Side, ToolPart, shortenable
+from refold.domain.value import build_unvalidated
 
 
 class Decided(NamedTuple):
@@ -182,4 +183,7 @@ def _is_as_short(shown: Preview | None, preview: Preview) -> bool:
 
 
 def _size(core: Core, blocks: Sequence[Block]) -> int:
-    return core.counter.count_message(Message(role="user", content=tuple(blocks))).total
+    message = build_unvalidated(
+        Message, role="user", content=tuple(blocks), author=None, extra=None, unknown=()
+    )
+    return core.counter.count_message(message).total

@@ -18,6 +18,7 @@ from refold.application.ports.summariser import (
     Summariser,
     TakeNotes,
     note_taking,
+    source_message,
 )
 from refold.application.runtime.core import Core
 from refold.application.runtime.foreign_code import Contained
@@ -49,7 +50,7 @@ def messages_to_note(
     compaction.
     """
     found = {
-        entry.position: SourceMessage(position=entry.position, message=entry.message)
+        entry.position: source_message(entry.position, entry.message)
         for entry in entries_between(loaded.window.entries, start, stop)
     }
     if start < loaded.state.covered_to:
@@ -61,8 +62,7 @@ def messages_to_note(
             if event.position >= min(stop, loaded.state.covered_to):
                 break
             if not logged.erased:
-                source = SourceMessage(position=event.position, message=event.message)
-                found.setdefault(event.position, source)
+                found.setdefault(event.position, source_message(event.position, event.message))
     return tuple(found[position] for position in sorted(found))
 
 

@@ -10,7 +10,7 @@ from refold.domain.facts.reading import MessagesRead
 from refold.domain.late_model import Field
 from refold.domain.messages import Block, Message
 from refold.domain.notes import Note
-from refold.domain.value import Value
+from refold.domain.value import Value, build_unvalidated
 
 
 class SourceMessage(Value, frozen=True):
@@ -18,6 +18,11 @@ class SourceMessage(Value, frozen=True):
 
     position: int
     message: Message
+
+
+def source_message(position: int, message: Message) -> SourceMessage:
+    """Return a message of the log to summarise. Checking what the log has checked takes most of the time."""
+    return build_unvalidated(SourceMessage, position=position, message=message)
 
 
 class SummaryRequest(Value, frozen=True):

@@ -72,15 +72,16 @@ class _Known(dict[str, tuple[str, ...]]):
     """Tokens of texts without white space. Looking one up makes them."""
 
     def __missing__(self, text: str) -> tuple[str, ...]:
-        tokens: list[str] = []
-        for chunk in (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text):
-            tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
-        found = tuple(tokens)
+        chunks = (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text)
         if len(text) <= LONGEST:  # Longer ones seldom come again.
             if len(self) >= _MOST_KNOWN:
                 self.clear()
-            self[text] = found
-        return found
+            found = self[text] = tuple(chain.from_iterable(map(_tokens_of_chunk, chunks)))
+            return found
+        tokens: list[str] = []
+        for chunk in chunks:
+            tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
+        return tuple(tokens)
 
 
 _known = _Known()

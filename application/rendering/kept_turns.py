@@ -13,6 +13,8 @@ from refold.domain.messages import Block
 from .turn_builder import TurnBuilder
 
 Value = TypeVar("Value")
+Size = tuple[int, int]
+"""Tokens of a request, and an upper bound of its bytes."""
 MOST = 32
 """Number of conversations whose turns are kept."""
 
@@ -104,6 +106,24 @@ class KeptTurns:
     def __init__(self) -> None:
         self._turns = _Newest[_Kept]()
         self._memories = _Newest[tuple[object, object]]()
+        self._sizes = _Newest[tuple[Window, Size]]()
+        self._gives = True
+
+    def measuring(self) -> "KeptTurns":
+        """Return the same for requests that are only measured. Their turns must not be given away."""
+        measuring = KeptTurns.__new__(KeptTurns)
+        measuring.__dict__.update(self.__dict__, _gives=False)
+        return measuring
+
+    def size(self, thread_id: str, window: Window, make: Callable[[], Size]) -> Size:
+        """Return the size of the request for a window, which ``make`` returns if it is not known."""
+        if window.recalled or isinstance(window.entries, LongEntries):
+            return make()
+        known = self._sizes.take(thread_id)
+        if known is None or known[0] is not window:
+            known = window, make()
+        self._sizes.put(thread_id, known)
+        return known[1]
 
     def build(self, thread_id: str, shown: Shown) -> TurnBuilder:
         """Return a builder that has everything and may be finished. Its turns belong to the caller."""
@@ -114,7 +134,7 @@ class KeptTurns:
         # Messages that are not in memory must not stay there.
         if not builder.may_go_on or isinstance(shown.window.entries, LongEntries):
             return builder
-        fork = builder.fork()
+        fork = builder.fork() if self._gives else builder.measured()
         self._turns.put(thread_id, _Kept(shown, builder))
         return fork
 
@@ -129,4 +149,5 @@ class KeptTurns:
     def forget(self, thread_id: str) -> None:
         """Forget the turns of a conversation."""
         self._turns.take(thread_id)
+        self._sizes.take(thread_id)
         self._memories.take(thread_id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -93,13 +94,12 @@ def ledger_text(
     """
     parts = [f"## {_PINNED}\n" + "\n".join(map(pin_line, pins))] if pins else []
     groups: dict[Heading, list[LedgerLine]] = {heading: [] for heading in HEADINGS}
-    for line in sorted(lines, key=lambda line: line.position):
+    for line in sorted(lines, key=_POSITION):
         groups[heading_of(line)].append(line)
     for heading, own in groups.items():
         if own:
             parts.append("\n".join([heading.opening, *map(ledger_line, own), *heading.closing]))
-    if listed := index_text(index):
-        parts.append(listed)
+    parts += filter(None, [index_text(index)])
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
 
 
@@ -114,6 +114,7 @@ _SAID_BY: Mapping[EntrySource, str] = {
     "person": "## Sentences of the user",
     "unknown": "## Sentences in messages whose author is not recorded",
 }
+_POSITION, _TEXT = attrgetter("position"), attrgetter("text")
 INDEX_HEADINGS = (_STANDING, *_SAID_BY.values(), *_INDEX_TITLES.values())
 """All headings of the index in the order of rendering."""
 _LABELS: Mapping[EntryKind, str] = {
@@ -140,7 +141,7 @@ def index_text(entries: Sequence[IndexEntry]) -> str:
 
 
 def _rows(kind: EntryKind, entries: Sequence[IndexEntry]) -> list[str]:
-    own = sorted(entries, key=lambda e: e.position)
+    own = sorted(entries, key=_POSITION)
     if kind == "command":
         return [f"[{e.position}] {e.text}" for e in own]
     if kind == "path":
@@ -151,7 +152,7 @@ def _rows(kind: EntryKind, entries: Sequence[IndexEntry]) -> list[str]:
 def _said_rows(entries: Iterable[IndexEntry]) -> list[str]:
     """Return a row for each message."""
     messages: dict[int, list[str]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.position):
+    for entry in sorted(entries, key=_POSITION):
         messages.setdefault(entry.position, []).append(entry.text)
     return [f"[{position}] " + " ".join(own) for position, own in messages.items()]
 
@@ -159,7 +160,7 @@ def _said_rows(entries: Iterable[IndexEntry]) -> list[str]:
 def _rows_by_folder(entries: Sequence[IndexEntry]) -> Iterator[str]:
     """Yield a row for each folder with several paths, and one for all other paths."""
     folders: dict[str, list[IndexEntry]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.text):
+    for entry in sorted(entries, key=_TEXT):
         folders.setdefault(entry.text.rpartition("/")[0], []).append(entry)
     alone = [own[0] for own in folders.values() if len(own) == 1]
     for own in folders.values():
@@ -173,7 +174,7 @@ def _row(entries: Sequence[IndexEntry]) -> str:
     positions = [entry.position for entry in entries]
     first, last = min(positions), max(positions)
     place = f"{first}" if first == last else f"{first}–{last}"
-    return f"[{place}] " + " ".join(entry.text for entry in entries)
+    return f"[{place}] " + " ".join([entry.text for entry in entries])
 
 
 def ledger_overhead(count: Callable[[str], int]) -> int:
@@ -183,17 +184,17 @@ def ledger_overhead(count: Callable[[str], int]) -> int:
 
 def ledger_line(line: LedgerLine) -> str:
     """Return a ledger line: source position, headings, text, and remarks by the extractor."""
-    under = "".join(f"{lead}{'' if lead.endswith((':', '：')) else ':'} " for lead in line.under)
-    cut = f" ⟨… {line.cut} characters cut …⟩" if line.cut else ""
-    count = f" ×{line.count}" if line.count > 1 else ""
-    remarks = [
-        line.note,
-        f"was {line.was}" if line.was else "",
-        f"reason: {line.reason}" if line.reason else "",
-        f"rejected: {', '.join(line.rejected)}" if line.rejected else "",
-    ]
-    note = f" ({'; '.join(filter(None, remarks))})" if any(remarks) else ""
-    return f"[{line.position}] {under}{line.text}{cut}{note}{count}"
+    place, text, note = f"[{line.position}] ", line.text, line.note
+    if line.under:
+        place += "".join(f"{x}{'' if x.endswith((':', '：')) else ':'} " for x in line.under)
+    if line.cut:
+        text += f" ⟨… {line.cut} characters cut …⟩"
+    if line.was or line.reason or line.rejected:
+        was, reason = line.was and f"was {line.was}", line.reason and f"reason: {line.reason}"
+        rejected = f"rejected: {', '.join(line.rejected)}" if line.rejected else ""
+        note = "; ".join(filter(None, (note, was, reason, rejected)))
+    text += f" ({note})" if note else ""
+    return f"{place}{text} ×{line.count}" if line.count > 1 else place + text
 
 
 def heading_of(line: LedgerLine) -> Heading:

@@ -105,6 +105,14 @@ class TurnBuilder:
         self._window, self._recalled = window, recalled
         self._server_calls = _server_calls(window)
 
+    def measured(self) -> "TurnBuilder":
+        """Return a copy that can be finished and measured. Its turns must not be given away."""
+        fork = TurnBuilder.__new__(TurnBuilder)
+        fork.__dict__.update(self.__dict__)
+        fork.turns, fork._calls = [*self.turns], [*self._calls]
+        fork._results, fork._user_blocks = [*self._results], [*self._user_blocks]
+        return fork
+
     def fork(self) -> "TurnBuilder":
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)

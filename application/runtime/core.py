@@ -276,7 +276,8 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
-    _line_sizes: OrderedDict[str, int] = field(default_factory=OrderedDict[str, int])
+    _line_sizes: list[dict[str, int]] = field(default_factory=lambda: [{}, {}])
+    """Sizes of the newest lines, and of those before them."""
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
@@ -384,16 +385,20 @@ class Core:
     def count_line(self, text: str) -> int:
         """Return the tokens of a line of the ledger or the index, which most compactions measure again."""
         sizes = self._line_sizes
-        known = sizes.pop(text, None)  # The newest use is last.
-        sizes[text] = known = self.counter.count_text(text) if known is None else known
-        while len(sizes) > _MOST_LINES:
-            sizes.popitem(last=False)
+        known = sizes[0].get(text)
+        if known is None:
+            known = sizes[1].get(text)
+            sizes[0][text] = known = self.counter.count_text(text) if known is None else known
+            if (
+                len(sizes[0]) > _MOST_LINES // 2
+            ):  # Lines that are not measured again are dropped then.
+                sizes[:] = {}, sizes[0]
         return known
 
     def forget_read(self) -> None:
         """Forget what was read from messages, because some of them were erased."""
         self.reading.forget()
-        self._line_sizes.clear()
+        self._line_sizes[:] = {}, {}
 
     def _size(self, text: str) -> int:
         # The system prompt is the same in every call of a conversation.

@@ -329,6 +329,8 @@ async def keep_within(
     The newest leaves stay whole. If there is too much text, the older ones together are shortened
     to half of the room.
     """
+    if not leaves:
+        return ()
     count = core.counter.count_text
     split = await asyncio.to_thread(_count_older, leaves, room, count)
     older, newest = leaves[:split], leaves[split:]

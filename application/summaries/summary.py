@@ -10,7 +10,13 @@ from typing import NamedTuple
 from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
+from refold.application.ports.summariser import (
+    SourceMessage,
+    Summariser,
+    is_by_code,
+    signs,
+    source_message,
+)
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.topics.summary_topics import KeptTopics, TopicGathering
@@ -27,7 +33,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.facts.lasting_facts import OTHERS, PROMISES
 from refold.domain.facts.reading import MessagesRead
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .chunking import skimming_note
 from .leaves import (
@@ -106,7 +112,7 @@ def _count_covered(entries: LongEntries, coverage: Coverage) -> int:
 
 def _sources(entries: Iterator[Entry], coverage: Coverage) -> tuple[SourceMessage, ...]:
     return tuple(
-        SourceMessage(position=entry.position, message=entry.message)
+        source_message(entry.position, entry.message)
         for entry in entries
         if coverage.covers(entry.position)
     )
@@ -402,7 +408,8 @@ def _build_summary(
     ledger = _enlarge_ledger(gathering, gathered.ledger, rooms, written)
     index = _select_index(before, gathering, ledger, rooms, written)
     made = _join_parts(rooms.core, summariser, task, written, ledger, index)
-    made = replace(made, source_digest=source.digest(written.omitted))
+    if written.omitted:  # Otherwise it is what was requested.
+        made = replace(made, source_digest=source.digest(written.omitted))
     topics = _topics(rooms.core, before, source, task, written, made)
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
@@ -419,7 +426,9 @@ def _join_parts(
 ) -> Summary:
     newest, tokens = written.newest, core.counter.count_text(written.text)
     divides = written.prefix is not None
-    return Summary(
+    # Its parts were checked, and checking hundreds of entries again takes a while.
+    return build_unvalidated(
+        Summary,
         summary_id=core.new_id(),
         text=written.text,
         text_tokens=tokens,

@@ -292,6 +292,8 @@ class Writer:
     async def _portions(
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
+        if self._capacity is None and not self._has_shrunk:
+            return (messages,) if messages else (), ()
         if self._capacity is None:
             return await asyncio.to_thread(self._guess_chunks, messages), ()
         request = self._request(part, messages, text, room)
@@ -340,9 +342,7 @@ class Writer:
             self._capacity = self._capacity._replace(window=self._capacity.window // 2)
 
     def _guess_chunks(self, messages: Chunk) -> tuple[Chunk, ...]:
-        """Return the messages as one chunk, or as several if one chunk was too large for the unknown window."""
-        if not self._has_shrunk:
-            return (messages,) if messages else ()
+        """Return the messages as several chunks, because one was too large for the unknown window."""
         room = int(self._size(messages) * self._core.settings.policy.chunk_share)
         rounds = [[Weighed(m, self._size((m,))) for m in one] for one in rounds_of(messages)]
         return tuple(split_into_chunks(rounds, room))

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, NamedTuple
@@ -148,6 +148,7 @@ def frames_everyday(piece: str) -> bool:
     return piece[:2] in _CHINESE_WORDS or piece[-2:] in _CHINESE_WORDS
 
 
+@lru_cache(maxsize=20_000)
 def is_everyday(word: str) -> bool:
     """Return whether a word, in any form, says nothing about the subject."""
     return _stems().issuperset(tokens_of(word))
@@ -186,11 +187,10 @@ class Candidate(NamedTuple):
 def candidates(message: Message, facts: Sequence[Fact]) -> Iterator[Candidate]:
     """Yield every text in a message that could name its subject; some are repeated.
 
-    Files and composed names are facts of the message. Phrases are no facts, so they are found in its words.
+    ``facts`` are those of the message which do not stand in a tool's result. Files and composed names are facts.
+    Phrases are none, so they are found in its words.
     """
     for fact in facts:
-        if fact.by == "result":
-            continue
         if fact.kind in ("path", "name", "address"):
             files = _FILE.finditer(fact.text)
             yield from (Candidate(found[0], 2.0, is_file=True) for found in files)
@@ -241,11 +241,14 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
         if word[0].isupper() and not everyday[word]:
             names.append(word)
             continue
+        if names:
+            yield from _name(names, begins)
+            names = []
+        begins = False
+    if names:
         yield from _name(names, begins)
-        names, begins = [], False
-    yield from _name(names, begins)
     plain = [word if not everyday[word] and _is_long(word) else "" for word in run.words]
-    yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
+    yield from [Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST]
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
         if first and second and not second.endswith(("ed", "ing")):
@@ -253,7 +256,7 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
 
 
 def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
-    if not words or len(words) > _MOST_CAPITALISED:
+    if len(words) > _MOST_CAPITALISED:
         return
     # A single word at the beginning of a sentence is always capitalised.
     if len(words) > 1 or not begins:
@@ -408,15 +411,31 @@ class FrequentTerms:
         return _choose(common[: 20 * most], most)
 
 
+class _Chosen(NamedTuple):
+    """A term that was chosen."""
+
+    key: _Key
+    term: _Term
+    tokens: frozenset[str]
+    name: str
+
+
 def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
-    chosen: list[tuple[_Key, _Term, str]] = []
+    chosen: list[_Chosen] = []
     for key, term in ranked:
         name = topic_name(term.forms.most_common(1)[0][0])
-        if name is not None and not any(_is_part(key, term, k, t) for k, t, _ in chosen):
-            chosen = [one for one in chosen if not _is_part(one[0], one[1], key, term)]
-            chosen.append((key, term, name))
-    files = [name for _, term, name in chosen if term.is_file][int(most * _FILES) :]
-    names = [name for _, _, name in chosen if name not in files]
+        if name is None:
+            continue
+        own = _Chosen(key, term, frozenset(key), name)
+        tokens, is_han = own.tokens, bool(term.after)
+        if any([_is_part(own, one) for one in chosen if is_han or tokens < one.tokens]):  # noqa: C419
+            continue
+        chosen = [
+            one for one in chosen if not ((is_han or one.tokens < tokens) and _is_part(one, own))
+        ]
+        chosen.append(own)
+    files = [one.name for one in chosen if one.term.is_file][int(most * _FILES) :]
+    names = [one.name for one in chosen if one.name not in files]
     return [*names, *files][:most]
 
 
@@ -424,7 +443,8 @@ def _terms(messages: Sequence[SourceMessage], facts: Sequence[Fact]) -> dict[_Ke
     terms, keys = defaultdict[_Key, _Term](_Term), dict[str, _Key]()
     stated: defaultdict[int, list[Fact]] = defaultdict(list)
     for fact in facts:
-        stated[fact.position].append(fact)
+        if fact.by != "result":
+            stated[fact.position].append(fact)
     for source in messages:
         for one in candidates(source.message, stated[source.position]):
             if one.neighbours is not None:
@@ -442,9 +462,12 @@ def _varies(characters: set[str]) -> bool:
     return len(characters) > 1 or "" in characters
 
 
-def _is_part(key: _Key, term: _Term, other: _Key, longer: _Term) -> bool:
-    """Return whether the other name contains this one and occurs in most of its messages."""
-    if key == other or bool(term.after) != bool(longer.after):
+def _is_part(one: _Chosen, longer: _Chosen) -> bool:
+    """Return whether a longer name contains this one and occurs in most of its messages."""
+    if not one.tokens < longer.tokens and not one.term.after:
         return False
-    inside = key[0] in other[0] if term.after else set(key) < set(other)
-    return inside and len(longer.messages) >= _OVERLAP * len(term.messages)
+    if bool(one.term.after) != bool(longer.term.after):
+        return False
+    if one.term.after and (one.key == longer.key or one.key[0] not in longer.key[0]):
+        return False
+    return len(longer.term.messages) >= _OVERLAP * len(one.term.messages)

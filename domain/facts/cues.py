@@ -1,7 +1,8 @@
 """Clean texts into single lines without credentials, and recognise rules, decisions and requests."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning, ends
@@ -46,7 +47,10 @@ _PREFIXES = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
-_EXACT_SIGNS = (*_PREFIXES, "@", "Bearer", "Basic")
+# Parts of the prefixes with these characters, each of several, so that few are looked for.
+_UNDERLINED = ("k_", "gh", "pat_", "hf_")
+_HYPHENED = ("k-", "pat-", "-----BEGIN")
+_LETTERED = ("@", "AKIA", "ASIA", "xox", "AIza", "eyJ", "Bearer", "Basic")
 _ASCII_HINTS = ("key", "pass", "token", "secret")
 _HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
@@ -76,7 +80,12 @@ def has_sign(text: str) -> bool:
 
 def has_exact_sign(text: str) -> bool:
     """Return whether a text has a part that every credential has which no name announces."""
-    return any(map(text.__contains__, _EXACT_SIGNS))
+    has = text.__contains__
+    if has("_") and any(map(has, _UNDERLINED)) and any(map(has, _PREFIXES)):
+        return True
+    if has("-") and any(map(has, _HYPHENED)) and any(map(has, _PREFIXES)):
+        return True
+    return any(map(has, _LETTERED))
 
 
 def may_assign(text: str) -> bool:
@@ -91,11 +100,13 @@ def may_assign(text: str) -> bool:
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
     # Plain searches run first, because most of the thousands of texts contain no credentials.
-    if len(text) < _SHORT and not has_sign(text):
+    if len(text) < _SHORT and not has_exact_sign(text) and not may_assign(text):
         return text
     # Named values first: a name that follows a key without a blank would be taken for its end.
-    text = _replace_named(text, lambda found: f"{found[1]}[redacted]")
-    if any(prefix in text for prefix in _PREFIXES):
+    text = _replace_named(text, _redacted_behind)
+    if not has_exact_sign(text):
+        return text
+    if any(map(text.__contains__, _PREFIXES)):
         text = _SECRETS.sub("[redacted]", text)
     if "@" in text:
         text = _IN_URL.sub(r"\1[redacted]@", text)
@@ -106,14 +117,21 @@ def redact(text: str) -> str:
 
 def mask(text: str) -> str:
     """Return the text with a NUL for each character of an obvious credential, so that positions do not change."""
-    text = _replace_named(text, _masked_behind)
-    if any(prefix in text for prefix in _PREFIXES):
+    text = mask_named(text)
+    if not has_exact_sign(text):
+        return text
+    if any(map(text.__contains__, _PREFIXES)):
         text = _SECRETS.sub(_masked, text)
     if "@" in text:
         text = _IN_URL.sub(_masked_behind, text)
     if "Bearer" in text or "Basic" in text:
         text = _BEARER.sub(_masked_behind, text)
     return text
+
+
+def mask_named(text: str) -> str:
+    """Return what ``mask`` returns for a text without an exact sign."""
+    return _replace_named(text, _masked_behind)
 
 
 def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> str:
@@ -123,9 +141,12 @@ def _replace_named(text: str, replacement: Callable[[re.Match[str]], str]) -> st
         if any(hint in folded for hint in _HINTS):
             text = _LABELLED.sub(replacement, _ASSIGNED.sub(replacement, text))
         return text
-    if "=" in text:
-        text = _replace_at(_ASSIGNED, _names_in(text), replacement, text)
-    return _replace_at(_LABELLED, _names_in(text), replacement, text) if ":" in text else text
+    places = _names_in(text) if "=" in text or ":" in text else ()
+    if places and "=" in text:
+        before = text
+        text = _replace_at(_ASSIGNED, places, replacement, text)
+        places = places if text == before else _names_in(text)
+    return _replace_at(_LABELLED, places, replacement, text) if places and ":" in text else text
 
 
 def _names_in(text: str) -> list[int]:
@@ -153,6 +174,10 @@ def _replace_at(
             parts += [text[done:at], replacement(found)]
             done = found.end()
     return "".join([*parts, text[done:]])
+
+
+def _redacted_behind(found: re.Match[str]) -> str:
+    return f"{found[1]}[redacted]"
 
 
 def _masked(found: re.Match[str]) -> str:
@@ -380,34 +405,17 @@ ACKNOWLEDGEMENT = lazy_pattern(
     re.IGNORECASE,
 )
 
-_FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE = lazy_pattern(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
-_BULLET = lazy_pattern(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
-_CODE = lazy_pattern(
-    r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
-)
-_WORDLIKE = lazy_pattern(r"[\w\s]")
+_MOST_JUDGED = 4_096
+"""Number of texts whose judgement is remembered. Lines of a summary are judged at every compaction."""
 
 
-def prose(text: str) -> str:
-    """Return the text without fenced code."""
-    return _FENCE.sub("\n", text) if "```" in text else text
+def forget_judged() -> None:
+    """Forget the texts that were judged, because some of them were erased."""
+    weight.cache_clear()
+    is_binding.cache_clear()
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text without bullets. Text that looks like code or output is left out."""
-    for raw in _SENTENCE.split(text):
-        yield from _prose(raw)
-
-
-def _prose(raw: str) -> Iterator[str]:
-    sentence = _BULLET.sub("", raw.strip()).strip(" *_")
-    if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
-        return
-    if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
-        yield sentence
-
-
+@lru_cache(maxsize=_MOST_JUDGED)
 def weight(text: str) -> float:
     """Return the weight of a decision line from 0 to 3: prohibitions, then preferences, then the rest."""
     score = 0.0
@@ -420,6 +428,7 @@ def weight(text: str) -> float:
     return min(score, 3.0) * (0.4 if text.rstrip().endswith(("?", "？")) else 1.0)
 
 
+@lru_cache(maxsize=_MOST_JUDGED)
 def is_binding(text: str) -> bool:
     """Return whether a text contains a prohibition, a preference or a decision."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text) or DECISION.search(text))

@@ -19,6 +19,7 @@ _RUNS = (
 )
 _SPAN = lazy_pattern(r"(?<!`)`([^`\n]{3,240})`(?!`)")
 _PROMPT = lazy_pattern(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
+_COMMAND_SIGNS = ("`", "$", "❯", "%")
 _FENCED = lazy_pattern(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
 _HINT = lazy_pattern(
     r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
@@ -51,6 +52,8 @@ _CHANGING = lazy_pattern(
 
 def commands_in(text: str) -> Iterator[tuple[str, int]]:
     """Yield commands quoted in a text, with their starts: in backticks, after a prompt, or in shell code."""
+    if not any(map(text.__contains__, _COMMAND_SIGNS)):
+        return
     for found in _SPAN.finditer(text):
         if _COMMAND.match(found[1]) and " " in found[1].strip():
             yield found[1].strip(), found.start(1)
@@ -167,9 +170,10 @@ _VALUE = lazy_pattern(
     re.ASCII,
 )
 """The same with addresses of the web and of mail."""
-_ADDRESS_SIGNS = ("@", "://")
-_SMALL_SIGNS = ("localhost", "port")
-_SMALL_SIGN = lazy_pattern(r"_\d\d"), lazy_pattern(r"v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
+# Each plain value in a text of ASCII characters has a part that one of these matches.
+_MAY_BE_NUMBER = lazy_pattern(r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f])", re.ASCII)
+_MAY_BE_ID = lazy_pattern(r"[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII)
+_SMALL_ID, _SMALL_HASH = lazy_pattern(r"_\d\d|v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
 _FOLDERS = (
     r"~(?<![\w./~:@+-]~)/(?:[\w.@+-]++/)+[\w.@+-]*\w|/(?<![\w./~:@+-]/)(?:[\w.@+-]++/)+[\w.@+-]*\w"
     r"|[\w.@+-](?<![\w./~:@+-][\w.@+-])[\w.@+-]*+/(?:[\w.@+-]++/)*[\w.@+-]*\w|"
@@ -180,30 +184,47 @@ _FILE = (
     r"ipynb|vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])"
 )
 _PATH, _FILE_NAME = lazy_pattern(_FOLDERS + _FILE, re.ASCII), lazy_pattern(_FILE, re.ASCII)
+_TELLS = lazy_pattern(r"[\d@_/-]|[a-z][A-Z]|\.[a-z]{1,6}+(?![\w/(])", re.ASCII)
+_MAY_END_FILE = lazy_pattern(r"\.[a-z]{1,6}+(?![\w/(])", re.ASCII)
+"""The end of every file name."""
 _SUFFIX = lazy_pattern(r"\.[A-Za-z]\w{0,7}$")
 _TELLING = lazy_pattern(r"^(?:~|\.{1,2})?/|[\d_.-].*/.*/|/.*/.*[\d_.-]")
 # Every value contains one of these. The full pattern is slow and only runs around them.
 # Numbers that tools print in front of lines are skipped.
 _SIGN = lazy_pattern(r"^[ \t]*\d+[→\t]|([\d@_]|://)\S{0,100}", re.MULTILINE)
+_ANY_SIGN = lazy_pattern(r"[\d@_]|://")
 _TWO_WORDS = lazy_pattern(r"(?:\S{0,209}\s|\S{0,210})(?:\S{0,209}\s|\S{0,210})")
 _WORD = 70
+_LONGEST_WORD = 210
 _MARGIN = 24
 _CLEAR = 24
 _LONGEST = 400
 
 
+def may_have_values(text: str) -> bool:
+    """Return whether a text has a part that every path, composed name or value of ASCII characters has."""
+    return _TELLS.search(text) is not None or not text.isascii()
+
+
 def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
     """Yield the values in a range of a text, in order, except paths (see ``paths_in``)."""
+    end = len(text) if end is None else end
+    if _ANY_SIGN.search(text, begin, end) is None:
+        return
     pattern = _pattern_for(text)
-    for start, stop in _windows(text, begin, len(text) if end is None else end):
+    if pattern is _PLAIN_VALUE and text.isascii():
+        read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
+        if not _MAY_BE_NUMBER.search(text, *read) and not _MAY_BE_ID.search(text, *read):
+            return
+    for start, stop in _windows(text, begin, end):
         yield from pattern.finditer(text, start, stop)
 
 
 def _pattern_for(text: str) -> re.Pattern[str]:
     """Return the fastest pattern that finds all values of a text."""
-    if any(sign in text for sign in _ADDRESS_SIGNS):
+    if "@" in text or "://" in text:
         return _VALUE
-    if any(sign in text for sign in _SMALL_SIGNS) or any(one.search(text) for one in _SMALL_SIGN):
+    if "localhost" in text or "port" in text or _SMALL_ID.search(text) or _SMALL_HASH.search(text):
         return _SMALL_VALUE
     return _PLAIN_VALUE
 
@@ -240,10 +261,15 @@ def _word_before(text: str, at: int) -> int:
 
 def paths_in(text: str) -> Iterator[re.Match[str]]:
     """Yield matches that are clearly file paths, or folder paths in the same notation."""
-    pattern = _PATH if "/" in text else _FILE_NAME
+    if "/" in text:
+        places = _PATH.finditer(text)
+    elif "." in text and _MAY_END_FILE.search(text):
+        places = _FILE_NAME.finditer(text)
+    else:
+        return iter(())
     return (
         found
-        for found in (pattern.finditer(text) if "." in text or "/" in text else ())
+        for found in places
         # Long matches are returned unchecked: they are dropped later, and so no part of them
         # becomes a value.
         if found.end() - found.start() > _LONGEST
@@ -336,6 +362,24 @@ def composed_names(text: str) -> Iterator[tuple[str, int]]:
     for found in _NAME.finditer(text):
         if len(found[0]) >= _SHORTEST_NAME and found[0].count("-") != 1:
             yield found[0], found.start()
+
+
+def distinct_names(text: str, main: range) -> dict[str, bool]:
+    """Return the different names of ``composed_names``, and whether one of each begins in the main part."""
+    found = _NAME.findall(text)
+    is_all = main.start <= 0 and main.stop >= len(text)
+    names = dict.fromkeys(found, is_all)
+    if found and not is_all:
+        # No name begins inside of another one, so that the search may begin anywhere.
+        for one in _NAME.finditer(text, max(0, main.start)):
+            if one.start() >= main.stop:
+                break
+            names[one[0]] = True
+    return {
+        name: is_main
+        for name, is_main in names.items()
+        if len(name) >= _SHORTEST_NAME and name.count("-") != 1
+    }
 
 
 _PIPES = lazy_pattern(r"\s*(?:\|\||\|)\s*")

@@ -17,6 +17,8 @@ _BECAUSE = lazy_pattern(
     r"|to (?:avoid|prevent|ensure|make sure|stay|be (?:safe|sure|consistent))\b|otherwise\b)"
     r"|因为|由于|以便|以(?:避免|防止|确保|便于|减少|保持)|避免|防止|免得|否则",
     re.IGNORECASE,
+    signs="because|since |so that|due to|given that|as it|as we|as they|as this|as that|in order to|"
+    "to avoid|to prevent|to ensure|to make sure|to stay|to be |otherwise",
 )
 _EXPLAINS = lazy_pattern(
     r"because\b|(?:this|that|it)(?:['’]s| is) because\b"

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import contains
 from typing import Any, NamedTuple
 
 from refold.domain.lazy_pattern import lazy_pattern
@@ -12,7 +14,9 @@ from . import cues
 from .exact_values import (
     commands_in,
     composed_names,
+    distinct_names,
     is_trivial,
+    may_have_values,
     recommended_commands,
     says_nothing,
     values_in,
@@ -63,6 +67,7 @@ _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
 _WORD_CHARACTER = lazy_pattern(r"[^\W_]")
 _FIRST_WORD = lazy_pattern(r"\A\S{1,400}")
+_Key = tuple[Kind, str, Source, State, tuple[str, ...]]
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
 
 
@@ -103,9 +108,10 @@ class MessageReader:
         self._found: list[Fact] = []
         self._opened: dict[str, ReadCall] = {}
         self._answered: list[tuple[str, ReadCall]] = []
-        self._here: dict[tuple[Kind, str, Source, State, tuple[str, ...]], int] = {}
+        self._here: dict[_Key, int] = {}
         """Places in ``_found`` of the facts of the current message."""
         self._texts: Sequence[str] = ()
+        self._is_plain = False  # True if no text of the message has an exact sign of a credential.
 
     def follow(self, read: MessageRead) -> None:
         """Note which calls a message opens and answers."""
@@ -117,6 +123,7 @@ class MessageReader:
         """Read one message."""
         self._here, self._found, self._opened, self._answered = {}, [], {}, []
         self._texts = list(strings(message))
+        self._is_plain = not any(map(cues.has_exact_sign, self._texts))
         for block in message.blocks():
             kind, text = str(block.get("type", "")), block.get("text")
             if kind == "text" and isinstance(text, str):
@@ -227,6 +234,7 @@ class MessageReader:
         action, at = call.action, call.position
         here, self._here = self._here, {}
         texts, self._texts = self._texts, list(strings_in(call.given, deepest=_DEEPEST))
+        was_plain, self._is_plain = self._is_plain, False
         if action.kind is ActionKind.COMMAND:
             state: State = "failed" if failed else "ok"
             self._add(Fact("command", action.verb or action.exact[0], at, "call", state))
@@ -237,7 +245,7 @@ class MessageReader:
                 self._add(Fact("path", path, at, "call", "edited"))
         elif not failed and action.kind is ActionKind.READ:
             self._add(Fact("path", action.exact[0], at, "call", "read"))
-        self._here, self._texts = here, texts
+        self._here, self._texts, self._is_plain = here, texts, was_plain
 
     def _say(self, said: Said, position: int, by: Source, *, is_main: bool = True) -> None:
         # If a heading contains a credential it cannot be shown, and the text alone could mean the opposite.
@@ -275,8 +283,11 @@ class MessageReader:
         quotes: Sequence[Quote] = (),
     ) -> None:
         """Add the paths, names and values of a text; ``main`` is its main part."""
+        if not may_have_values(text):
+            return
         ends = _VALUES_OF_RESULT if by == "result" else 0
-        for part, offset, is_plain in _parts(text):
+        known_plain = self._is_plain and text in self._texts
+        for part, offset, is_plain in _parts(text, known_plain=known_plain):
             found = values_in(part, _value_ranges(len(text), ends, offset, len(part)))
             for kind, value, at, is_clear in found:
                 start = offset + at
@@ -291,11 +302,42 @@ class MessageReader:
                 if note and (not is_line(note) or _may_be_secret(note, is_plain)):
                     note = ""
                 self._keep(Fact(kind, value, position, whose, "", note, is_main=start in main))
+            self._names(part, offset, is_plain, position, by, main, quotes)
+
+    def _names(
+        self,
+        part: str,
+        offset: int,
+        is_plain: bool,
+        position: int,
+        by: Source,
+        main: range,
+        quotes: Sequence[Quote],
+    ) -> None:
+        """Add the composed names of a part of a text."""
+        if quotes:
             for name, at in composed_names(part):
                 if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
-                    whose = "quoted" if quotes and _is_inside(offset + at, quotes) else by
-                    is_main = offset + at in main
-                    self._keep(Fact("name", name, position, whose, is_main=is_main))
+                    start = offset + at
+                    whose = "quoted" if _is_inside(start, quotes) else by
+                    self._keep(Fact("name", name, position, whose, is_main=start in main))
+            return
+        here, found = self._here, self._found
+        shifted = range(main.start - offset, main.stop - offset)
+        for name, is_main in distinct_names(part, shifted).items():
+            key: _Key = ("name", name, by, "", ())
+            known = here.get(key)
+            if known is not None and (not is_main or found[known].is_main):
+                continue
+            # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
+            if len(name) > _LONGEST_VALUE or (not is_plain and cues.redact(name) != name):
+                continue
+            fact = Fact("name", name, position, by, "", "", (), 0, is_main)
+            if known is None:
+                here[key] = len(found)
+                found.append(fact)
+            else:
+                found[known] = fact
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""
@@ -307,7 +349,9 @@ class MessageReader:
                 return
         elif text and not is_line(text):
             return
-        if cues.redact(text) == text and any(text in one for one in self._texts):
+        if not _may_be_secret(text, self._is_plain) and any(
+            map(contains, self._texts, repeat(text))
+        ):
             self._keep(fact)
         elif fact.kind == "outcome":
             self._keep(fact._replace(text=""))
@@ -326,14 +370,15 @@ def _has_calls(message: Message) -> bool:
     return any(str(block.get("type")) in CALLS for block in message.blocks())
 
 
-def _parts(text: str) -> Sequence[tuple[str, int, bool]]:
+def _parts(text: str, *, known_plain: bool) -> Sequence[tuple[str, int, bool]]:
     """Return the parts of a text that are read, without credentials, where they begin, and if they are plain.
 
-    A word that is cut is not read. Nothing in a plain part is a credential without a name.
+    A word that is cut is not read. Nothing in a plain part, or ``known_plain`` text, is a credential without a name.
     """
     if len(text) <= _SCANNED + _SCANNED_END:
-        is_plain = not cues.has_exact_sign(text)
-        return ((cues.mask(text) if not is_plain or cues.may_assign(text) else text, 0, is_plain),)
+        if not known_plain and cues.has_exact_sign(text):
+            return ((cues.mask(text), 0, False),)
+        return ((cues.mask_named(text) if cues.may_assign(text) else text, 0, True),)
     head, end = cues.masked_beginning(text, _SCANNED), cues.masked_end(text, _SCANNED_END)
     cut = max(map(head.rfind, _BLANKS)) + 1
     tail = _FIRST_WORD.sub("", end)

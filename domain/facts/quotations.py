@@ -13,6 +13,7 @@ from .headings import Place
 from .speech import (
     LONGEST,
     QUOTATION,
+    QUOTATION_MARKS,
     Print,
     Quote,
     Sort,
@@ -67,6 +68,9 @@ _FENCES = lazy_pattern(
     r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_FENCE_SIGNS = ("```", "~~~", '"""', "'''", "<<<")
+_MAIL_SIGNS = (":", "：", "--")
+"""Every mail and every dialogue has one of these."""
 _TAGGED = lazy_pattern(
     r"^[ \t]*<((?:error|build|test|ci|server|console)?[-_]?(?:logs?|output|stdout|stderr|errors?)|trace(?:back)?|"
     r"stack[-_]?trace|"
@@ -96,10 +100,11 @@ _LEAST_OF_REVIEW = 100
 
 def find_delimited(text: str) -> list[Quote]:
     """Return the passages between fences or tags, and pasted mails and dialogues."""
+    has_fence = any(map(text.__contains__, _FENCE_SIGNS))
     return [
-        *(Quote(*m.span(), "code") for m in _FENCES.finditer(text)),
-        *_find_tagged(text),
-        *_find_mails(text),
+        *([Quote(*m.span(), "code") for m in _FENCES.finditer(text)] if has_fence else ()),
+        *(_find_tagged(text) if "<" in text else ()),
+        *(_find_mails(text) if any(map(text.__contains__, _MAIL_SIGNS)) else ()),
     ]
 
 
@@ -178,7 +183,7 @@ def _output_lines(text: str, block: Sequence[Place]) -> list[bool]:
 
 def find_long_quotations(text: str) -> Iterator[Quote]:
     """Yield long passages in quotation marks, unless the whole text is one."""
-    for found in QUOTATION.finditer(text):
+    for found in QUOTATION.finditer(text) if any(map(text.__contains__, QUOTATION_MARKS)) else ():
         if "\n\n" not in found[0] and found[0] != text.strip() and is_long(found[0]):
             yield Quote(*found.span(), "words")
 
@@ -186,7 +191,7 @@ def find_long_quotations(text: str) -> Iterator[Quote]:
 def find_reviews(text: str) -> Iterator[Quote]:
     """Yield paragraphs in the style of a code review: impersonal text that asks to consider something."""
     first: int | None = None
-    for block in blocks_of(text):
+    for block in blocks_of(text) if "Consider" in text else ():
         place = (block[0][0], block[-1][1])
         if not _is_impersonal(text, place):
             first = None
@@ -235,6 +240,8 @@ class _Pasted(NamedTuple):
 def find_announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> Iterator[Quote]:
     """Yield quotations that follow words announcing them. ``text`` must not contain ``closed`` passages."""
     own = blank_out(text, printed)
+    if not any(map(own.__contains__, (*QUOTATION_MARKS, ":", "："))):
+        return
     last_printed = max((quote.stop for quote in printed), default=0)
     known = sorted(closed, key=lambda quote: quote.start)
     pasted = _Pasted(text, blocks_of(text), known, last_printed)
@@ -373,6 +380,8 @@ def mask_quotations(text: str) -> str:
     def mask(found: re.Match[str]) -> str:
         return found[0][0] + _MASK * (len(found[0]) - 2) + found[0][-1]
 
+    if not any(map(text.__contains__, QUOTATION_MARKS)):
+        return text
     # If quotation marks surround the whole text, it is not a quotation.
     whole = QUOTATION.fullmatch(text.strip())
     return text if whole else QUOTATION.sub(mask, text)

@@ -1,19 +1,23 @@
 """Read the facts of messages: one pass over each message."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import ref
 
 from refold.domain.messages import Message
 
+from .cues import forget_judged
 from .fact import Fact
 from .message_reader import MessageRead, MessageReader, ReadCall
+from .speech import forget_sentences
 
 Place = tuple[int, Message]
 """A position with its message."""
 
 
-class MessagesRead(NamedTuple):
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class MessagesRead:
     """Facts and calls that were read from messages, oldest first."""
 
     has_tools: bool = False
@@ -22,12 +26,16 @@ class MessagesRead(NamedTuple):
     calls: tuple[ReadCall, ...] = ()
     """Calls in the order of their results; those without a result last."""
 
+    def __hash__(self) -> int:
+        """Return a hash that does not read all facts."""
+        return id(self)
+
     def of(self, positions: Collection[int]) -> "MessagesRead":
         """Return the facts and calls of the messages at these positions."""
         return MessagesRead(
             self.has_tools,
-            tuple(fact for fact in self.facts if fact.position in positions),
-            tuple(call for call in self.calls if call.position in positions),
+            tuple([fact for fact in self.facts if fact.position in positions]),
+            tuple([call for call in self.calls if call.position in positions]),
         )
 
 
@@ -108,3 +116,5 @@ class ReadOnce:
     def forget(self) -> None:
         """Forget everything that was read."""
         self._known.clear()
+        forget_sentences()
+        forget_judged()

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from refold.domain.lazy_pattern import lazy_pattern
 
-from .headings import Line, Place, lines_under
+from .headings import Place, lines_under
 
 _TAGGED = lazy_pattern(
     r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
@@ -110,6 +111,11 @@ def without_code(text: str) -> str:
 
 def lines(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and stop of each line, without control characters and surrounding spaces."""
+    if text.isprintable():  # The only white space that is printable is a space.
+        start, stop = len(text) - len(text.lstrip()), len(text.rstrip())
+        if start < stop:
+            yield start, stop
+        return
     for found in _LINE.finditer(text):
         start, stop = found.span()
         while start < stop and text[start].isspace():
@@ -129,12 +135,30 @@ def is_line(text: str) -> bool:
 
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a text, with list marks removed."""
+    return iter(sentences_of(text))
+
+
+def forget_sentences() -> None:
+    """Forget the newest texts, because some of them were erased."""
+    sentences_of.cache_clear()
+
+
+@lru_cache(maxsize=16)  # Several rules ask for the sentences of one text after another.
+def sentences_of(text: str) -> tuple[Span, ...]:
+    """Return the sentences that ``sentences`` yields."""
+    return tuple(_find_sentences(text))
+
+
+def _find_sentences(text: str) -> Iterator[Span]:
     places = list(lines(text))
     if len(places) == 1 and text[places[0][0]].isalpha():
-        found: Iterable[Line] = (Line(*places[0], (), is_item=False, is_lead=False),)
-    else:
-        found = lines_under(text, places)
-    for number, line in enumerate(found):
+        start, stop = places[0]
+        for end in _SENTENCE_END.finditer(text, start, stop):
+            yield from _span(text, start, end.end(), 0, ())
+            start = end.end()
+        yield from _span(text, start, stop, 0, ())
+        return
+    for number, line in enumerate(lines_under(text, places)):
         start, stop = line.start, line.stop
         if marks := _BULLET.match(text, start, stop):
             start = marks.end()
@@ -346,6 +370,8 @@ QUOTATION = lazy_pattern(
     r"(?<![^\s(\[:：,，。>])[\"“]([^\s\"“”](?:[^\"“”]|(?<=\w)\"(?=\w)){0,3000}?)[\"”](?![\w])|"
     r"「([^「」]{1,3000})」|『([^『』]{1,3000})』"
 )
+QUOTATION_MARKS = ('"', "“", "「", "『")
+"""Every quotation begins with one of these."""
 _LONG_QUOTATION = 160
 _SEVERAL = lazy_pattern(r"[.!?]\s+\S|[。！？]\s*[^\s\"”]")
 _APART = lazy_pattern(r"[ \t]{3,}|\t")
@@ -366,9 +392,12 @@ class Quote(NamedTuple):
 
 def blank_out(text: str, quotes: Iterable[Quote]) -> str:
     """Return the text with newlines in place of all quotations, so that positions do not change."""
+    quotes = sorted(quotes, key=lambda quote: quote.start)
+    if not quotes:
+        return text
     parts: list[str] = []
     end = 0
-    for quote in sorted(quotes, key=lambda quote: quote.start):
+    for quote in quotes:
         if quote.stop > end:
             start = max(end, quote.start)
             parts += text[end:start], "\n" * (quote.stop - start)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.lazy_pattern import lacks, lazy_pattern, signs_of
 
 from . import cues
 from . import lasting_facts as lasting
@@ -135,6 +135,9 @@ def closing_of(said: str) -> Closing | None:
     return "done" if _ACCEPTS.fullmatch(said) else None
 
 
+_DECIDING = signs_of(cues.ASSISTANT_DECISION, cues.DECISION, cues.REASON)
+
+
 class ModelText(NamedTuple):
     """The beginning of a text of the model without code, and its sentences."""
 
@@ -246,6 +249,8 @@ def _find_quoted_passages(words: str, quote: Quote, *, conversation: bool) -> li
 def find_assistant_decisions(text: ModelText, *, conversation: bool) -> list[Said]:
     """Return the decisions in a text of the model."""
     words, found = text.words, list[Said]()
+    if not conversation and lacks(words, _DECIDING):
+        return found
     spans = _telling_spans(words, text.spans)
     for at, span in enumerate(spans):
         said = words[span.start : span.stop]
@@ -257,6 +262,8 @@ def find_assistant_decisions(text: ModelText, *, conversation: bool) -> list[Sai
 def newest_decision(text: ModelText) -> Said | None:
     """Return the last sentence of the model that decides something or gives a reason, or None."""
     words, spans = text
+    if lacks(words, _DECIDING):
+        return None
     for at in reversed(range(len(spans))):
         said = words[spans[at].start : spans[at].stop]
         if len(said) >= _SHORTEST_DECISION and (

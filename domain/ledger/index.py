@@ -26,28 +26,28 @@ def merge_entries(
         key: _Key = (entry.kind, entry.text)
         before = kept.pop(key, None)
         kept[key] = entry if before is None else _merge(before, entry)
-    old = {key for kind, most in STANDING.items() for key in _of_kind(kept, kind)[:-most]}
-    return tuple(entry for key, entry in kept.items() if key not in old)
-
-
-def _of_kind(kept: Mapping[_Key, IndexEntry], kind: EntryKind) -> list[_Key]:
-    """Return the keys of a kind, the newest last."""
-    return sorted((key for key in kept if key[0] == kind), key=lambda key: kept[key].position)
+    standing: dict[EntryKind, list[_Key]] = {kind: [] for kind in STANDING}
+    for key in [key for key in kept if key[0] in STANDING]:
+        standing[key[0]].append(key)
+    for kind, keys in standing.items():
+        keys.sort(key=lambda key: kept[key].position)
+        for key in keys[: -STANDING[kind]]:
+            del kept[key]
+    return tuple(kept.values())
 
 
 def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
-    return entry._replace(
-        position=max(before.position, entry.position),
-        messages=before.messages + entry.messages,
-        calls=before.calls + entry.calls,
-        last_call=max(before.last_call, entry.last_call),
-        by=_first_source(before.by, entry.by),
-        edited=before.edited or entry.edited,
+    _, _, position, messages, calls, last_call, by, edited = before
+    return IndexEntry(
+        entry.kind,
+        entry.text,
+        position if position > entry.position else entry.position,
+        messages + entry.messages,
+        calls + entry.calls,
+        last_call if last_call > entry.last_call else entry.last_call,
+        by if _RANK[by] <= _RANK[entry.by] else entry.by,
+        edited or entry.edited,
     )
-
-
-def _first_source(one: EntrySource, other: EntrySource) -> EntrySource:
-    return one if _RANK[one] <= _RANK[other] else other
 
 
 _LONGEST: Mapping[EntryKind, int] = {
@@ -79,7 +79,13 @@ def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
     """Return the exact values among these facts, and where the work stood after them."""
     reader = _Reader()
     for fact in facts:
-        reader.take(fact)
+        kind = fact.kind
+        if kind == "name":
+            reader.take_name(fact)
+        elif kind in VALUES:
+            reader.take_value("value", fact)
+        else:
+            reader.take(fact)
     return merge_entries((), reader.found)
 
 
@@ -90,14 +96,15 @@ class _Reader:
         """Places in ``found`` of the values of each message."""
 
     def take(self, fact: Fact) -> None:
+        """Take a fact that is neither a name nor a value."""
         match fact.kind:
             case "path" if fact.state == "edited":
                 self._add("path", fact, edited=True)
                 self._add("file", fact)
             case "path" if fact.state == "read":
                 pass  # It counts where the call names it.
-            case "path" | "name":
-                self._value(fact.kind, fact)
+            case "path":
+                self.take_value("path", fact)
             case "command" if fact.state:
                 self._add("command", fact)
                 self._add("ran", fact)
@@ -106,13 +113,11 @@ class _Reader:
             case "outcome" if fact.called_at >= 0:
                 self._add("result", fact)
             case "said" if fact.by != "model":
-                self._value("said", fact)
+                self.take_value("said", fact)
             case "decision" if fact.by == "model":
                 self._decision(fact)
             case "command":
-                self._value("value", fact)
-            case kind if kind in VALUES:
-                self._value("value", fact)
+                self.take_value("value", fact)
             case _:
                 pass
 
@@ -129,7 +134,20 @@ class _Reader:
             # The paths of a call count where it names them.
             self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
 
-    def _value(self, kind: EntryKind, fact: Fact) -> None:
+    def take_name(self, fact: Fact) -> None:
+        """Take a name, which is one word. Most facts are names in results."""
+        _, text, position, by, *_ = fact
+        if not _SHORTEST <= len(text) <= _LONGEST["name"]:
+            return
+        key: tuple[EntryKind, str, int] = ("name", text, position)
+        if by != "result" or key in self._here:
+            self.take_value("name", fact)
+            return
+        self._here[key] = len(self.found)
+        self.found.append(IndexEntry("name", text, position))
+
+    def take_value(self, kind: EntryKind, fact: Fact) -> None:
+        """Take an exact value, once for each message."""
         entry = _entry(kind, fact)
         if entry is None:
             return
@@ -140,10 +158,8 @@ class _Reader:
             self.found.append(entry)
             return
         known = self.found[at]
-        self.found[at] = known._replace(
-            calls=max(known.calls, entry.calls),
-            last_call=max(known.last_call, entry.last_call),
-            by=_first_source(known.by, entry.by),
+        self.found[at] = _merge(known, entry)._replace(
+            messages=known.messages, calls=max(known.calls, entry.calls), edited=known.edited
         )
 
 
@@ -224,31 +240,37 @@ def choose_entries(
     standing = [e for e in entries if e.kind in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
     ranked = _rank([e for e in entries if e.kind not in STANDING])
-    every = [*standing, *(entry for _, entry in ranked)]
-    costs = [_cost_of(entry, cost) for entry in every]
+    every = [*standing, *[one[-1] for one in ranked]]
+    costs = _costs_of(every, cost)
     choice = _Choice(room, visible)
     first = len(standing)
     for place, entry in enumerate(standing):
         choice.take(place, entry, costs[place], room)
     by_use = [
-        (_WORTH[entry.kind] * score / costs[place], place)
-        for place, (score, entry) in enumerate(ranked, first)
+        (_WORTH[kind] * score / costs[place], kind, text, place)
+        for place, (score, kind, text, _, _) in enumerate(ranked, first)
     ]
-    by_use.sort(key=lambda pair: (-pair[0], every[pair[1]].kind, every[pair[1]].text))
+    left = [one[-1] for one in sorted(by_use)]
     for share in (_SHARES, None):
-        for _, place in by_use:
-            entry = every[place]
-            allowed = int(room * share[entry.kind]) if share else room
-            choice.take(place, entry, costs[place], allowed)
+        allowed = {kind: int(room * share[kind]) if share else room for kind in _WORTH}
+        left = [
+            place
+            for place in left
+            if costs[place] > choice.left
+            or not choice.take(place, every[place], costs[place], allowed[every[place].kind])
+        ]
     chosen = [entry for place, entry in enumerate(every) if place in choice.taken]
     kept = list(_kept(every, first, choice.taken))
     left_out = sum(costs[place] for place in kept if place not in choice.passed)
     return Shown((*chosen, *(every[place] for place in kept)), len(chosen), left_out)
 
 
-def _cost_of(entry: IndexEntry, cost: Callable[[str], int]) -> int:
-    """Return the tokens of an entry. A command has a line of its own."""
-    return cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+def _costs_of(entries: Iterable[IndexEntry], cost: Callable[[str], int]) -> list[int]:
+    """Return the tokens of each entry. A command has a line of its own."""
+    return [
+        cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+        for entry in entries
+    ]
 
 
 def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> Iterator[int]:
@@ -261,27 +283,33 @@ def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> It
             yield place
 
 
-def _rank(entries: Sequence[IndexEntry]) -> list[tuple[float, IndexEntry]]:
+_Ranked = tuple[float, EntryKind, str, int, IndexEntry]
+"""The score of an entry with a minus, so that the highest comes first; then what decides between equal ones."""
+
+
+def _rank(entries: Sequence[IndexEntry]) -> list[_Ranked]:
     """Return the entries with their scores, the highest first."""
     positions = [entry.position for entry in entries]
     oldest = min(positions, default=0)
     span = max(1, max(positions, default=0) - oldest)
-
-    def score(entry: IndexEntry) -> float:
-        newness = (entry.position - oldest) / span
-        last = (entry.last_call - oldest) / span if entry.last_call >= 0 else 0.0
-        return (
+    log2 = math.log2
+    ranked = list[_Ranked]()
+    for place, entry in enumerate(entries):
+        kind, text, position, messages, calls, last_call, by, edited = entry
+        newness = (position - oldest) / span
+        last = (last_call - oldest) / span if last_call >= 0 else 0.0
+        score = (
             1.0
-            + 1.5 * math.log2(1 + entry.calls)
-            + 0.5 * math.log2(entry.messages)
+            + 1.5 * log2(1 + calls)
+            + 0.5 * log2(messages)
             + newness
             + 0.4 * last
-            + _BY[entry.by]
-            + (0.5 if entry.edited else 0.0)
+            + _BY[by]
+            + (0.5 if edited else 0.0)
         )
-
-    scored = [(score(entry), entry) for entry in entries]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].kind, pair[1].text))
+        ranked.append((-score, kind, text, place, entry))
+    ranked.sort()
+    return ranked
 
 
 class _Choice:
@@ -290,31 +318,40 @@ class _Choice:
         """Places of the entries to show."""
         self.passed: set[int] = set()
         """Places of the entries that the request shows anyway."""
-        self._left = room
+        self.left = room
         self._spent: dict[EntryKind, int] = {}
-        self._visible, self._texts = visible, list[str]()
+        self._visible, self._texts = visible, [""]
         self._words = set(_WHOLE_WORD.findall(visible))
         """The words that the request shows, with those of the entries that are taken."""
 
-    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> None:
-        """Take an entry if there is room for it and its kind, unless the request shows it anyway."""
-        if cost > self._left or place in self.taken or place in self.passed:
-            return
+    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> bool:
+        """Take an entry if there is room for it and its kind, and return False if there is none.
+
+        An entry that the request shows anyway is passed.
+        """
+        if cost > self.left:
+            return False
         spent = self._spent.get(entry.kind, 0)
         if spent + cost > allowed:
-            return
-        words = _WHOLE_WORD.findall(entry.text)
-        if self._words.issuperset(words) and self._shows(entry.text):
+            return False
+        text = entry.text
+        is_word = text.isidentifier() and text.isascii()
+        words = (text,) if is_word else _WHOLE_WORD.findall(text)
+        if self._words.issuperset(words) and (is_word or self._shows(text)):
             self.passed.add(place)
-            return
+            return True
         self.taken.add(place)
-        self._texts.append(entry.text)
+        self._texts.append(text)
         self._words.update(words)
-        self._left -= cost
+        self.left -= cost
         self._spent[entry.kind] = spent + cost
+        return True
 
     def _shows(self, text: str) -> bool:
-        return has_whole(self._visible, text) or has_whole("\n".join(["", *self._texts]), text)
+        if has_whole(self._visible, text):
+            return True
+        self._texts = ["\n".join(self._texts)]
+        return has_whole(self._texts[0], text)
 
 
 _WHOLE_WORD = lazy_pattern(r"[\w/-]+")

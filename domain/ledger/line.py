@@ -14,6 +14,7 @@ from refold.domain.facts.exact_values import (
     strip_trimming,
 )
 from refold.domain.facts.fact import STATEMENTS, VALUES, Fact, Source
+from refold.domain.facts.fact import Kind as FactKind
 from refold.domain.facts.speech import is_line, lines
 from refold.domain.facts.tool_calls import without_folder
 from refold.domain.lazy_pattern import lazy_pattern
@@ -44,6 +45,11 @@ _STRONGER: dict[LineKind, tuple[LineKind, ...]] = {
 
 def merge_lines(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
     """Merge equal lines, in the order of their newest use. A modified file is not also listed as read."""
+    return tuple(merged_lines(lines).values())
+
+
+def merged_lines(lines: Iterable[LedgerLine]) -> dict[Key, LedgerLine]:
+    """Return what ``merge_lines`` does, with the key of each line."""
     kept: dict[Key, LedgerLine] = {}
     for line in lines:
         key = key_of(line)
@@ -55,7 +61,7 @@ def merge_lines(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
                 same = kept.pop((other, text, (), None), None)
                 if same is not None:
                     kept[kind, text, (), None] = merge_pair(same, kept[kind, text, (), None])
-    return tuple(kept.values())
+    return kept
 
 
 def key_of(line: LedgerLine) -> Key:
@@ -72,7 +78,7 @@ def merge_pair(known: LedgerLine, line: LedgerLine) -> LedgerLine:
     """Merge two equal lines into one with the kind of ``line``. Two in one message count once."""
     count = known.count + line.count - (1 if line.position == known.position else 0)
     newer = line if line.position >= known.position else known
-    said_by: Speaker = next(by for by in _SPEAKERS if by in (known.said_by, line.said_by))
+    said_by = min(known.said_by, line.said_by, key=_SPEAKERS.index)
     return replace(
         newer,
         kind=line.kind,
@@ -84,6 +90,7 @@ def merge_pair(known: LedgerLine, line: LedgerLine) -> LedgerLine:
     )
 
 
+_NEVER_LINES: frozenset[FactKind] = frozenset({"name", "said", "preference"})
 _SCANNED = 8_000
 _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
@@ -115,7 +122,8 @@ def gather(facts: Iterable[Fact], failure_characters: int = 240) -> Gathered:
     """Return the lines of everything that may be worth keeping, copied word for word."""
     gathering = _Gathering(failure_characters)
     for fact in facts:
-        gathering.take(fact)
+        if fact.kind not in _NEVER_LINES:
+            gathering.take(fact)
     return Gathered(
         merge_lines(gathering.found),
         merge_lines(gathering.echoes),
@@ -208,17 +216,21 @@ def _line(
     said_by: Speaker | None = None,
     cut: int = 0,
 ) -> LedgerLine:
+    # All fields, in the order in which they are stored.
     return build_unvalidated(
         LedgerLine,
-        kind=kind,
-        text=text,
-        position=fact.position,
         count=1,
         note=note,
         said_by=said_by or _SPEAKER_OF[fact.by],
         under=fact.under,
         author=_WRITERS.get(fact.by) if kind in STATEMENTS else None,
         cut=cut,
+        was="",
+        reason="",
+        rejected=(),
+        kind=kind,
+        text=text,
+        position=fact.position,
     )
 
 

@@ -14,7 +14,7 @@ from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger import LedgerLine, LineKind
 from refold.domain.value import replace
 
-from .line import LATER_OK, WORDS, Gathered, Key, key_of, merge_lines, merge_pair
+from .line import LATER_OK, WORDS, Gathered, merge_pair, merged_lines
 
 _ECHOED: tuple[LineKind, ...] = ("modified", "read", "value")
 
@@ -25,14 +25,17 @@ def merge_ledger(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerL
     Repeated lines are counted. A failure whose call has succeeded since is marked.
     """
     known = map(_with_author, before)
-    kept: dict[Key, LedgerLine] = {key_of(x): x for x in merge_lines((*known, *fresh.lines))}
+    kept = merged_lines((*known, *fresh.lines))
     for echo in fresh.echoes:
         for kind in _ECHOED:
             found = kept.get((kind, echo.text, (), None))
             if found is not None:
                 kept[kind, echo.text, (), None] = merge_pair(echo, found)
                 break
-    lines = [_mark_success(line, fresh.succeeded) for line in kept.values()]
+    lines = [
+        _mark_success(line, fresh.succeeded) if line.kind == "failure" else line
+        for line in kept.values()
+    ]
     for closing in fresh.closings:
         lines = _close_requests(lines, closing)
     return tuple(_supersede(lines))
@@ -76,9 +79,11 @@ def _supersede(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
     """
     newest: dict[tuple[str, str], LedgerLine] = {}
     now: dict[LedgerLine, LedgerLine | None] = {}
-    for line in sorted(lines, key=lambda line: line.position):
+    values = [line for line in lines if line.kind == "value" and line.said_by != "tool"]
+    values.sort(key=lambda line: line.position)
+    for line in values:
         about = line.note.casefold()
-        if line.kind != "value" or line.said_by == "tool" or len(about) < _SHORTEST_ABOUT:
+        if len(about) < _SHORTEST_ABOUT:
             continue
         if kind_of_value(line.text) not in ("number", "version"):
             continue
@@ -87,6 +92,8 @@ def _supersede(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
         newest[key] = line
         if before is not None and before.position < line.position:
             now[before], now[line] = None, replace(line, was=before.text)
+    if not now:
+        return list(lines)
     changed = (now.get(line, line) for line in lines)
     return [line for line in changed if line is not None]
 
@@ -99,7 +106,7 @@ def _with_author(line: LedgerLine) -> LedgerLine:
 
 
 def _mark_success(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
-    if line.kind != "failure" or succeeded.get(line.note, -1) < line.position:
+    if succeeded.get(line.note, -1) < line.position:
         return line
     return replace(line, note=line.note + LATER_OK)
 
@@ -257,24 +264,28 @@ class LineChooser:
         """Rank the lines, which must not contain duplicates. At most ``failures`` failures are kept."""
         self._shares = _SHARES_BESIDE_INDEX if has_index else _SHARES
         self._measure = costs
-        self._costs: list[int | None] = [None] * len(lines)
+        self.costs: list[int | None] = [None] * len(lines)
+        """Costs of the lines that were measured, without headings."""
         self._headings: dict[_Group, int] = {}
         ranking = Ranking(lines)
-        ranked = [_Ranked(*pair) for pair in enumerate(lines)]
-        ranked.sort(key=lambda one: (-ranking.score(one.line), one.line.kind, one.line.text))
+        scores = [-score for score in map(ranking.score, lines)]
+        ranked = sorted(
+            range(len(lines)), key=lambda at: (scores[at], lines[at].kind, lines[at].text)
+        )
         self._of_kind: dict[LineKind, list[_Ranked]] = {kind: [] for kind in self._shares}
-        for one in ranked:
-            self._of_kind[one.line.kind].append(one)
+        for at in ranked:
+            self._of_kind[lines[at].kind].append(_Ranked(at, lines[at]))
         del self._of_kind["failure"][failures:]
 
     def choose(self, room: int) -> Fitted:
         """Choose the lines to show within ``room`` tokens."""
-        choice = _Choice(room, self._cost)
+        choice = _Choice(room, self)
         for most in range(3):
             for kind, shares in self._shares.items():
                 allowed = int(room * shares[most])
-                for one in self._of_kind[kind]:
-                    choice.take(one, allowed)
+                for one in self._of_kind[kind] if allowed > 0 else ():
+                    if one.order not in choice.taken and not choice.take(one, allowed):
+                        break
         hidden = [
             one.line
             for kind, most in MOST_HIDDEN.items()
@@ -284,40 +295,47 @@ class LineChooser:
         taken = sorted(choice.taken.items(), key=lambda item: (item[1].position, item[0]))
         return Fitted((*(line for _, line in taken), *hidden), len(taken))
 
-    def _cost(self, one: _Ranked, group: _Group | None) -> int:
-        """Return the cost of a line with the heading of its group, or without one."""
-        cost = self._costs[one.order]
-        if cost is None:
-            cost = self._costs[one.order] = self._measure.line(one.line)
-        if group is None:
-            return cost
+    def measure(self, one: _Ranked) -> int:
+        """Return the cost of a line without a heading, and remember it."""
+        cost = self.costs[one.order] = self._measure.line(one.line)
+        return cost
+
+    def heading(self, group: _Group, line: LedgerLine) -> int:
+        """Return the cost of the heading of a group that has this line."""
         if group not in self._headings:
-            self._headings[group] = self._measure.heading(one.line)
-        return cost + self._headings[group]
+            self._headings[group] = self._measure.heading(line)
+        return self._headings[group]
 
 
 class _Choice:
-    def __init__(self, room: int, cost: Callable[[_Ranked, _Group | None], int]) -> None:
+    def __init__(self, room: int, chooser: LineChooser) -> None:
         self.taken: dict[int, LedgerLine] = {}
         self._left = room
-        self._cost = cost
+        self._chooser = chooser
         self._spent: dict[LineKind, int] = {}
         self._headed: set[_Group] = set()
 
-    def take(self, one: _Ranked, allowed: int) -> None:
-        """Take a line if there is room for it and its kind, unless a shown line already contains it."""
-        if self._left <= 0 or one.order in self.taken:
-            return
+    def take(self, one: _Ranked, allowed: int) -> bool:
+        """Take a line if there is room for it and its kind, unless a shown line already contains it.
+
+        Return False if there is no more room for any line of its kind.
+        """
         line = one.line
         spent = self._spent.get(line.kind, 0)
-        group = (line.kind, line.author)
-        cost = self._cost(one, None if group in self._headed else group)
-        if cost > self._left or spent + cost > allowed or self._is_said(line):
-            return
-        self.taken[one.order] = line
-        self._left -= cost
-        self._spent[line.kind] = spent + cost
-        self._headed.add(group)
+        if self._left <= 0 or spent >= allowed:
+            return False
+        chooser, group = self._chooser, (line.kind, line.author)
+        cost = chooser.costs[one.order]
+        if cost is None:
+            cost = chooser.measure(one)
+        if group not in self._headed:
+            cost += chooser.heading(group, line)
+        if cost <= self._left and spent + cost <= allowed and not self._is_said(line):
+            self.taken[one.order] = line
+            self._left -= cost
+            self._spent[line.kind] = spent + cost
+            self._headed.add(group)
+        return True
 
     def _is_said(self, line: LedgerLine) -> bool:
         """Return whether a shown line contains this value as whole words."""

@@ -229,6 +229,7 @@ class _Fitting:
         self._ample = False
         self._costs: dict[str, int] = {}
         self._tiers: list[int] = []
+        self._shown: dict[int, tuple[Line, str, int]] = {}
         self._preamble: list[str] = []
         self._taken: list[tuple[int, Line]] = []
         self._spent: dict[Section, int] = {}
@@ -283,15 +284,13 @@ class _Fitting:
         if not shared and (section is Section.EARLIER or tier > _WORTH_FILLING):
             return False
         heading = "" if section in self._spent else f"## {section.value}\n\n"
-        line = self._shorten(line, self._line_room(line, self._tiers[index]))
+        line, text, cost = self._measured(index, line)
         headed = self._cost(heading) if heading else 0
         rest = self._tokens - headed
         if shared:
             rest = min(
                 rest, max(_FLOOR, int(self._target * _SHARE[section])) - self._spent.get(section, 0)
             )
-        text = format_line(line)
-        cost = self._cost(text)
         if tier == 0 and section not in _EXACT and cost > rest >= _WORTH_CUTTING:
             line = self._shorten(line, rest - 2)
             text = format_line(line)
@@ -305,6 +304,15 @@ class _Fitting:
         self._number[section] = self._number.get(section, 0) + 1
         self._taken.append((index, line))
         return True
+
+    def _measured(self, index: int, line: Line) -> tuple[Line, str, int]:
+        """Return the line as it may be taken, its text and its cost. Most lines are tried twice."""
+        known = self._shown.get(index)
+        if known is None:
+            line = self._shorten(line, self._line_room(line, self._tiers[index]))
+            text = format_line(line)
+            known = self._shown[index] = line, text, self._cost(text)
+        return known
 
     def _line_room(self, line: Line, tier: int) -> int:
         share, ceiling = _LINE.get(line.section, _LINE_ELSE)

@@ -5,6 +5,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.facts.cues import clean, excerpt, shorten
@@ -15,7 +17,7 @@ from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.value import is_list, is_object
 
 from .line_choice import Room, TextCounter, fit
-from .line_sources import gather
+from .line_sources import Gathering, gather
 from .summary_lines import REPEATED, Line, Section, identity, read_line
 
 _SOURCE = lazy_pattern(r"^\[(?:\d+|pin)\] ", re.MULTILINE)
@@ -211,8 +213,9 @@ class ExtractiveSummariser:
             return request.previous
         positions = [m.position for m in request.messages]
         covered = range(min(positions), max(positions) + 1) if positions else range(0)
-        lines = LedgerFilter(request.ledger).without(_all_lines(request, carried, covered))
-        room = self._room(request)
+        made = _gathered(request)
+        lines = LedgerFilter(request.ledger).without(_all_lines(made, carried, covered))
+        room = self._room(request, made.characters)
         preamble = [
             text for text in (_span(carried, covered, request.part), _focus(request.focus)) if text
         ]
@@ -224,11 +227,10 @@ class ExtractiveSummariser:
         tokens = self._counter.count_text(request.previous or "")
         return not carried.foreign and tokens <= min(request.target_tokens, request.limit_tokens)
 
-    def _room(self, request: SummaryRequest) -> Room:
+    def _room(self, request: SummaryRequest, new: int) -> Room:
         """Return the room: at most half of the new messages plus the carried text, or nearly all of a tiny
         source.
         """
-        new = sum(map(_characters, request.messages))
         old = len(request.previous or "")
         allowed = old + max(new // 2, min(new - 1, 200)) if new else max(old, 40)
         limit = request.limit_tokens
@@ -255,13 +257,39 @@ class ExtractiveSummariser:
         return text or "-"
 
 
-def _all_lines(request: SummaryRequest, carried: Carried, covered: range) -> list[Line]:
-    messages = request.messages
-    gathering = gather(messages, _read(request), goes_on=request.part == "turn_prefix")
+class _Gathered(NamedTuple):
+    """All that the messages of a request give, without the text before them."""
+
+    messages: tuple[SourceMessage, ...]
+    goes_on: bool
+    gathering: Gathering
+    lines: list[Line]
+    plans: list[Line]
+    characters: int
+
+
+_newest: WeakKeyDictionary[MessagesRead, _Gathered] = WeakKeyDictionary()
+"""What the newest messages give: the text of a summary and its leaf are about the same ones."""
+
+
+def _gathered(request: SummaryRequest) -> _Gathered:
+    messages, goes_on = request.messages, request.part == "turn_prefix"
+    known = _newest.get(request.read) if request.read is not None else None
+    if known is not None and known.goes_on == goes_on and known.messages == messages:
+        return known
+    found = gather(messages, _read(request), goes_on=goes_on)
+    characters = sum(map(_characters, messages))
+    made = _Gathered(messages, goes_on, found, found.lines(), found.plans(), characters)
+    if request.read is not None:
+        _newest[request.read] = made
+    return made
+
+
+def _all_lines(made: _Gathered, carried: Carried, covered: range) -> list[Line]:
     old_tasks = tuple(line for line in carried.lines if line.section is Section.TASKS)
-    tasks = gathering.tasks.lines(old_tasks)
-    tasks += gathering.plans() if messages else [t for t in old_tasks if t not in tasks]
-    return merge(carried.lines, gathering.lines(), covered) + tasks
+    tasks = made.gathering.tasks.lines(old_tasks)
+    tasks += made.plans if made.messages else [t for t in old_tasks if t not in tasks]
+    return merge(carried.lines, made.lines, covered) + tasks
 
 
 def _read(request: SummaryRequest) -> MessagesRead:
@@ -301,10 +329,12 @@ def _size(value: object, depth: int) -> int:
     if is_object(value):
         if value.get("type") in ("image", "document"):
             return _PICTURE
-        return sum(_size(v, depth + 1) for k, v in value.items() if k not in _FRAME)
-    if is_list(value):
-        return sum(_size(v, depth + 1) for v in value)
-    return 2
+        parts = [v for k, v in value.items() if k not in _FRAME]
+    elif is_list(value):
+        parts = list(value)
+    else:
+        return 2
+    return sum([len(v) if type(v) is str else _size(v, depth + 1) for v in parts])
 
 
 def _words(source: SourceMessage) -> str:

@@ -1,6 +1,7 @@
 """The lines of a summary: sections, headings, and how lines are formatted and parsed."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -107,10 +108,38 @@ _MOST_ADVISED = 2
 _TYPED = 1_500  # A longer text was pasted, and is only partly the user's own words.
 
 
+_FENCE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = lazy_pattern(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
+_BULLET = lazy_pattern(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
+_CODE = lazy_pattern(
+    r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
+)
+_WORDLIKE = lazy_pattern(r"[\w\s]")
+
+
+def _without_code(text: str) -> str:
+    """Return the text without fenced code."""
+    return _FENCE.sub("\n", text) if "```" in text else text
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text without bullets. Text that looks like code or output is left out."""
+    for raw in _SENTENCE.split(text):
+        yield from _prose(raw)
+
+
+def _prose(raw: str) -> Iterator[str]:
+    sentence = _BULLET.sub("", raw.strip()).strip(" *_")
+    if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
+        return
+    if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
+        yield sentence
+
+
 def handover_lines(position: int, words: str) -> list[Line]:
     """Return the lines of an earlier session's summary, each with the position of its message."""
     body = words.rpartition("\nSummary:\n")[2] if "\nAnalysis:" in words else words
-    lines = [excerpt(s, 500) for s in cues.sentences(cues.prose(body[:_SCANNED]))]
+    lines = [excerpt(s, 500) for s in _sentences(_without_code(body[:_SCANNED]))]
     return [Line(Section.EARLIER, position, line) for line in lines if len(line) > 24]
 
 
@@ -165,19 +194,19 @@ def personal_lines(facts: Iterable[Fact], *, conversation: bool) -> list[Line]:
 
 def next_lines(position: int, words: str) -> list[Line]:
     """Return the sentences in which the assistant names next steps."""
-    said = cues.prose(words[:_SCANNED_FOR_STEPS])
+    said = _without_code(words[:_SCANNED_FOR_STEPS])
     if not cues.NEXT.search(said):
         return []
-    found = [s for s in cues.sentences(said) if cues.NEXT.search(s) and not s.endswith("?")]
+    found = [s for s in _sentences(said) if cues.NEXT.search(s) and not s.endswith("?")]
     return [Line(Section.TASKS, position, f"next: {excerpt(s, 300)}") for s in found[-3:]]
 
 
 def last_question(words: str) -> str:
     """Return the question at the end of an assistant text, or an empty text."""
-    said = cues.prose(words[:_SCANNED_FOR_STEPS])[-1_500:]
+    said = _without_code(words[:_SCANNED_FOR_STEPS])[-1_500:]
     if "?" not in said and "？" not in said:
         return ""
-    ending = [s for s in cues.sentences(said) if s.endswith(("?", "？"))]
+    ending = [s for s in _sentences(said) if s.endswith(("?", "？"))]
     return excerpt(ending[-1], 300) if ending else ""
 
 

@@ -143,3 +143,30 @@ def test_a_run_that_is_left_out_goes_on_in_later_messages() -> None:
     assert isinstance(entries, tuple)
     messages(kept, dataclasses.replace(whole, entries=entries[:2]))
     messages(kept, whole)
+
+
+def test_a_request_that_is_only_measured_leaves_the_kept_turns_as_they_are(
+    added: list[int],
+) -> None:
+    kept, window = KeptTurns(), window_of(*TALK[:2])
+    for _ in range(2):
+        measured = render("t", window, None, COUNT, kept=kept.measuring())
+        assert (measured.tokens, measured.bytes) == render("t", window, None, COUNT)[2:6:3]
+    assert messages(kept, window) == messages(kept, window)
+    assert added.count(0) == 3
+
+
+def test_the_size_of_a_window_is_measured_once() -> None:
+    kept, window, asked = KeptTurns(), window_of(*TALK[:3]), list[int]()
+
+    def measure() -> tuple[int, int]:
+        asked.append(1)
+        return len(asked), 0
+
+    def size_of(window: Window, thread_id: str = "t") -> tuple[int, int]:
+        return kept.size(thread_id, window, measure)
+
+    assert [size_of(window), size_of(window), size_of(window, "other")] == [(1, 0), (1, 0), (2, 0)]
+    assert size_of(window_of(*TALK)) == (3, 0)
+    kept.forget("t")
+    assert size_of(window) == (4, 0)

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
+from refold.domain.facts.reading import read_messages
 from refold.domain.messages import Message, Role
+from refold.domain.value import replace
+from refold.infrastructure.summarisers.extractive import summariser
+from refold.infrastructure.summarisers.extractive.line_sources import gather
 from refold.infrastructure.summarisers.extractive.summariser import ALGORITHM, ExtractiveSummariser
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -633,3 +637,24 @@ def test_leaves_one_after_another_are_carried_line_by_line() -> None:
     text = summary(*SESSION[10:], start=10, previous="\n\n".join(leaves))
     assert [line[:5] for line in section(text, "Requests")] == ["- [0]", "- [7]"]
     assert any("pytest -q" in line for line in section(text, "Commands"))
+
+
+def test_a_summary_and_its_leaf_collect_the_lines_of_their_messages_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collected = list[int]()
+
+    def counting(messages: Any, read: Any, *, goes_on: bool = False) -> Any:
+        collected.append(len(messages))
+        return gather(messages, read, goes_on=goes_on)
+
+    monkeypatch.setattr(summariser, "gather", counting)
+    asked = request(said("user", "Never drop the cache."), said("assistant", "I keep it."))
+    read = read_messages((one.position, one.message) for one in asked.messages)
+    first = ExtractiveSummariser().extract(replace(asked, read=read, previous="- [0] earlier"))
+    leaf = ExtractiveSummariser().extract(replace(asked, read=read))
+    assert collected == [2]
+    assert "Never drop the cache." in first
+    assert leaf == ExtractiveSummariser().extract(asked)
+    ExtractiveSummariser().extract(replace(asked, read=read, messages=asked.messages[:1]))
+    assert collected == [2, 2, 1]

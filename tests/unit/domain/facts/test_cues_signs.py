@@ -7,15 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.domain.facts import cues, headings, lasting_facts, speech, statements, tool_calls
+from refold.domain.facts import (
+    cues,
+    grounds,
+    headings,
+    lasting_facts,
+    speech,
+    statements,
+    tool_calls,
+)
 from refold.domain.lazy_pattern import lazy_pattern
 
-MODULES = (cues, headings, lasting_facts, speech, statements, tool_calls)
+MODULES = (cues, grounds, headings, lasting_facts, speech, statements, tool_calls)
 SIGNED: dict[str, re.Pattern[str]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": pattern
     for module in MODULES
     for name, pattern in sorted(vars(module).items())
-    if getattr(pattern, "_signs", "")
+    if getattr(pattern, "signs", "")
 }
 _WORD = re.compile(r"[a-z']{2,}")
 

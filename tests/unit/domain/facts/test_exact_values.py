@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.domain.facts.exact_values import composed_names, exact_values, paths_in
+from refold.domain.facts.exact_values import (
+    composed_names,
+    distinct_names,
+    exact_values,
+    may_have_values,
+    paths_in,
+)
 
 VALUE = re.compile(
     r"(?:https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200})"
@@ -217,7 +223,11 @@ def test_values_are_those_of_the_plain_pattern(text: str, begin: int, less: int)
 @settings(max_examples=400)
 @given(TEXTS)
 def test_paths_are_those_of_the_plain_pattern(text: str) -> None:
-    wanted = [one.span() for one in PATH.finditer(text) if TELLING.search(one[0])]
+    wanted = [
+        one.span()
+        for one in PATH.finditer(text)
+        if len(one[0]) > 400 or TELLING.search(one[0])  # A longer one is returned without a look.
+    ]
     assert spans(paths_in(text)) == wanted
 
 
@@ -230,3 +240,24 @@ def test_names_are_those_of_the_plain_pattern(text: str) -> None:
         if len(one[0]) >= 5 and not re.fullmatch("[^-]*-[^-]*", one[0])
     ]
     assert list(composed_names(text)) == wanted
+
+
+@settings(max_examples=400)
+@given(TEXTS, st.integers(-20, 60), st.integers(0, 60))
+def test_different_names_are_main_if_one_of_each_is(text: str, start: int, size: int) -> None:
+    main, wanted = range(start, start + size), dict[str, bool]()
+    for name, at in composed_names(text):
+        wanted[name] = wanted.get(name, False) or at in main
+    assert list(distinct_names(text, main).items()) == list(wanted.items())
+
+
+@settings(max_examples=400)
+@given(TEXTS)
+def test_a_text_that_may_have_no_values_has_none(text: str) -> None:
+    if not may_have_values(text):
+        assert [*exact_values(text), *paths_in(text), *composed_names(text)] == []
+
+
+def test_plain_words_may_have_no_values() -> None:
+    assert not may_have_values("I decided to keep the cache, as it is. Yes.")
+    assert may_have_values("I keep parser_token.")

@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from refold.domain.facts import cues, speech
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.message_reader import MessageRead, MessageReader
 from refold.domain.facts.reading import (
@@ -221,3 +222,14 @@ def test_other_messages_at_the_same_positions_are_read() -> None:
     first = reading.read([(0, person("fix src/a.py"))])
     second = reading.read([(0, person("fix src/b.py"))])
     assert first != second
+
+
+def test_texts_that_were_judged_are_forgotten() -> None:
+    said = "Never push to main because the tests take long."
+    read_messages([(0, person(said))])
+    assert cues.weight(said) > 0
+    assert cues.is_binding(said)
+    remembered = (cues.weight, cues.is_binding, speech.sentences_of)
+    assert all(function.cache_info().currsize for function in remembered)
+    ReadOnce().forget()
+    assert not any(function.cache_info().currsize for function in remembered)
