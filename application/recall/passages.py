@@ -1,16 +1,15 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from refold.application.agent_tools.tool_names import asks_memory, is_answer_of_memory
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.row_changes import utc
-from refold.domain.events import MessageAppended
+from refold.application.ports.conversation_log import LoggedEvent, MessageFields
+from refold.application.projections.row_changes import listed_time
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import CALLS, Block, Message, has_words, readable_blocks
+from refold.domain.messages import CALLS, Block, has_words, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
@@ -107,7 +106,7 @@ def first_number(logged: LoggedEvent) -> int:
 
 def passages_of(
     logged: LoggedEvent,
-    event: MessageAppended,
+    message: MessageFields,
     before: Before,
     first: int,
     line_of: Callable[[str, str], str] = line_of,
@@ -117,35 +116,35 @@ def passages_of(
     A passage has at least one token. An erased message has no passages; only its time counts. ``line_of``
     returns ``Passage.tokens`` for words and a date, and is called once for each passage.
     """
-    at = utc(event.written_at) if event.written_at else logged.at
+    at = listed_time(logged, message)
     session = before.session + (begins_session(before.at, at) if before.at else 0)
-    calls, said = dict(before.calls), event.message
-    text, pieces = _read(said, calls)
+    calls, said = dict(before.calls), message["message"]
+    text, pieces = _read(said["content"], calls)
     found: list[Passage] = []
-    for piece in pieces:
-        if logged.erased:
-            continue  # Only the marker remains.
-        for start, stop in _stretches(text, piece.start, piece.stop):
+    # Only the marker of an erased message remains.
+    for kind, tool, begin, end in () if logged.erased else pieces:
+        role = "tool" if kind == "result" else said["role"]
+        for start, stop in _stretches(text, begin, end):
             words = text[start:stop]
             if len(found) < PARTS and (line := line_of(words, _spoken(at[:10]))):
                 found.append(
                     Passage(
                         first + len(found),
                         logged.thread_id,
-                        event.position,
+                        message["position"],
                         logged.version,
                         len(found),
-                        "tool" if piece.kind == "result" else said.role,
-                        piece.kind,
-                        piece.tool,
+                        role,
+                        kind,
+                        tool,
                         at,
                         session,
                         start,
                         stop,
-                        piece.kind == "text" and _is_question(words),
+                        kind == "text" and _is_question(words),
                         line,
                         digest_of(words),
-                        event.owner or "",
+                        message.get("owner") or "",
                     )
                 )
     left = tuple(calls.items())[-OPEN_CALLS:] if calls else ()
@@ -162,11 +161,10 @@ def begins_session(last: str, at: str) -> bool:
     return abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
 
 
-def _read(message: Message, calls: dict[str, str]) -> tuple[str, list[_Piece]]:
+def _read(content: str | Sequence[Block], calls: dict[str, str]) -> tuple[str, list[_Piece]]:
     """Return the readable text of a message and its pieces. Add its calls to ``calls``, and remove those it
     answers.
     """
-    content = message.content
     if isinstance(content, str):
         return content, [_Piece("text", "", 0, len(content))]
     blocks = readable_blocks(content)

@@ -188,7 +188,7 @@ def fold_into(
         if logged.number <= progress.number:
             continue
         last = logged
-        if isinstance(logged.event, MessageErased):
+        if not logged.is_unread and isinstance(logged.event, MessageErased):
             if remains := left(logged):
                 # The original must be in the tables before it can be removed from them.
                 total = batch.write(logged.number)
@@ -229,15 +229,15 @@ class Batch:
 
     def take(self, logged: LoggedEvent) -> None:
         """Add an event. Only messages have passages."""
-        event = logged.event
-        if not isinstance(event, MessageAppended):
+        message = logged.message
+        if message is None:
             return
         thread = self._threads.get(logged.thread_id)
         if thread is None:
             thread = self._threads[logged.thread_id] = stored_thread(self._db, logged.thread_id)
         first = first_number(logged)
         line_of = self._postings.line_of
-        found, thread.before = passages_of(logged, event, thread.before, first, line_of)
+        found, thread.before = passages_of(logged, message, thread.before, first, line_of)
         rows = [seal_row((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
         grown = Total(len(rows), sum(row[-1] for row in rows))
         thread.add(grown, found)
