@@ -121,12 +121,13 @@ def passages_of(
     calls, said = dict(before.calls), message["message"]
     text, pieces = _read(said["content"], calls)
     found: list[Passage] = []
+    date = _spoken(at[:10])
     # Only the marker of an erased message remains.
     for kind, tool, begin, end in () if logged.erased else pieces:
         role = "tool" if kind == "result" else said["role"]
         for start, stop in _stretches(text, begin, end):
             words = text[start:stop]
-            if len(found) < PARTS and (line := line_of(words, _spoken(at[:10]))):
+            if len(found) < PARTS and (line := line_of(words, date)):
                 found.append(
                     Passage(
                         first + len(found),
@@ -158,7 +159,11 @@ def _is_question(words: str) -> bool:
 
 def begins_session(last: str, at: str) -> bool:
     """Return whether a new session begins between the times ``last`` and ``at``."""
-    return abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
+    # Within the same ten minutes it does not.
+    return (
+        at[:15] != last[:15]
+        and abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
+    )
 
 
 def _read(content: str | Sequence[Block], calls: dict[str, str]) -> tuple[str, list[_Piece]]:

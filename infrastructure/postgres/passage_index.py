@@ -10,13 +10,12 @@ from refold.application.recall.passages import Passage
 from refold.application.recall.tokens import line_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
+from refold.infrastructure.projection_store.projection import Comparable
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall import index_search
 from refold.infrastructure.recall.index_tables import (
     PASSAGE_COLUMNS,
     PASSAGES,
-    TERM_COLUMNS,
-    TERMS,
     THREAD_COLUMNS,
     THREADS,
     Thread,
@@ -32,6 +31,10 @@ from .followed_tables import FollowedTables
 from .passage_search import TOKENS
 
 Answer = TypeVar("Answer")
+
+TERMS = "terms"
+TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}
+"""Number of passages of each token, by its hash."""
 
 _COLUMNS = ", ".join(PASSAGE_COLUMNS)
 _AT = f"SELECT {_COLUMNS} FROM {{passages}} WHERE thread = ? AND position = ?"
@@ -52,10 +55,15 @@ class TokenPostings:
         del checksum
         self._terms.update(terms_of(passage.tokens))
 
-    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
-        """Return the number of new passages by token hash."""
-        del db, first, stop
-        return self._terms
+    def write(self, db: Tables, first: int, stop: int) -> None:
+        """Count the new passages of each token."""
+        del first, stop
+        if self._terms:
+            db.executemany(
+                "INSERT INTO {terms} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
+                "passages = t.passages + excluded.passages",
+                sorted(self._terms.items()),
+            )
 
     def rows_at(
         self, db: Tables, thread_id: str, thread: Thread, position: int
@@ -65,10 +73,20 @@ class TokenPostings:
         return db.execute(_AT, (thread.token, position)).fetchall()
 
     def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
-        """Delete the rows of passages."""
+        """Delete the rows of passages, and take them out of the counts of their tokens."""
         del gone, stop
         numbers = [(passage.number,) for passage in passages]
         db.executemany("DELETE FROM {passages} WHERE number = ?", numbers)
+        counts = Counter[int]()
+        for passage in passages:
+            counts.update(terms_of(passage.tokens))
+        db.executemany(
+            "UPDATE {terms} SET passages = passages - ? WHERE term = ?",
+            [(count, term) for term, count in counts.items()],
+        )
+        db.executemany(
+            "DELETE FROM {terms} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
+        )
 
 
 class ServerRecallContent(RecallContent):
@@ -77,17 +95,20 @@ class ServerRecallContent(RecallContent):
     Where the tables on the server cannot be used, they are in memory, and are those of a file.
     """
 
+    compared: Sequence[Comparable] = (
+        *RecallContent.compared,
+        Comparable(TERMS, tuple(TERM_COLUMNS), ("term",)),
+    )
+
     def create(self, db: Tables) -> None:
         """Create every table except that of checkpoints, in the open transaction."""
         if db.leaves_bytes:
             super().create(db)
-            return
-        for name, columns in (
-            (PASSAGES, PASSAGE_COLUMNS),
-            (THREADS, THREAD_COLUMNS),
-            (TERMS, TERM_COLUMNS),
-        ):
-            db.create_table(name, columns, next(iter(columns)), columns)
+        else:
+            for name, columns in ((PASSAGES, PASSAGE_COLUMNS), (THREADS, THREAD_COLUMNS)):
+                db.create_table(name, columns, next(iter(columns)), columns)
+        # In memory it stays empty.
+        db.create_table(TERMS, TERM_COLUMNS, "term", TERM_COLUMNS)
 
     def finish(self, db: Tables) -> None:
         """Create the indexes on a server."""

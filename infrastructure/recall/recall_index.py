@@ -1,7 +1,6 @@
 """The content of the file of the recall index, and how messages are folded into it."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,16 +34,16 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from . import index_search as finding
 from .index_tables import (
+    BUCKET_BITS,
     EVENTS,
     IS_THERE,
+    LOCAL_BITS,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
-    SEGMENTS,
-    TERM_BITS,
-    TERM_COLUMNS,
-    TERMS,
+    RUN_BITS,
+    RUNS,
     THREAD_COLUMNS,
     THREADS,
     Thread,
@@ -52,10 +51,9 @@ from .index_tables import (
     posted_before,
     put_thread,
     stored_thread,
-    terms_of,
 )
 from .proved_counts import Proved
-from .segments import PassageDamaged, SegmentPostings, problem_of, segments_in
+from .segments import PassageDamaged, SegmentPostings, problem_of
 
 
 class Postings(Protocol):
@@ -69,10 +67,10 @@ class Postings(Protocol):
         """Collect a new passage. Numbers must ascend."""
         ...
 
-    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
+    def write(self, db: Tables, first: int, stop: int) -> None:
         """Write what was collected or waits, numbered from ``first`` up to ``stop``; later passages may wait.
 
-        Return the number of new passages by token hash. What was collected is not in the tables yet.
+        The rows of all of them are in the tables.
         """
         ...
 
@@ -139,21 +137,7 @@ def _erase_message(
     put_thread(db, logged.thread_id, thread)
     if passages:
         postings.remove(db, passages, gone, stop)
-        _take_out_terms(db, passages)
     return gone
-
-
-def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
-    counts = Counter[int]()
-    for passage in passages:
-        counts.update(terms_of(passage.tokens))
-    db.executemany(
-        f"UPDATE {{{TERMS}}} SET passages = passages - ? WHERE term = ?",
-        [(count, term) for term, count in counts.items()],
-    )
-    db.executemany(
-        f"DELETE FROM {{{TERMS}}} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
-    )
 
 
 def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> None:
@@ -210,6 +194,10 @@ def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
     return is_end and taken > BATCH - EVENTS
 
 
+AT_ONCE = 250
+"""Number of passages from which on rows are inserted, while the processor's cache has them."""
+
+
 class Batch:
     """The passages of many events."""
 
@@ -221,11 +209,12 @@ class Batch:
         self._total = total
         self._threads: dict[str, Thread] = {}
         self._rows: list[Sealed] = []
+        self._count = 0
 
     @property
     def is_full(self) -> bool:
         """True if the batch must be written before more events are added."""
-        return len(self._rows) >= FULL
+        return self._count >= FULL
 
     def take(self, logged: LoggedEvent) -> None:
         """Add an event. Only messages have passages."""
@@ -238,28 +227,37 @@ class Batch:
         first = first_number(logged)
         line_of = self._postings.line_of
         found, thread.before = passages_of(logged, message, thread.before, first, line_of)
-        rows = [seal_row((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
-        grown = Total(len(rows), sum(row[-1] for row in rows))
+        checksums = 0
+        for passage in found:
+            row = seal_row((*passage[:12], int(passage[12]), *passage[13:], thread.token))
+            checksums += row[-1]
+            self._rows.append(row)
+            self._postings.take(passage, row[-1])
+        grown = Total(len(found), checksums)
         thread.add(grown, found)
         self._total = self._total.plus(grown)
-        self._rows += rows
-        for passage, row in zip(found, rows, strict=True):
-            self._postings.take(passage, row[-1])
+        self._count += len(found)
+        if len(self._rows) >= AT_ONCE:
+            self._insert()
+
+    def _insert(self) -> None:
+        rows, self._rows = self._rows, []
+        self._db.insert(PASSAGES, rows)
 
     def write(self, number: int) -> Total:
         """Write all passages up to this event in the open transaction, and return the new total."""
+        self._insert()
         first, stop = posted_before(self._before), posted_before(number)
-        terms = self._postings.write(self._db, first, stop)
-        self._db.insert(PASSAGES, self._rows)
-        if terms:
-            self._db.executemany(
-                f"INSERT INTO {{{TERMS}}} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
-                "passages = t.passages + excluded.passages",
-                sorted(terms.items()),
-            )
+        self._postings.write(self._db, first, stop)
         for thread_id, thread in self._threads.items():
             put_thread(self._db, thread_id, thread)
         return self._total
+
+
+# Neither may lack what another has.
+_EVERY_SEGMENT = f"""SELECT run >> {RUN_BITS} FROM {RUNS}
+    UNION SELECT place >> {RUN_BITS + BUCKET_BITS} FROM {POSTINGS}
+    UNION SELECT number >> {LOCAL_BITS} FROM {PASSAGES}"""
 
 
 class RecallContent:
@@ -270,7 +268,7 @@ class RecallContent:
     projections = PROJECTIONS
     counts = "passages"
     late = frozenset[str]()
-    schemas = frozenset({"9f6876a9879ebb2d18daea70b3743ba975d22a27efb49cc923881464505a55ee"})
+    schemas = frozenset({"504c92d41c6f055684efc9c51b9b97067dc82b7cd6c5c4e6193895726f48c182"})
     compared: Sequence[Comparable] = (
         Comparable(
             PASSAGES,
@@ -281,7 +279,6 @@ class RecallContent:
             where=IS_THERE,
         ),
         Comparable(THREADS, tuple(THREAD_COLUMNS), ("thread",)),
-        Comparable(TERMS, tuple(TERM_COLUMNS), ("term",)),
     )
 
     def create(self, db: Tables) -> None:
@@ -305,21 +302,16 @@ class RecallContent:
         """Empty the tables with final rows, after a check has compared these rows."""
         db.execute(f"DELETE FROM {PASSAGES}")
         db.execute(f"DELETE FROM {POSTINGS}")
-        db.execute(f"DELETE FROM {SEGMENTS}")
+        db.execute(f"DELETE FROM {RUNS}")
 
     def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield the segments whose postings differ from their passages."""
-        known = segments_in(db)
         stop = posted_before(read_progress(db, PROJECTIONS).number)
-        for segment in known:
+        for segment in sorted(one for (one,) in db.execute(_EVERY_SEGMENT).fetchall()):
             # The comparison of rows reports a changed passage.
             with suppress(PassageDamaged):
                 if problem := problem_of(db, segment, stop):
                     yield Damage(POSTINGS, "", 0, "differs", problem)
-        query = f"SELECT DISTINCT place >> {TERM_BITS} FROM {POSTINGS}"
-        for (segment,) in db.execute(query).fetchall():
-            if segment not in known:
-                yield Damage(POSTINGS, "", 0, "unexpected", f"postings of segment {segment}")
 
 
 RECALL = RecallContent()
