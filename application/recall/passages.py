@@ -1,6 +1,6 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -104,35 +104,44 @@ def first_number(logged: LoggedEvent) -> int:
     return logged.number * PARTS
 
 
-def passages_of(
-    logged: LoggedEvent,
-    message: MessageFields,
-    before: Before,
-    first: int,
-    line_of: Callable[[str, str], str] = line_of,
-) -> tuple[list[Passage], Before]:
-    """Return the passages of a message, numbered from ``first``, and the facts for the next message.
+class Unread(NamedTuple):
+    """A passage whose tokens are not read yet."""
 
-    A passage has at least one token. An erased message has no passages; only its time counts. ``line_of``
-    returns ``Passage.tokens`` for words and a date, and is called once for each passage.
-    """
-    at = listed_time(logged, message)
-    session = before.session + (begins_session(before.at, at) if before.at else 0)
-    calls, said = dict(before.calls), message["message"]
-    text, pieces = _read(said["content"], calls)
-    found: list[Passage] = []
-    date = _spoken(at[:10])
-    # Only the marker of an erased message remains.
-    for kind, tool, begin, end in () if logged.erased else pieces:
-        role = "tool" if kind == "result" else said["role"]
-        for start, stop in _stretches(text, begin, end):
-            words = text[start:stop]
-            if len(found) < PARTS and (line := line_of(words, date)):
+    role: str
+    kind: PassageKind
+    tool: str
+    start: int
+    stop: int
+    words: str
+
+
+class UnreadMessage(NamedTuple):
+    """The passages of a message whose tokens are not read yet."""
+
+    logged: LoggedEvent
+    message: MessageFields
+    at: str
+    session: int
+    passages: Sequence[Unread]
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Words and date of each passage. Its tokens are those of both."""
+        date = _spoken(self.at[:10])
+        return [(passage.words, date) for passage in self.passages]
+
+    def with_tokens(self, lines: Iterable[str], first: int) -> list[Passage]:
+        """Return the passages, numbered from ``first``. A passage has at least one token."""
+        logged, message, at, session, passages = self
+        position, owner = message["position"], message.get("owner") or ""
+        found: list[Passage] = []
+        for (role, kind, tool, start, stop, words), line in zip(passages, lines, strict=True):
+            if line:
                 found.append(
                     Passage(
                         first + len(found),
                         logged.thread_id,
-                        message["position"],
+                        position,
                         logged.version,
                         len(found),
                         role,
@@ -145,11 +154,40 @@ def passages_of(
                         kind == "text" and _is_question(words),
                         line,
                         digest_of(words),
-                        message.get("owner") or "",
+                        owner,
                     )
                 )
+        return found
+
+
+def unread_passages(
+    logged: LoggedEvent, message: MessageFields, before: Before
+) -> tuple[UnreadMessage, Before]:
+    """Return the passages of a message without their tokens, and the facts for the next message.
+
+    An erased message has no passages; only its time counts.
+    """
+    at = listed_time(logged, message)
+    session = before.session + (begins_session(before.at, at) if before.at else 0)
+    calls, said = dict(before.calls), message["message"]
+    text, pieces = _read(said["content"], calls)
+    found: list[Unread] = []
+    # Only the marker of an erased message remains.
+    for kind, tool, begin, end in () if logged.erased else pieces:
+        role = "tool" if kind == "result" else said["role"]
+        for start, stop in _stretches(text, begin, end):
+            found.append(Unread(role, kind, tool, start, stop, text[start:stop]))
     left = tuple(calls.items())[-OPEN_CALLS:] if calls else ()
-    return found, Before(session, at, left)
+    return UnreadMessage(logged, message, at, session, found[:PARTS]), Before(session, at, left)
+
+
+def passages_of(
+    logged: LoggedEvent, message: MessageFields, before: Before, first: int
+) -> tuple[list[Passage], Before]:
+    """Return the passages of a message, numbered from ``first``, and the facts for the next message."""
+    unread, after = unread_passages(logged, message, before)
+    lines = [line_of(words, date) for words, date in unread.texts]
+    return unread.with_tokens(lines, first), after
 
 
 def _is_question(words: str) -> bool:

@@ -89,6 +89,11 @@ _APART = bytes(
 """Translation of UTF-8 that replaces each ASCII character that is in no token and joins none by a space."""
 
 
+def put_apart(words: str) -> bytes:
+    """Return words in UTF-8 with spaces between texts that have their tokens by themselves."""
+    return words.encode("utf-8", "surrogatepass").translate(_APART)
+
+
 class Vocabulary(dict[bytes, int]):
     """Numbers of texts in UTF-8 without white space. The tokens of many messages are grouped by them at once.
 
@@ -99,7 +104,7 @@ class Vocabulary(dict[bytes, int]):
         super().__init__()
         self.tokens: list[tuple[str, ...]] = []
         """Tokens of each text, by its number."""
-        self._lines: list[str] = []
+        self.lines: list[str] = []
         """The same in one string, each after a space."""
         self._dates: dict[str, list[int]] = {}
         self.read = array("I")
@@ -111,7 +116,7 @@ class Vocabulary(dict[bytes, int]):
         tokens = _known[text.decode("utf-8", "surrogatepass")]
         number = self[text] = len(self.tokens)
         self.tokens.append(tokens)
-        self._lines.append("".join([f" {token}" for token in tokens]))
+        self.lines.append("".join([f" {token}" for token in tokens]))
         return number
 
     @property
@@ -122,7 +127,7 @@ class Vocabulary(dict[bytes, int]):
     def line_of(self, words: str, date: str) -> str:
         """Do what ``line_of`` does, and remember what was read."""
         numbers = self._numbers(words)
-        line = "".join(map(self._lines.__getitem__, numbers))
+        line = "".join(map(self.lines.__getitem__, numbers))
         if not line:
             return ""
         if (dated := self._dates.get(date)) is None:
@@ -130,11 +135,10 @@ class Vocabulary(dict[bytes, int]):
         self.read.extend(numbers)
         self.read.extend(dated)
         self.counts.append(len(numbers) + len(dated))
-        return f"{line} {_date_line(date)} "
+        return f"{line} {date_line(date)} "
 
     def _numbers(self, words: str) -> list[int]:
-        apart = words.encode("utf-8", "surrogatepass").translate(_APART)
-        return [*map(self.__getitem__, apart.split())]
+        return [*map(self.__getitem__, put_apart(words).split())]
 
     def forget_read(self) -> None:
         """Forget what was read, but not the numbers."""
@@ -144,11 +148,12 @@ class Vocabulary(dict[bytes, int]):
 def line_of(words: str, date: str) -> str:
     """Return the tokens of words and of a date in one padded line, or an empty string if the words have none."""
     tokens = tokens_of(words)
-    return f" {' '.join(tokens)} {_date_line(date)} " if tokens else ""
+    return f" {' '.join(tokens)} {date_line(date)} " if tokens else ""
 
 
 @lru_cache(maxsize=4_096)
-def _date_line(date: str) -> str:
+def date_line(date: str) -> str:
+    """Return the tokens of a date in one line."""
     return " ".join(tokens_of(date))
 
 
@@ -245,7 +250,7 @@ def stem_with(stemmer: Stemmer) -> None:
     if stemmer is not _stemmer:
         _stemmer = stemmer
         _tokens_of_chunk.cache_clear()
-        _date_line.cache_clear()
+        date_line.cache_clear()
         _known.clear()
 
 

@@ -46,9 +46,9 @@ class TokenPostings:
     def __init__(self) -> None:
         self._terms = Counter[int]()
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        return line_of(words, date)
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages."""
+        return [line_of(words, date) for words, date in texts]
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Count the tokens of a new passage."""

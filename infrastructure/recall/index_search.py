@@ -23,7 +23,6 @@ from .index_tables import (
     term_of,
     thread_token,
 )
-from .posting_runs import Posting
 from .proved_counts import (
     Places,
     PostedRuns,
@@ -32,6 +31,7 @@ from .proved_counts import (
     group_by_segment,
     passage_of,
 )
+from .segments import Posting
 
 COMMON = 2_000
 """Number of passages from which on a token is common.

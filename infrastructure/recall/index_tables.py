@@ -1,9 +1,13 @@
 """The tables of the recall index: passages, conversations, and the postings of each token."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from refold.application.recall import passages, tokens
 from refold.application.recall.passages import BEGINNING, PARTS, Before, Passage
@@ -127,6 +131,8 @@ _WIDTH_BITS = SEGMENT_BITS + 1
 """Number of low bits of a run that are its number of events. The bits above are the first of them."""
 RUN_BITS = SEGMENT_BITS + _WIDTH_BITS
 """Number of low bits of a run that are its place in its segment."""
+SEGMENT_PLACE_BITS = RUN_BITS + BUCKET_BITS
+"""Number of low bits of the key of a row of postings below its segment."""
 _TERMS_BITS = 2
 """A run has one row of postings for as many events as these bits count."""
 
@@ -226,6 +232,101 @@ def bucket_of(run: int, term: int) -> int:
     """Return the key of the row of postings with a term."""
     first, low = key_of(run)
     return first | term >> low
+
+
+_TERM, _NUMBER = array("Q").itemsize, array("I").itemsize
+_ODD = 0x9E37_79B9_7F4A_7C15
+
+
+def terms_in(content: bytes) -> memoryview:
+    """Return the terms in bytes."""
+    return memoryview(content).cast("Q")
+
+
+def numbers_in(content: bytes) -> memoryview:
+    """Return the numbers in bytes."""
+    return memoryview(content).cast("I")
+
+
+def check_of(row: Sequence[Any]) -> int:
+    """Return the checksum of a row of postings that its run keeps. It depends on every column."""
+    # A checksum can start from any 32 bits: an odd factor spreads the place over them.
+    return zlib.crc32(row[2], (row[0] * _ODD + row[1]) & 0xFFFF_FFFF)
+
+
+class Run(NamedTuple):
+    """The record of a run."""
+
+    total: Total
+    """Number of its passages and the sum of their checksums."""
+    checks: "array[int]"
+    """Checksums of its rows of postings."""
+
+
+def open_record(row: Sequence[Any]) -> tuple[int, Run]:
+    """Return the run of a row.
+
+    Raises:
+        FoldDamaged: the row was changed after it was stored.
+    """
+    number, rows, checksums, content, check = row
+    sealed = seal_row((number, rows, checksums, zlib.crc32(content)))
+    if sealed[-1] != check or len(content) != _NUMBER * len(buckets_of(number)):
+        raise FoldDamaged(f"the record of run {number} was changed")
+    return number, Run(Total(rows, checksums), array("I", content))
+
+
+class Bucket:
+    """The terms of a row of postings, with their places if those were read."""
+
+    def __init__(self, checksum: int, content: bytes) -> None:
+        half = len(content) // (_TERM + _NUMBER) * _TERM
+        self.terms, self.counts = content[:half], content[half:]
+        self._terms, self._counts = terms_in(self.terms), numbers_in(self.counts)
+        self.checksum = checksum
+        """Checksum of the places."""
+        self.places: bytes | None = None
+
+    def find(self, term: int) -> tuple[int, int]:
+        """Return where the places of a term begin and end."""
+        at = bisect_left(self._terms, term)
+        if at == len(self._terms) or self._terms[at] != term:
+            return 0, 0
+        begin = sum(self._counts[:at])
+        return begin, begin + self._counts[at]
+
+    def has(self, term: int) -> bool:
+        """Return whether a passage has the term."""
+        return self.find(term) != (0, 0)
+
+    def take(self, places: bytes) -> None:
+        """Take the places, after checking them.
+
+        Raises:
+            FoldDamaged: they were changed after they were stored.
+        """
+        if zlib.crc32(places) != self.checksum:
+            raise FoldDamaged("places of postings were changed")
+        self.places = places
+
+    def places_between(self, begin: int, end: int) -> "array[int]":
+        """Return some of the places, which were read."""
+        return array("I", (self.places or b"")[begin * _NUMBER : end * _NUMBER])
+
+
+def open_bucket(row: Sequence[Any], check: int) -> Bucket:
+    """Return the bucket of a row. ``check`` is its checksum in the record of the run.
+
+    Raises:
+        FoldDamaged: the row was changed after it was stored.
+    """
+    place, checksum, content, places = row
+    if not (isinstance(checksum, int) and isinstance(content, bytes)) or check_of(row) != check:
+        raise FoldDamaged(f"row {place} of postings was changed")
+    bucket = Bucket(checksum, content)
+    if places is not None:
+        bucket.take(places)
+    return bucket
 
 
 _NUMBERS_AT = f"""SELECT count(*), coalesce(sum({PLACE}), 0),

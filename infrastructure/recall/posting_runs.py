@@ -5,11 +5,11 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from refold.application.recall.tokens import Vocabulary
+from refold.application.recall.tokens import Vocabulary, date_line, put_apart
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, seal_row
 from refold.infrastructure.projection_store.tables import Tables
@@ -18,13 +18,18 @@ from .index_tables import (
     BUCKET_BITS,
     POSTINGS,
     RUNS,
+    Run,
     buckets_of,
+    check_of,
+    numbers_in,
+    open_bucket,
+    open_record,
     places_of,
     term_of,
+    terms_in,
 )
 
 _TERM, _NUMBER = array("Q").itemsize, array("I").itemsize
-_ODD = 0x9E37_79B9_7F4A_7C15
 
 Stored = tuple[int, int, bytes, bytes]
 """A row of postings."""
@@ -58,7 +63,7 @@ def merged(parts: Sequence[Grouped]) -> Grouped:
     found: dict[int, list[bytes]] = {}
     for part in parts:
         at = 0
-        for term, count in zip(_terms(part.terms), _numbers(part.counts), strict=True):
+        for term, count in zip(terms_in(part.terms), numbers_in(part.counts), strict=True):
             end = at + count * _NUMBER
             found.setdefault(term, []).append(part.places[at:end])
             at = end
@@ -68,17 +73,9 @@ def merged(parts: Sequence[Grouped]) -> Grouped:
     return Grouped(array("Q", terms).tobytes(), counts.tobytes(), b"".join(places))
 
 
-def _terms(content: bytes) -> memoryview:
-    return memoryview(content).cast("Q")
-
-
-def _numbers(content: bytes) -> memoryview:
-    return memoryview(content).cast("I")
-
-
 def rows_of(run: int, content: Grouped) -> list[Stored]:
     """Return the rows of a run: one for each bucket, even if it is empty."""
-    terms, ends = _terms(content.terms), [0, *accumulate(_numbers(content.counts))]
+    terms, ends = terms_in(content.terms), [0, *accumulate(numbers_in(content.counts))]
     edges = [bisect_left(terms, first) for first in buckets_of(run)]
     return [
         pack_bucket(
@@ -96,38 +93,10 @@ def pack_bucket(place: int, terms: bytes, counts: bytes, places: bytes) -> Store
     return place, zlib.crc32(places), terms + counts, places
 
 
-def check_of(row: Sequence[Any]) -> int:
-    """Return the checksum of a row of postings that its run keeps. It depends on every column."""
-    # A checksum can start from any 32 bits: an odd factor spreads the place over them.
-    return zlib.crc32(row[2], (row[0] * _ODD + row[1]) & 0xFFFF_FFFF)
-
-
-class Run(NamedTuple):
-    """What is known of a run without its postings."""
-
-    total: Total
-    """Number of its passages and the sum of their checksums."""
-    checks: "array[int]"
-    """Checksums of its rows of postings."""
-
-
 def record_of(run: int, known: Run) -> tuple[int | bytes, ...]:
     """Return the row of a run."""
     content = known.checks.tobytes()
     return (run, *known.total, content, seal_row((run, *known.total, zlib.crc32(content)))[-1])
-
-
-def open_record(row: Sequence[Any]) -> tuple[int, Run]:
-    """Return the run of a row.
-
-    Raises:
-        FoldDamaged: the row was changed after it was stored.
-    """
-    number, rows, checksums, content, check = row
-    sealed = seal_row((number, rows, checksums, zlib.crc32(content)))
-    if sealed[-1] != check or len(content) != _NUMBER * len(buckets_of(number)):
-        raise FoldDamaged(f"the record of run {number} was changed")
-    return number, Run(Total(rows, checksums), array("I", content))
 
 
 def stored_run(db: Tables, run: int) -> Run | None:
@@ -171,84 +140,151 @@ def content_of(db: Tables, run: int, known: Run) -> Grouped:
     )
 
 
-class Bucket:
-    """The terms of a row of postings, with their places if those were read."""
-
-    def __init__(self, checksum: int, content: bytes) -> None:
-        half = len(content) // (_TERM + _NUMBER) * _TERM
-        self.terms, self.counts = content[:half], content[half:]
-        self._terms, self._counts = _terms(self.terms), _numbers(self.counts)
-        self.checksum = checksum
-        """Checksum of the places."""
-        self.places: bytes | None = None
-
-    def find(self, term: int) -> tuple[int, int]:
-        """Return where the places of a term begin and end."""
-        at = bisect_left(self._terms, term)
-        if at == len(self._terms) or self._terms[at] != term:
-            return 0, 0
-        begin = sum(self._counts[:at])
-        return begin, begin + self._counts[at]
-
-    def has(self, term: int) -> bool:
-        """Return whether a passage has the term."""
-        return self.find(term) != (0, 0)
-
-    def take(self, places: bytes) -> None:
-        """Take the places, after checking them.
-
-        Raises:
-            FoldDamaged: they were changed after they were stored.
-        """
-        if zlib.crc32(places) != self.checksum:
-            raise FoldDamaged("places of postings were changed")
-        self.places = places
-
-    def places_between(self, begin: int, end: int) -> "array[int]":
-        """Return some of the places, which were read."""
-        return array("I", (self.places or b"")[begin * _NUMBER : end * _NUMBER])
-
-
-def open_bucket(row: Sequence[Any], check: int) -> Bucket:
-    """Return the bucket of a row. ``check`` is its checksum in the record of the run.
-
-    Raises:
-        FoldDamaged: the row was changed after it was stored.
-    """
-    place, checksum, content, places = row
-    if not (isinstance(checksum, int) and isinstance(content, bytes)) or check_of(row) != check:
-        raise FoldDamaged(f"row {place} of postings was changed")
-    bucket = Bucket(checksum, content)
-    if places is not None:
-        bucket.take(places)
-    return bucket
-
-
-class Posting(NamedTuple):
-    """Passages of a segment with a token."""
-
-    segment: int
-    locals: "array[int]"
-    """Places in the segment, ascending."""
-
-    def has(self, local: int) -> bool:
-        """Return whether the passage at this place has the token."""
-        at = bisect_left(self.locals, local)
-        return at < len(self.locals) and self.locals[at] == local
-
-
-class Having(NamedTuple):
-    """Where the places of a term in a run are."""
-
-    place: int
-    segment: int
-    bucket: Bucket
-    begin: int
-    end: int
-
-
 MANY = 300
 """Number of passages from which on their tokens are grouped with numpy, if it is loaded."""
+
+
+AT_ONCE = 32
+"""Number of passages from which on their texts are looked up with numpy, if it is loaded."""
+
+
+BITS = 17
+"""Number of bits of the hash of a short text."""
+_SPACE = ord(" ")
+_FACTORS = (
+    0x9E37_79B9_7F4A_7C15,
+    0xC2B2_AE3D_27D4_EB4F,
+    0x1656_67B1_9E37_79F9,
+    0x8520_41E7_1935_9FB3,
+)
+
+
+class _Slots:
+    """Texts of up to so many bytes in arrays of numpy, which look many up at once."""
+
+    def __init__(self, longest: int, bits: int) -> None:
+        import numpy as np
+
+        self.longest = longest
+        self._bits = bits
+        self._slots = np.zeros(1 << bits, np.uint32)
+        """Numbers of texts, each one larger. The slot of a text follows from a hash, or is next to that."""
+        self._words = [np.zeros(1, np.uint64) for _ in range(0, longest, 8)]
+        """Eight bytes of each text after another, by its number."""
+        masks = [(1 << 8 * size) - 1 for size in range(9)]
+        self._masks = [
+            np.array([masks[min(max(size - at, 0), 8)] for size in range(longest + 1)], np.uint64)
+            for at in range(0, longest, 8)
+        ]
+
+    def find(self, at: Any, starts: Any, sizes: Any, text_of: Callable[[int, int], int]) -> Any:
+        """Return the numbers of the texts that begin there.
+
+        ``at`` has eight bytes from each place on. A text that is not known is numbered by its start and size.
+        """
+        import numpy as np
+
+        words = [at[starts + 8 * n] & mask[sizes] for n, mask in enumerate(self._masks)]
+        mixed = np.zeros(len(starts), np.uint64)
+        for n, word in enumerate(words):
+            mixed ^= (word + np.uint64(n)) * np.uint64(_FACTORS[n % 4])
+            mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(_FACTORS[1])
+        slots = (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        found = self._look_up(slots, words)
+        left = np.flatnonzero(found < 0)
+        if len(left):
+            found[left] = self._look_up(slots[left] ^ 1, [word[left] for word in words])
+            left = left[found[left] < 0]
+        if len(left):
+            spans = zip(starts[left].tolist(), sizes[left].tolist(), strict=True)
+            found[left] = new = [text_of(start, size) for start, size in spans]
+            self._add(slots[left].tolist(), [word[left] for word in words], new)
+        return found
+
+    def _look_up(self, slots: Any, words: Sequence[Any]) -> Any:
+        """Return the numbers of the texts in these slots, and -1 for those that are not there."""
+        import numpy as np
+
+        found = self._slots[slots].astype(np.int64) - 1
+        is_there = found >= 0
+        for known, word in zip(self._words, words, strict=True):
+            is_there &= known[found] == word
+        return np.where(is_there, found, -1)
+
+    def _add(self, slots: Sequence[int], words: Sequence[Any], numbers: Sequence[int]) -> None:
+        import numpy as np
+
+        lacking = max(numbers) + 1 - len(self._words[0])
+        if lacking > 0:
+            more = np.zeros(lacking + len(self._words[0]) // 8, np.uint64)
+            self._words = [np.concatenate((known, more)) for known in self._words]
+        for known, word in zip(self._words, words, strict=True):
+            known[numbers] = word
+        for slot, number in zip(slots, numbers, strict=True):
+            for one in (slot, slot ^ 1):
+                if self._slots[one] in (0, number + 1):
+                    self._slots[one] = number + 1
+                    break
+
+
+class TextTable:
+    """The texts of a vocabulary in arrays of numpy, where many are looked up at once."""
+
+    def __init__(self, known: Vocabulary) -> None:
+        import numpy as np
+
+        self._known = known
+        self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
+        self._lines = np.zeros(0, np.uint8)
+        """Lines of all texts, one after another."""
+        self._sizes = np.zeros(0, np.int64)
+        self._ends = np.zeros(0, np.int64)
+
+    def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
+        """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
+        import numpy as np
+
+        numbers, counts = self._numbers(passages)
+        if new := [line.encode() for line in self._known.lines[len(self._sizes) :]]:
+            self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
+            self._sizes = np.concatenate((self._sizes, np.array([*map(len, new)], np.int64)))
+            self._ends = np.cumsum(self._sizes)
+        sizes = self._sizes[numbers]
+        stops = np.cumsum(sizes)
+        # The place of each byte of each line: those before it in the whole, moved to where its line is.
+        moved = np.repeat(self._ends[numbers] - stops, sizes)
+        moved += np.arange(len(moved))
+        whole = self._lines[moved].tobytes()
+        edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
+        lines = [whole[start:stop] for start, stop in pairwise((0, *edges))]
+        return numbers.astype(np.uint32).tobytes(), counts.tolist(), lines
+
+    def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
+        import numpy as np
+
+        short, long = self._short, self._long
+        whole = b" ".join((b"", *passages, b" " * long.longest))
+        is_text = np.frombuffer(whole, np.uint8) != _SPACE
+        edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
+        starts, sizes = edges[::2], edges[1::2] - edges[::2]
+        ends = np.fromiter(accumulate(len(one) + 1 for one in passages), np.int64, len(passages))
+        at = np.ndarray((len(whole) - 7,), "<u8", whole, 0, (1,))
+
+        def text_of(start: int, size: int) -> int:
+            return self._known[whole[start : start + size]]
+
+        found = np.empty(len(starts), np.int64)
+        for table, these in (
+            (short, np.flatnonzero(sizes <= short.longest)),
+            (long, np.flatnonzero((sizes > short.longest) & (sizes <= long.longest))),
+        ):
+            if len(these):
+                found[these] = table.find(at, starts[these], sizes[these], text_of)
+        others = np.flatnonzero(sizes > long.longest)
+        spans = zip(starts[others].tolist(), sizes[others].tolist(), strict=True)
+        found[others] = [text_of(start, size) for start, size in spans]
+        return found, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
 class TermVocabulary(Vocabulary):
@@ -259,8 +295,31 @@ class TermVocabulary(Vocabulary):
         self.terms = array("Q")
         self.ends = array("I", [0])
         """End of the terms of each text in ``terms``, after a first 0."""
+        self._table: TextTable | None = None
         self.ranked: tuple[Any, Any] | None = None
         """All terms, ascending, and the place among them of each in ``terms``: two arrays of numpy."""
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return what ``line_of`` does for each of these words and dates."""
+        if len(texts) < AT_ONCE or "numpy" not in sys.modules:
+            return [self.line_of(words, date) for words, date in texts]
+        if self._table is None:
+            self._table = TextTable(self)
+        numbers, counts, lines = self._table.read(
+            [put_apart(f"{words} {date}") for words, date in texts]
+        )
+        at, found = 0, list[str]()
+        for (_, date), count, line in zip(texts, counts, lines, strict=True):
+            stop = at + count * _NUMBER
+            # A passage has tokens besides those of its date.
+            if len(line) > 1 + len(date_line(date)):
+                found.append(f"{line.decode()} ")
+                self.counts.append(count)
+                self.read.frombytes(numbers[at:stop])
+            else:
+                found.append("")
+            at = stop
+        return found
 
     def add_terms(self) -> None:
         """Add the terms of texts that are new."""
@@ -280,8 +339,8 @@ class BatchTexts:
     def __init__(self) -> None:
         self._vocabulary: TermVocabulary | None = None
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
         vocabulary = self._vocabulary
         if vocabulary is None:
             try:
@@ -289,7 +348,7 @@ class BatchTexts:
             except IndexError:
                 vocabulary = TermVocabulary()
             self._vocabulary = vocabulary
-        return vocabulary.line_of(words, date)
+        return vocabulary.lines_of(texts)
 
     def done(self) -> None:
         """Forget the texts, and leave the vocabulary to another batch."""

@@ -19,9 +19,13 @@ from .index_tables import (
     POSTINGS,
     PROJECTIONS,
     RUNS,
+    Bucket,
+    Run,
     key_of,
     local_of,
     numbers_at,
+    open_bucket,
+    open_record,
     posted_before,
     segment_of,
     segment_of_run,
@@ -30,8 +34,7 @@ from .index_tables import (
     terms_of,
     thread_token,
 )
-from .posting_runs import Bucket, Having, Posting, Run, open_bucket, open_record
-from .segments import passages_between
+from .segments import Having, Posting, passages_between
 
 _OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
     WHERE thread = ? AND position > ?"""
@@ -120,7 +123,7 @@ class PostedRuns:
         """For each run, its segment, the key of its first row, and how many low bits of a term the key lacks."""
         self._buckets: dict[int, Bucket] = {}
         self._having: dict[int, list[Having]] = {}
-        """What is known of a term."""
+        """Where the postings of a term are."""
         self._bytes = 0
 
     def read(self, db: Tables) -> None:
@@ -189,7 +192,7 @@ class PostedRuns:
     def _read_buckets(self, db: Tables, places: Iterable[int]) -> None:
         wanted = sorted(places)
         most = FEW_BYTES if len(self._runs) <= FEW_RUNS else 0
-        rows = db.execute(_WITH_FEW, (most, _json(wanted))).fetchall() if wanted else []
+        rows = db.execute(_WITH_FEW, (most, json.dumps(wanted))).fetchall() if wanted else []
         if len(rows) != len(wanted):
             raise FoldDamaged("rows of postings are missing")
         for row in rows:
@@ -200,13 +203,9 @@ class PostedRuns:
     def _read_places(self, db: Tables, lacking: Sequence[Having]) -> None:
         if lacking:
             buckets = {one.place: one.bucket for one in lacking}
-            for place, places in db.execute(_LOCALS, (_json(buckets),)).fetchall():
+            for place, places in db.execute(_LOCALS, (json.dumps([*buckets]),)).fetchall():
                 buckets[place].take(places)
                 self._bytes += len(places)
-
-
-def _json(numbers: Iterable[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
 
 
 class _ThreadPlaces(NamedTuple):

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
-from refold.application.recall.passages import Passage, first_number, passages_of
+from refold.application.recall.passages import (
+    Passage,
+    UnreadMessage,
+    first_number,
+    unread_passages,
+)
 from refold.domain.events import MessageAppended, MessageErased
 from refold.domain.messages import gist
 from refold.infrastructure.observability.log_observer import Notice, ignore
@@ -34,7 +40,6 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from . import index_search as finding
 from .index_tables import (
-    BUCKET_BITS,
     EVENTS,
     IS_THERE,
     LOCAL_BITS,
@@ -44,6 +49,7 @@ from .index_tables import (
     PROJECTIONS,
     RUN_BITS,
     RUNS,
+    SEGMENT_PLACE_BITS,
     THREAD_COLUMNS,
     THREADS,
     Thread,
@@ -59,8 +65,8 @@ from .segments import PassageDamaged, SegmentPostings, problem_of
 class Postings(Protocol):
     """The passages that have a token, as a kind of database keeps them."""
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage, as ``tokens.line_of`` does."""
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages, as ``tokens.line_of`` does for their words and dates."""
         ...
 
     def take(self, passage: Passage, checksum: int) -> None:
@@ -195,7 +201,7 @@ def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
 
 
 AT_ONCE = 250
-"""Number of passages from which on rows are inserted, while the processor's cache has them."""
+"""Number of passages that are read and inserted at once: as many as fit the processor's cache."""
 
 
 class Batch:
@@ -208,8 +214,8 @@ class Batch:
         self._postings = postings
         self._total = total
         self._threads: dict[str, Thread] = {}
-        self._rows: list[Sealed] = []
-        self._count = 0
+        self._unread: list[tuple[Thread, UnreadMessage]] = []
+        self._count = self._read = 0
 
     @property
     def is_full(self) -> bool:
@@ -224,24 +230,31 @@ class Batch:
         thread = self._threads.get(logged.thread_id)
         if thread is None:
             thread = self._threads[logged.thread_id] = stored_thread(self._db, logged.thread_id)
-        first = first_number(logged)
-        line_of = self._postings.line_of
-        found, thread.before = passages_of(logged, message, thread.before, first, line_of)
-        checksums = 0
-        for passage in found:
-            row = seal_row((*passage[:12], int(passage[12]), *passage[13:], thread.token))
-            checksums += row[-1]
-            self._rows.append(row)
-            self._postings.take(passage, row[-1])
-        grown = Total(len(found), checksums)
-        thread.add(grown, found)
-        self._total = self._total.plus(grown)
-        self._count += len(found)
-        if len(self._rows) >= AT_ONCE:
+        unread, thread.before = unread_passages(logged, message, thread.before)
+        self._unread.append((thread, unread))
+        self._count += len(unread.passages)
+        if self._count - self._read >= AT_ONCE:
             self._insert()
 
     def _insert(self) -> None:
-        rows, self._rows = self._rows, []
+        """Read the tokens of passages, and insert their rows."""
+        messages, self._unread, self._read = self._unread, [], self._count
+        lines = iter(
+            self._postings.lines_of([text for _, unread in messages for text in unread.texts])
+        )
+        rows: list[Sealed] = []
+        for thread, unread in messages:
+            first = first_number(unread.logged)
+            found = unread.with_tokens(islice(lines, len(unread.passages)), first)
+            checksums = 0
+            for passage in found:
+                row = seal_row((*passage[:12], int(passage[12]), *passage[13:], thread.token))
+                checksums += row[-1]
+                rows.append(row)
+                self._postings.take(passage, row[-1])
+            grown = Total(len(found), checksums)
+            thread.add(grown, found)
+            self._total = self._total.plus(grown)
         self._db.insert(PASSAGES, rows)
 
     def write(self, number: int) -> Total:
@@ -256,7 +269,7 @@ class Batch:
 
 # Neither may lack what another has.
 _EVERY_SEGMENT = f"""SELECT run >> {RUN_BITS} FROM {RUNS}
-    UNION SELECT place >> {RUN_BITS + BUCKET_BITS} FROM {POSTINGS}
+    UNION SELECT place >> {SEGMENT_PLACE_BITS} FROM {POSTINGS}
     UNION SELECT number >> {LOCAL_BITS} FROM {PASSAGES}"""
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
@@ -31,15 +31,19 @@ from .index_tables import (
     POSTINGS,
     PROJECTIONS,
     RUNS,
+    Bucket,
+    Run,
     Thread,
     bounds_of,
     bucket_of,
+    check_of,
     create_tables,
     empty_row,
     local_of,
     numbers_at,
     numbers_of,
     numbers_of_run,
+    open_bucket,
     posted_before,
     runs_of,
     segment_of,
@@ -49,16 +53,12 @@ from .index_tables import (
 )
 from .posting_runs import (
     BatchTexts,
-    Bucket,
     Grouped,
-    Run,
     Stored,
-    check_of,
     content_of,
     delete_run,
     grouped,
     merged,
-    open_bucket,
     pack_bucket,
     put_run,
     record_of,
@@ -104,9 +104,9 @@ class SegmentPostings:
         self._checksums = array("Q")
         self._texts = BatchTexts()
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        return self._texts.line_of(words, date)
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages."""
+        return self._texts.lines_of(texts)
 
     def take(self, passage: Passage, checksum: int) -> None:
         """Collect a new passage."""
@@ -230,6 +230,29 @@ def _without(place: int, bucket: Bucket, lost: Mapping[int, set[int]]) -> Stored
     ):
         raise FoldDamaged(f"row {place} of postings lacks passages that have its tokens")
     return pack_bucket(place, *grouped(left))
+
+
+class Posting(NamedTuple):
+    """Passages of a segment with a token."""
+
+    segment: int
+    locals: "array[int]"
+    """Places in the segment, ascending."""
+
+    def has(self, local: int) -> bool:
+        """Return whether the passage at this place has the token."""
+        at = bisect_left(self.locals, local)
+        return at < len(self.locals) and self.locals[at] == local
+
+
+class Having(NamedTuple):
+    """Where the places of a term in a run are."""
+
+    place: int
+    segment: int
+    bucket: Bucket
+    begin: int
+    end: int
 
 
 class PassageDamaged(FoldDamaged):

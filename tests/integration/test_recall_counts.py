@@ -19,8 +19,7 @@ from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search, proved_counts
-from refold.infrastructure.recall.index_tables import EVENTS
-from refold.infrastructure.recall.posting_runs import Bucket
+from refold.infrastructure.recall.index_tables import EVENTS, Bucket
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
 

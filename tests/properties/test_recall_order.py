@@ -18,7 +18,7 @@ from refold.infrastructure.recall.index_tables import (
     create_tables,
     term_of,
 )
-from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, merged
+from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
 from refold.infrastructure.recall.proved_counts import PostedRuns, group_by_segment
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
@@ -48,7 +48,7 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
             written = SegmentPostings()
             for number in sorted(having):
                 if begin <= number < stop:
-                    line = written.line_of(" ".join(sorted(having[number])), "2026 May 7")
+                    (line,) = written.lines_of([(" ".join(sorted(having[number])), "2026 May 7")])
                     passage = Passage(
                         number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, ""
                     )
@@ -134,9 +134,46 @@ def compare(
 
 
 WORDS = st.lists(
-    st.sampled_from(["port", "Port", "a/b.c", "don't", "--", "5,433", "端口", "é", "x" * 70, "a"])
+    st.sampled_from(
+        [
+            "port",
+            "Port",
+            "a/b.c",
+            "don't",
+            "--",
+            "5,433",
+            "端口",
+            "é",
+            "x" * 70,
+            "a",
+            "eight.by",
+            "y" * 16,
+            "src/refold/tokens",
+        ]
+    )
 ).map(" ".join)
 DATES = st.sampled_from(["2026 March 7", "2025 December 24"])
+
+
+@given(st.lists(st.tuples(WORDS | st.text(max_size=90), DATES), max_size=9), st.integers(2, 6))
+def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
+    said: list[tuple[str, str]], bits: int
+) -> None:
+    pytest.importorskip("numpy")
+    with pytest.MonkeyPatch.context() as patch:
+        # So few slots that most texts find none.
+        patch.setattr(posting_runs, "BITS", bits)
+        patch.setattr(posting_runs, "AT_ONCE", 1)
+        vocabulary, plain = TermVocabulary(), TermVocabulary()
+        for _ in range(3):
+            assert vocabulary.lines_of(said) == [line_of(words, date) for words, date in said]
+            assert [plain.line_of(*one) for one in said] == [line_of(*one) for one in said]
+    read, others = (
+        [token for number in one.read for token in one.tokens[number]]
+        for one in (vocabulary, plain)
+    )
+    assert read == others
+    assert len(vocabulary.counts) == len(plain.counts)
 
 
 @given(st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3))
@@ -147,9 +184,9 @@ def test_tokens_grouped_at_once_are_those_of_each_passage(
     texts, batch = BatchTexts(), list[list[tuple[int, str]]]()
     for said in segments:
         batch.append([])
-        for number, (words, date) in enumerate(said):
-            line = texts.line_of(words, date)
-            assert line == line_of(words, date)
+        lines = texts.lines_of(said)
+        assert lines == [line_of(words, date) for words, date in said]
+        for number, line in enumerate(lines):
             if line:
                 batch[-1].append((3 * number, line))
     first, parts = 0, list[Grouped]()
