@@ -58,12 +58,7 @@ class TokenPostings:
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Count the new passages of each token."""
         del first, stop
-        if self._terms:
-            db.executemany(
-                "INSERT INTO {terms} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
-                "passages = t.passages + excluded.passages",
-                sorted(self._terms.items()),
-            )
+        _add_terms(db, self._terms)
 
     def rows_at(
         self, db: Tables, thread_id: str, thread: Thread, position: int
@@ -77,22 +72,58 @@ class TokenPostings:
         del gone, stop
         numbers = [(passage.number,) for passage in passages]
         db.executemany("DELETE FROM {passages} WHERE number = ?", numbers)
-        counts = Counter[int]()
-        for passage in passages:
-            counts.update(terms_of(passage.tokens))
+        _take_out_terms(db, passages)
+
+
+class CountedPostings(SegmentPostings):
+    """The ``Postings`` of a file, with the counts of tokens that a server has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._terms = Counter[int]()
+
+    def take(self, passage: Passage, checksum: int) -> None:
+        """Collect a new passage."""
+        super().take(passage, checksum)
+        self._terms.update(terms_of(passage.tokens))
+
+    def write(self, db: Tables, first: int, stop: int) -> None:
+        """Write runs and counts."""
+        super().write(db, first, stop)
+        _add_terms(db, self._terms)
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
+        """Remove passages from their run and from the counts."""
+        super().remove(db, passages, gone, stop)
+        _take_out_terms(db, passages)
+
+
+def _add_terms(db: Tables, terms: Mapping[int, int]) -> None:
+    if terms:
         db.executemany(
-            "UPDATE {terms} SET passages = passages - ? WHERE term = ?",
-            [(count, term) for term, count in counts.items()],
+            "INSERT INTO {terms} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
+            "passages = t.passages + excluded.passages",
+            sorted(terms.items()),
         )
-        db.executemany(
-            "DELETE FROM {terms} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
-        )
+
+
+def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
+    counts = Counter[int]()
+    for passage in passages:
+        counts.update(terms_of(passage.tokens))
+    db.executemany(
+        "UPDATE {terms} SET passages = passages - ? WHERE term = ?",
+        [(count, term) for term, count in counts.items()],
+    )
+    db.executemany(
+        "DELETE FROM {terms} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
+    )
 
 
 class ServerRecallContent(RecallContent):
     """The ``Content`` of the recall index on a server.
 
-    Where the tables on the server cannot be used, they are in memory, and are those of a file.
+    Where the tables on the server cannot be used, they are in memory: those of a file, and the counts of tokens.
     """
 
     compared: Sequence[Comparable] = (
@@ -107,7 +138,6 @@ class ServerRecallContent(RecallContent):
         else:
             for name, columns in ((PASSAGES, PASSAGE_COLUMNS), (THREADS, THREAD_COLUMNS)):
                 db.create_table(name, columns, next(iter(columns)), columns)
-        # In memory it stays empty.
         db.create_table(TERMS, TERM_COLUMNS, "term", TERM_COLUMNS)
 
     def finish(self, db: Tables) -> None:
@@ -124,7 +154,7 @@ class ServerRecallContent(RecallContent):
         self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
-        postings = SegmentPostings if db.leaves_bytes else TokenPostings
+        postings = CountedPostings if db.leaves_bytes else TokenPostings
         return fold_into(db, progress, events, left, postings)
 
     def forget(self, db: Tables) -> None:
