@@ -140,12 +140,8 @@ def content_of(db: Tables, run: int, known: Run) -> Grouped:
     )
 
 
-MANY = 300
-"""Number of passages from which on their tokens are grouped with numpy, if it is loaded."""
-
-
-AT_ONCE = 32
-"""Number of passages from which on their texts are looked up with numpy, if it is loaded."""
+MANY = 32
+"""Number of passages from which on their texts are looked up and grouped with numpy, if it is loaded."""
 
 
 BITS = 17
@@ -238,22 +234,23 @@ class TextTable:
         self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
         self._lines = np.zeros(0, np.uint8)
         """Lines of all texts, one after another."""
-        self._sizes = np.zeros(0, np.int64)
-        self._ends = np.zeros(0, np.int64)
+        self._edges = np.zeros(1, np.int32)
+        """Where each of them ends, after a first 0."""
 
     def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
         """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
         import numpy as np
 
         numbers, counts = self._numbers(passages)
-        if new := [line.encode() for line in self._known.lines[len(self._sizes) :]]:
+        if new := [line.encode() for line in self._known.lines[len(self._edges) - 1 :]]:
             self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
-            self._sizes = np.concatenate((self._sizes, np.array([*map(len, new)], np.int64)))
-            self._ends = np.cumsum(self._sizes)
-        sizes = self._sizes[numbers]
+            more = np.cumsum(np.array([*map(len, new)], np.int32), dtype=np.int32)
+            self._edges = np.concatenate((self._edges, more + self._edges[-1]))
+        starts = self._edges[numbers].astype(np.int64)
+        sizes = self._edges[numbers + 1] - starts
         stops = np.cumsum(sizes)
         # The place of each byte of each line: those before it in the whole, moved to where its line is.
-        moved = np.repeat(self._ends[numbers] - stops, sizes)
+        moved = np.repeat(starts + sizes - stops, sizes)
         moved += np.arange(len(moved))
         whole = self._lines[moved].tobytes()
         edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
@@ -301,7 +298,7 @@ class TermVocabulary(Vocabulary):
 
     def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
         """Return what ``line_of`` does for each of these words and dates."""
-        if len(texts) < AT_ONCE or "numpy" not in sys.modules:
+        if len(texts) < MANY or "numpy" not in sys.modules:
             return [self.line_of(words, date) for words, date in texts]
         if self._table is None:
             self._table = TextTable(self)
@@ -390,30 +387,30 @@ def _grouped_at_once(
     import numpy as np
 
     if vocabulary.ranked is None:
-        vocabulary.ranked = np.unique(
-            np.frombuffer(vocabulary.terms, np.uint64), return_inverse=True
-        )
+        known, ranks = np.unique(np.frombuffer(vocabulary.terms, np.uint64), return_inverse=True)
+        vocabulary.ranked = known, ranks.astype(np.uint32)
     known, ranks = vocabulary.ranked
     counts = np.frombuffer(of_passages, np.uint32)
     texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
-    ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int32)
-    sizes = np.diff(ends)[texts]
+    ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
+    starts = ends[texts]
+    sizes = ends[1:][texts] - starts
     # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
-    moved = np.repeat(ends[texts] - (np.cumsum(sizes, dtype=np.int32) - sizes), sizes)
-    moved += np.arange(len(moved), dtype=np.int32)
-    bits = len(places).bit_length()
-    kind: Any = np.uint32 if len(known) < 1 << (32 - bits) else np.uint64
-    keys = ranks.astype(kind)[moved]
-    keys <<= kind(bits)
-    keys |= np.repeat(np.repeat(np.arange(len(places), dtype=kind), counts), sizes)
-    # The function of numpy for this takes ten times as long.
-    keys.sort()
-    keys = keys[np.diff(keys, prepend=~keys[:1]) != 0]
-    found = keys >> kind(bits)
+    moved = np.repeat(starts + sizes - np.cumsum(sizes), sizes)
+    moved += np.arange(len(moved))
+    found = ranks[moved]
+    having = np.repeat(np.repeat(np.array(places, np.uint32), counts), sizes)
+    # Numbers of 16 bits are sorted several times as fast as others, so their lower half comes first.
+    order = np.argsort(found.astype(np.uint16), kind="stable")
+    if len(known) > 1 << 16:
+        order = order[np.argsort((found >> 16).astype(np.uint16)[order], kind="stable")]
+    found, having = found[order], having[order]
+    is_new = np.ones(len(found), bool)
+    is_new[1:] = (found[1:] != found[:-1]) | (having[1:] != having[:-1])
+    found, having = found[is_new], having[is_new]
     starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
-    own = np.array(places, np.uint32)[keys & kind((1 << bits) - 1)]
     return Grouped(
         known[found[starts]].tobytes(),
-        np.diff(starts, append=len(keys)).astype(np.uint32).tobytes(),
-        own.tobytes(),
+        np.diff(starts, append=len(found)).astype(np.uint32).tobytes(),
+        having.tobytes(),
     )

@@ -163,7 +163,7 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
     with pytest.MonkeyPatch.context() as patch:
         # So few slots that most texts find none.
         patch.setattr(posting_runs, "BITS", bits)
-        patch.setattr(posting_runs, "AT_ONCE", 1)
+        patch.setattr(posting_runs, "MANY", 1)
         vocabulary, plain = TermVocabulary(), TermVocabulary()
         for _ in range(3):
             assert vocabulary.lines_of(said) == [line_of(words, date) for words, date in said]
