@@ -50,10 +50,11 @@ class TokenPostings:
         """Return the tokens of the next passages."""
         return [line_of(words, date) for words, date in texts]
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Count the tokens of a new passage."""
-        del checksum
-        self._terms.update(terms_of(passage.tokens))
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Count the tokens of new passages."""
+        del checksums
+        for passage in passages:
+            self._terms.update(terms_of(passage.tokens))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Count the new passages of each token."""
@@ -82,10 +83,11 @@ class CountedPostings(SegmentPostings):
         super().__init__()
         self._terms = Counter[int]()
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage."""
-        super().take(passage, checksum)
-        self._terms.update(terms_of(passage.tokens))
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages."""
+        super().take(passages, checksums)
+        for passage in passages:
+            self._terms.update(terms_of(passage.tokens))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write runs and counts."""

@@ -69,8 +69,8 @@ class Postings(Protocol):
         """Return the tokens of the next passages, as ``tokens.line_of`` does for their words and dates."""
         ...
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage. Numbers must ascend."""
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages. Numbers must ascend."""
         ...
 
     def write(self, db: Tables, first: int, stop: int) -> None:
@@ -243,18 +243,17 @@ class Batch:
             self._postings.lines_of([text for _, unread in messages for text in unread.texts])
         )
         rows: list[Sealed] = []
+        passages: list[Passage] = []
         for thread, unread in messages:
             first = first_number(unread.logged)
             found = unread.with_tokens(islice(lines, len(unread.passages)), first)
-            checksums = 0
-            for passage in found:
-                row = seal_row((*passage[:12], int(passage[12]), *passage[13:], thread.token))
-                checksums += row[-1]
-                rows.append(row)
-                self._postings.take(passage, row[-1])
-            grown = Total(len(found), checksums)
+            new = [seal_row((*one[:12], int(one[12]), *one[13:], thread.token)) for one in found]
+            grown = Total(len(new), sum([row[-1] for row in new]))
             thread.add(grown, found)
             self._total = self._total.plus(grown)
+            rows += new
+            passages += found
+        self._postings.take(passages, [row[-1] for row in rows])
         self._db.insert(PASSAGES, rows)
 
     def write(self, number: int) -> Total:

@@ -108,10 +108,10 @@ class SegmentPostings:
         """Return the tokens of the next passages."""
         return self._texts.lines_of(texts)
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage."""
-        self._numbers.append(passage.number)
-        self._checksums.append(checksum)
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages."""
+        self._numbers.extend([passage.number for passage in passages])
+        self._checksums.extend(checksums)
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write the runs that are complete, and merge those before them."""

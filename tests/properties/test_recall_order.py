@@ -52,7 +52,7 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
                     passage = Passage(
                         number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, ""
                     )
-                    written.take(passage, 1)
+                    written.take([passage], [1])
             written.write(db, begin, stop)
             begin = stop
         yield db
