@@ -1,16 +1,15 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from refold.application.agent_tools.tool_names import asks_memory, is_answer_of_memory
-from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.projections.row_changes import utc
-from refold.domain.events import MessageAppended
+from refold.application.ports.conversation_log import LoggedEvent, MessageFields
+from refold.application.projections.row_changes import listed_time
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import CALLS, Block, Message, has_words, readable_blocks
+from refold.domain.messages import CALLS, Block, has_words, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
@@ -105,51 +104,90 @@ def first_number(logged: LoggedEvent) -> int:
     return logged.number * PARTS
 
 
-def passages_of(
-    logged: LoggedEvent,
-    event: MessageAppended,
-    before: Before,
-    first: int,
-    line_of: Callable[[str, str], str] = line_of,
-) -> tuple[list[Passage], Before]:
-    """Return the passages of a message, numbered from ``first``, and the facts for the next message.
+class Unread(NamedTuple):
+    """A passage whose tokens are not read yet."""
 
-    A passage has at least one token. An erased message has no passages; only its time counts. ``line_of``
-    returns ``Passage.tokens`` for words and a date, and is called once for each passage.
-    """
-    at = utc(event.written_at) if event.written_at else logged.at
-    session = before.session + (begins_session(before.at, at) if before.at else 0)
-    calls, said = dict(before.calls), event.message
-    text, pieces = _read(said, calls)
-    found: list[Passage] = []
-    for piece in pieces:
-        if logged.erased:
-            continue  # Only the marker remains.
-        for start, stop in _stretches(text, piece.start, piece.stop):
-            words = text[start:stop]
-            if len(found) < PARTS and (line := line_of(words, _spoken(at[:10]))):
+    role: str
+    kind: PassageKind
+    tool: str
+    start: int
+    stop: int
+    words: str
+
+
+class UnreadMessage(NamedTuple):
+    """The passages of a message whose tokens are not read yet."""
+
+    logged: LoggedEvent
+    message: MessageFields
+    at: str
+    session: int
+    passages: Sequence[Unread]
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Words and date of each passage. Its tokens are those of both."""
+        date = _spoken(self.at[:10])
+        return [(passage.words, date) for passage in self.passages]
+
+    def with_tokens(self, lines: Iterable[str], first: int) -> list[Passage]:
+        """Return the passages, numbered from ``first``. A passage has at least one token."""
+        logged, message, at, session, passages = self
+        position, owner = message["position"], message.get("owner") or ""
+        found: list[Passage] = []
+        for (role, kind, tool, start, stop, words), line in zip(passages, lines, strict=True):
+            if line:
                 found.append(
                     Passage(
                         first + len(found),
                         logged.thread_id,
-                        event.position,
+                        position,
                         logged.version,
                         len(found),
-                        "tool" if piece.kind == "result" else said.role,
-                        piece.kind,
-                        piece.tool,
+                        role,
+                        kind,
+                        tool,
                         at,
                         session,
                         start,
                         stop,
-                        piece.kind == "text" and _is_question(words),
+                        kind == "text" and _is_question(words),
                         line,
                         digest_of(words),
-                        event.owner or "",
+                        owner,
                     )
                 )
+        return found
+
+
+def unread_passages(
+    logged: LoggedEvent, message: MessageFields, before: Before
+) -> tuple[UnreadMessage, Before]:
+    """Return the passages of a message without their tokens, and the facts for the next message.
+
+    An erased message has no passages; only its time counts.
+    """
+    at = listed_time(logged, message)
+    session = before.session + (begins_session(before.at, at) if before.at else 0)
+    calls, said = dict(before.calls), message["message"]
+    text, pieces = _read(said["content"], calls)
+    found: list[Unread] = []
+    # Only the marker of an erased message remains.
+    for kind, tool, begin, end in () if logged.erased else pieces:
+        role = "tool" if kind == "result" else said["role"]
+        for start, stop in _stretches(text, begin, end):
+            found.append(Unread(role, kind, tool, start, stop, text[start:stop]))
     left = tuple(calls.items())[-OPEN_CALLS:] if calls else ()
-    return found, Before(session, at, left)
+    return UnreadMessage(logged, message, at, session, found[:PARTS]), Before(session, at, left)
+
+
+def passages_of(
+    logged: LoggedEvent, message: MessageFields, before: Before, first: int
+) -> tuple[list[Passage], Before]:
+    """Return the passages of a message, numbered from ``first``, and the facts for the next message."""
+    unread, after = unread_passages(logged, message, before)
+    lines = [line_of(words, date) for words, date in unread.texts]
+    return unread.with_tokens(lines, first), after
 
 
 def _is_question(words: str) -> bool:
@@ -159,14 +197,17 @@ def _is_question(words: str) -> bool:
 
 def begins_session(last: str, at: str) -> bool:
     """Return whether a new session begins between the times ``last`` and ``at``."""
-    return abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
+    # Within the same ten minutes it does not.
+    return (
+        at[:15] != last[:15]
+        and abs(datetime.fromisoformat(at) - datetime.fromisoformat(last)) > PAUSE
+    )
 
 
-def _read(message: Message, calls: dict[str, str]) -> tuple[str, list[_Piece]]:
+def _read(content: str | Sequence[Block], calls: dict[str, str]) -> tuple[str, list[_Piece]]:
     """Return the readable text of a message and its pieces. Add its calls to ``calls``, and remove those it
     answers.
     """
-    content = message.content
     if isinstance(content, str):
         return content, [_Piece("text", "", 0, len(content))]
     blocks = readable_blocks(content)

@@ -55,16 +55,12 @@ def tokens_of(text: str) -> list[str]:
     gives every character and every pair of neighbours. A token has 1 to 64 letters or digits, with
     ASCII letters in lower case. Any string is valid, and no character is special.
     """
-    if not text.isascii():
-        text = _fold_characters(text)
     # No token goes across white space, so the texts between are looked up one by one.
     return list(chain.from_iterable(map(_known.__getitem__, text.split())))
 
 
 def token_set(text: str) -> frozenset[str]:
     """Return the different tokens of a text. A word that occurs often is read once."""
-    if not text.isascii():
-        text = _fold_characters(text)
     return frozenset(chain.from_iterable(map(_known.__getitem__, set(text.split()))))
 
 
@@ -72,23 +68,38 @@ class _Known(dict[str, tuple[str, ...]]):
     """Tokens of texts without white space. Looking one up makes them."""
 
     def __missing__(self, text: str) -> tuple[str, ...]:
-        chunks = (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text)
+        plain = text if text.isascii() else _fold_characters(text)
+        chunks = (_ASCII_CHUNK if plain.isascii() else _CHUNK).findall(plain)
+        if len(plain) <= LONGEST:
+            found = tuple(chain.from_iterable(map(_tokens_of_chunk, chunks)))
+        else:
+            tokens: list[str] = []
+            for chunk in chunks:
+                tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
+            found = tuple(tokens)
         if len(text) <= LONGEST:  # Longer ones seldom come again.
             if len(self) >= _MOST_KNOWN:
                 self.clear()
-            found = self[text] = tuple(chain.from_iterable(map(_tokens_of_chunk, chunks)))
-            return found
-        tokens: list[str] = []
-        for chunk in chunks:
-            tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
-        return tuple(tokens)
+            self[text] = found
+        return found
 
 
 _known = _Known()
 
+_APART = bytes(
+    32 if byte < 128 and not chr(byte).isalnum() and chr(byte) not in "_-./\\':," else byte
+    for byte in range(256)
+)
+"""Translation of UTF-8 that replaces each ASCII character that is in no token and joins none by a space."""
 
-class Vocabulary(dict[str, int]):
-    """Numbers of texts without white space. The tokens of many messages are grouped by them at once.
+
+def put_apart(words: str) -> bytes:
+    """Return words in UTF-8 with spaces between texts that have their tokens by themselves."""
+    return words.encode("utf-8", "surrogatepass").translate(_APART)
+
+
+class Vocabulary(dict[bytes, int]):
+    """Numbers of texts in UTF-8 without white space. The tokens of many messages are grouped by them at once.
 
     Looking a text up numbers it. A vocabulary is used by one thread at a time.
     """
@@ -97,17 +108,19 @@ class Vocabulary(dict[str, int]):
         super().__init__()
         self.tokens: list[tuple[str, ...]] = []
         """Tokens of each text, by its number."""
-        self._lines: list[str] = []
+        self.lines: list[str] = []
+        """The same in one string, each after a space."""
+        self._dates: dict[str, list[int]] = {}
         self.read = array("I")
         """Numbers of the texts that were read, one passage after another."""
         self.counts = array("I")
         """How many numbers in ``read`` belong to each passage."""
 
-    def __missing__(self, text: str) -> int:
-        tokens = _known[text]
+    def __missing__(self, text: bytes) -> int:
+        tokens = _known[text.decode("utf-8", "surrogatepass")]
         number = self[text] = len(self.tokens)
         self.tokens.append(tokens)
-        self._lines.append(" ".join(tokens))
+        self.lines.append("".join([f" {token}" for token in tokens]))
         return number
 
     @property
@@ -117,15 +130,19 @@ class Vocabulary(dict[str, int]):
 
     def line_of(self, words: str, date: str) -> str:
         """Do what ``line_of`` does, and remember what was read."""
-        if not words.isascii():
-            words = _fold_characters(words)
-        numbers = [*map(self.__getitem__, f"{words} {date}".split())]
-        line = " ".join(filter(None, map(self._lines.__getitem__, numbers)))
-        if line == _date_line(date):
+        numbers = self._numbers(words)
+        line = "".join(map(self.lines.__getitem__, numbers))
+        if not line:
             return ""
+        if (dated := self._dates.get(date)) is None:
+            dated = self._dates[date] = self._numbers(date)
         self.read.extend(numbers)
-        self.counts.append(len(numbers))
-        return f" {line} "
+        self.read.extend(dated)
+        self.counts.append(len(numbers) + len(dated))
+        return f"{line} {date_line(date)} "
+
+    def _numbers(self, words: str) -> list[int]:
+        return [*map(self.__getitem__, put_apart(words).split())]
 
     def forget_read(self) -> None:
         """Forget what was read, but not the numbers."""
@@ -135,11 +152,12 @@ class Vocabulary(dict[str, int]):
 def line_of(words: str, date: str) -> str:
     """Return the tokens of words and of a date in one padded line, or an empty string if the words have none."""
     tokens = tokens_of(words)
-    return f" {' '.join(tokens)} {_date_line(date)} " if tokens else ""
+    return f" {' '.join(tokens)} {date_line(date)} " if tokens else ""
 
 
 @lru_cache(maxsize=4_096)
-def _date_line(date: str) -> str:
+def date_line(date: str) -> str:
+    """Return the tokens of a date in one line."""
     return " ".join(tokens_of(date))
 
 
@@ -236,7 +254,7 @@ def stem_with(stemmer: Stemmer) -> None:
     if stemmer is not _stemmer:
         _stemmer = stemmer
         _tokens_of_chunk.cache_clear()
-        _date_line.cache_clear()
+        date_line.cache_clear()
         _known.clear()
 
 

@@ -10,13 +10,12 @@ from refold.application.recall.passages import Passage
 from refold.application.recall.tokens import line_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
+from refold.infrastructure.projection_store.projection import Comparable
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall import index_search
 from refold.infrastructure.recall.index_tables import (
     PASSAGE_COLUMNS,
     PASSAGES,
-    TERM_COLUMNS,
-    TERMS,
     THREAD_COLUMNS,
     THREADS,
     Thread,
@@ -33,6 +32,10 @@ from .passage_search import TOKENS
 
 Answer = TypeVar("Answer")
 
+TERMS = "terms"
+TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}
+"""Number of passages of each token, by its hash."""
+
 _COLUMNS = ", ".join(PASSAGE_COLUMNS)
 _AT = f"SELECT {_COLUMNS} FROM {{passages}} WHERE thread = ? AND position = ?"
 
@@ -43,19 +46,20 @@ class TokenPostings:
     def __init__(self) -> None:
         self._terms = Counter[int]()
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        return line_of(words, date)
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages."""
+        return [line_of(words, date) for words, date in texts]
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Count the tokens of a new passage."""
-        del checksum
-        self._terms.update(terms_of(passage.tokens))
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Count the tokens of new passages."""
+        del checksums
+        for passage in passages:
+            self._terms.update(terms_of(passage.tokens))
 
-    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
-        """Return the number of new passages by token hash."""
-        del db, first, stop
-        return self._terms
+    def write(self, db: Tables, first: int, stop: int) -> None:
+        """Count the new passages of each token."""
+        del first, stop
+        _add_terms(db, self._terms)
 
     def rows_at(
         self, db: Tables, thread_id: str, thread: Thread, position: int
@@ -65,29 +69,78 @@ class TokenPostings:
         return db.execute(_AT, (thread.token, position)).fetchall()
 
     def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
-        """Delete the rows of passages."""
+        """Delete the rows of passages, and take them out of the counts of their tokens."""
         del gone, stop
         numbers = [(passage.number,) for passage in passages]
         db.executemany("DELETE FROM {passages} WHERE number = ?", numbers)
+        _take_out_terms(db, passages)
+
+
+class CountedPostings(SegmentPostings):
+    """The ``Postings`` of a file, with the counts of tokens that a server has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._terms = Counter[int]()
+
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages."""
+        super().take(passages, checksums)
+        for passage in passages:
+            self._terms.update(terms_of(passage.tokens))
+
+    def write(self, db: Tables, first: int, stop: int) -> None:
+        """Write runs and counts."""
+        super().write(db, first, stop)
+        _add_terms(db, self._terms)
+
+    def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
+        """Remove passages from their run and from the counts."""
+        super().remove(db, passages, gone, stop)
+        _take_out_terms(db, passages)
+
+
+def _add_terms(db: Tables, terms: Mapping[int, int]) -> None:
+    if terms:
+        db.executemany(
+            "INSERT INTO {terms} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
+            "passages = t.passages + excluded.passages",
+            sorted(terms.items()),
+        )
+
+
+def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
+    counts = Counter[int]()
+    for passage in passages:
+        counts.update(terms_of(passage.tokens))
+    db.executemany(
+        "UPDATE {terms} SET passages = passages - ? WHERE term = ?",
+        [(count, term) for term, count in counts.items()],
+    )
+    db.executemany(
+        "DELETE FROM {terms} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
+    )
 
 
 class ServerRecallContent(RecallContent):
     """The ``Content`` of the recall index on a server.
 
-    Where the tables on the server cannot be used, they are in memory, and are those of a file.
+    Where the tables on the server cannot be used, they are in memory: those of a file, and the counts of tokens.
     """
+
+    compared: Sequence[Comparable] = (
+        *RecallContent.compared,
+        Comparable(TERMS, tuple(TERM_COLUMNS), ("term",)),
+    )
 
     def create(self, db: Tables) -> None:
         """Create every table except that of checkpoints, in the open transaction."""
         if db.leaves_bytes:
             super().create(db)
-            return
-        for name, columns in (
-            (PASSAGES, PASSAGE_COLUMNS),
-            (THREADS, THREAD_COLUMNS),
-            (TERMS, TERM_COLUMNS),
-        ):
-            db.create_table(name, columns, next(iter(columns)), columns)
+        else:
+            for name, columns in ((PASSAGES, PASSAGE_COLUMNS), (THREADS, THREAD_COLUMNS)):
+                db.create_table(name, columns, next(iter(columns)), columns)
+        db.create_table(TERMS, TERM_COLUMNS, "term", TERM_COLUMNS)
 
     def finish(self, db: Tables) -> None:
         """Create the indexes on a server."""
@@ -103,7 +156,7 @@ class ServerRecallContent(RecallContent):
         self, db: Tables, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next batch of events in, and store rows and checkpoint in the open transaction."""
-        postings = SegmentPostings if db.leaves_bytes else TokenPostings
+        postings = CountedPostings if db.leaves_bytes else TokenPostings
         return fold_into(db, progress, events, left, postings)
 
     def forget(self, db: Tables) -> None:

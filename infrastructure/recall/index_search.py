@@ -18,17 +18,20 @@ from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
-    Posting,
     local_of,
-    place_of,
-    postings_at,
-    postings_of,
     segment_of,
     term_of,
     thread_token,
 )
-from .proved_counts import Places, Proved, Reading, group_by_segment, passage_of
-from .segments import segments_in
+from .proved_counts import (
+    Places,
+    PostedRuns,
+    Proved,
+    Reading,
+    group_by_segment,
+    passage_of,
+)
+from .segments import Posting
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -50,44 +53,38 @@ _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
 
 
-_NONE: Mapping[int, Sequence[int]] = {}
-
-
-class _Postings:
+class Postings:
     """Postings, and the passages that wait for theirs as if they had them."""
 
-    def __init__(self, db: Tables, waiting: Mapping[int, Sequence[int]]) -> None:
+    def __init__(
+        self, db: Tables, posted: PostedRuns, waiting: Mapping[int, Sequence[int]]
+    ) -> None:
         self._db = db
+        self._posted = posted
         self._waiting = waiting
 
     def of(self, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
         """Yield the postings of a term in these segments, or in all."""
-        if segments is None:
-            yield from postings_of(self._db, term)
-        else:
-            yield from postings_at(self._db, [place_of(segment, term) for segment in segments])
+        yield from self._posted.postings(self._db, term, segments)
         for segment, numbers in groupby(self._waiting.get(term, ()), segment_of):
             if segments is None or segment in segments:
-                yield Posting(place_of(segment, term), 0, array("I", map(local_of, numbers)))
+                yield Posting(segment, array("I", map(local_of, numbers)))
 
     def segments(self) -> set[int]:
         """Return all segments."""
         waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
-        return waiting.union(segments_in(self._db))
+        return waiting | self._posted.segments()
 
 
 def best_first(
-    db: Tables,
+    postings: Postings,
     frequencies: Mapping[str, int],
     scope: Places | None,
     total: int,
     wanted: int,
     most: int | None = None,
-    waiting: Mapping[int, Sequence[int]] = _NONE,
 ) -> Iterator[int]:
     """Yield the numbers of passages with at least one of these tokens. ``scope`` limits them, if not None.
-
-    ``waiting`` has passages without postings by term.
 
     They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
     come first if the sums are equal. A token counts once per passage: its frequency matters only in the
@@ -96,7 +93,7 @@ def best_first(
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
-    found, postings = _Weighed(most), _Postings(db, waiting)
+    found = _Weighed(most)
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
@@ -123,7 +120,7 @@ class _NewestFirst:
 
     def __init__(
         self,
-        postings: _Postings,
+        postings: Postings,
         found: "_Weighed",
         terms: Sequence[tuple[int, float]],
         scope: Places | None,
@@ -305,8 +302,8 @@ def find(
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
-    waiting = proved.waiting.numbers
-    best = partial(best_first, db, frequencies, scope, total, limit, waiting=waiting)
+    postings = Postings(db, proved.posted, proved.waiting.numbers)
+    best = partial(best_first, postings, frequencies, scope, total, limit)
     numbers = _in_range(db, filters, _numbers(best, limit, filters))
     proved.opened.limit()
     read = Reading(db, proved.opened, filters)

@@ -1,19 +1,16 @@
 """The tables of the recall index: passages, conversations, and the postings of each token."""
 
 import json
-import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from refold.application.recall import passages, tokens
 from refold.application.recall.passages import BEGINNING, PARTS, Before, Passage
-from refold.application.recall.tokens import Vocabulary
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.row_checksums import (
     CHECKSUM,
@@ -24,7 +21,7 @@ from refold.infrastructure.projection_store.row_checksums import (
 )
 from refold.infrastructure.projection_store.tables import Tables
 
-FORMAT = 4
+FORMAT = 5
 """Format of the tables. An index of another format is folded again."""
 
 PASSAGES = "passages"
@@ -76,29 +73,23 @@ PLACE = "number * 31 + position * 7 + part"
 changes the sum.
 """
 
-TERMS = "terms"
-TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}
-"""Number of passages of each token, by its hash. The postings are compared with it."""
-
-POSTINGS = "postings"
-POSTING_COLUMNS: Mapping[str, type] = {
-    "place": int,
-    "passages": int,
-    CHECKSUM: int,
-    "locals": bytes,
-}
-"""Passages of a segment that have a token, for each segment and token. See ``postings``."""
-
-SEGMENTS = "segments"
-SEGMENT_COLUMNS: Mapping[str, type] = {
-    "segment": int,
+RUNS = "runs"
+RUN_COLUMNS: Mapping[str, type] = {
+    "run": int,
     "row_count": int,
     "checksums": int,
-    "terms": int,
-    "posting_checksums": int,
+    "checks": bytes,
     CHECKSUM: int,
 }
-"""Expected numbers of passages and postings of each segment, with the sums of their checksums."""
+"""Columns of a run, which has the postings of successive events: expected number of passages, the sum of their
+checksums, and the checksums of its rows of postings.
+"""
+
+POSTINGS = "postings"
+POSTING_COLUMNS: Mapping[str, type] = {"place": int, CHECKSUM: int, "terms": bytes, "locals": bytes}
+"""Columns of the postings of a run and a range of terms: a checksum of the places, the terms with the number of
+passages of each, and the places of these passages. See ``posting_runs``.
+"""
 
 PROJECTIONS: Mapping[str, int] = {
     PASSAGES: FORMAT * 1_000_000 + passages.VERSION * 1_000 + tokens.VERSION
@@ -110,9 +101,8 @@ def create_tables(db: Tables) -> None:
     for name, columns in (
         (PASSAGES, PASSAGE_COLUMNS),
         (THREADS, THREAD_COLUMNS),
-        (TERMS, TERM_COLUMNS),
         (POSTINGS, POSTING_COLUMNS),
-        (SEGMENTS, SEGMENT_COLUMNS),
+        (RUNS, RUN_COLUMNS),
     ):
         key = next(iter(columns))
         db.create_table(name, columns, key, columns)
@@ -133,44 +123,18 @@ LOCAL_BITS = SEGMENT_BITS + PARTS.bit_length() - 1
 """Number of low bits of a passage number that are its place in its segment."""
 _LOCALS = (1 << LOCAL_BITS) - 1
 TERM_BITS = 44
-"""Number of bits of the token hash in a posting's place. The bits above are the segment."""
+"""Number of bits of the hash of a token."""
 TERM = (1 << TERM_BITS) - 1
-
-# As one value, because passing the places row by row would take longer.
-_IN_SEGMENTS = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM {SEGMENTS} AS s
-    CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
-_AT = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM json_each(?) AS wanted
-    CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
-
-_BYTES = 4
-_ODD = 0x9E37_79B9_7F4A_7C15
-
-Stored = tuple[int, int, int, bytes]
-"""A row of postings."""
-
-
-class Posting(NamedTuple):
-    """The passages of a segment with a token."""
-
-    place: int
-    checksum: int
-    locals: "array[int]"
-    """Places in the segment, ascending."""
-
-    @property
-    def segment(self) -> int:
-        """Segment of the posting."""
-        return self.place >> TERM_BITS
-
-    @property
-    def term(self) -> int:
-        """Hash of the token."""
-        return self.place & TERM
-
-    def has(self, local: int) -> bool:
-        """Return whether the passage at this place has the token."""
-        at = bisect_left(self.locals, local)
-        return at < len(self.locals) and self.locals[at] == local
+BUCKET_BITS = SEGMENT_BITS
+"""Number of low bits of the key of a row of postings that are the range of its terms. The bits above are its run."""
+_WIDTH_BITS = SEGMENT_BITS + 1
+"""Number of low bits of a run that are its number of events. The bits above are the first of them."""
+RUN_BITS = SEGMENT_BITS + _WIDTH_BITS
+"""Number of low bits of a run that are its place in its segment."""
+SEGMENT_PLACE_BITS = RUN_BITS + BUCKET_BITS
+"""Number of low bits of the key of a row of postings below its segment."""
+_TERMS_BITS = 2
+"""A run has one row of postings for as many events as these bits count."""
 
 
 @lru_cache(maxsize=200_000)
@@ -194,7 +158,9 @@ def segment_of(number: int) -> int:
 
 
 WAITING = 64
-"""Number of log events whose postings are written together. Most rows change once for all of them."""
+"""Number of log events whose postings are written together, as a run."""
+MERGED = 512
+"""Number of log events from which on runs are merged, and merged again when the segment is full."""
 
 
 def posted_before(number: int) -> int:
@@ -212,47 +178,155 @@ def numbers_of(segment: int) -> tuple[int, int]:
     return segment << LOCAL_BITS, (segment + 1) << LOCAL_BITS
 
 
-def place_of(segment: int, term: int) -> int:
-    """Return the storage key of the posting of a token in a segment."""
-    return segment << TERM_BITS | term
+def runs_of(segment: int, stop: int) -> list[int]:
+    """Return the runs of a segment when the passages numbered up to ``stop`` have postings, oldest first.
+
+    They depend on nothing else, so that every fold makes the same runs.
+    """
+    at = segment << SEGMENT_BITS
+    end = min(at + EVENTS, stop // PARTS)
+    found: list[int] = []
+    while at < end:
+        width = next(w for w in (EVENTS, MERGED, WAITING) if at % w == 0 and at + w <= end)
+        found.append(at << _WIDTH_BITS | width)
+        at += width
+    return found
 
 
-def pack_posting(place: int, found: Iterable[int]) -> Stored:
-    """Return the row of a posting."""
-    places = found if isinstance(found, memoryview) else array("I", found)
-    content = places.tobytes()
-    return place, len(places), _checksum(place, len(places), content), content
+def numbers_of_run(run: int) -> tuple[int, int]:
+    """Return the range of passage numbers of a run."""
+    first, width = run >> _WIDTH_BITS, run & ((1 << _WIDTH_BITS) - 1)
+    return first * PARTS, (first + width) * PARTS
 
 
-def unpack_posting(row: Sequence[Any]) -> Posting:
-    """Return the posting of a row.
+def segment_of_run(run: int) -> int:
+    """Return the segment of a run."""
+    return run >> RUN_BITS
+
+
+def places_of(run: int) -> tuple[int, int]:
+    """Return the range of keys of the postings of a run."""
+    return run << BUCKET_BITS, (run + 1) << BUCKET_BITS
+
+
+def bounds_of(segment: int) -> tuple[int, int]:
+    """Return the range of the runs that a segment can have."""
+    return segment << RUN_BITS, (segment + 1) << RUN_BITS
+
+
+def _bits_of(run: int) -> int:
+    return max(0, (run & ((1 << _WIDTH_BITS) - 1)).bit_length() - 1 - _TERMS_BITS)
+
+
+def buckets_of(run: int) -> range:
+    """Return the smallest term of each row of postings of a run."""
+    return range(0, 1 << TERM_BITS, 1 << (TERM_BITS - _bits_of(run)))
+
+
+def key_of(run: int) -> tuple[int, int]:
+    """Return the key of the first row of postings of a run, and how many low bits of a term no key has."""
+    return run << BUCKET_BITS, TERM_BITS - _bits_of(run)
+
+
+def bucket_of(run: int, term: int) -> int:
+    """Return the key of the row of postings with a term."""
+    first, low = key_of(run)
+    return first | term >> low
+
+
+_TERM, _NUMBER = array("Q").itemsize, array("I").itemsize
+_ODD = 0x9E37_79B9_7F4A_7C15
+
+
+def terms_in(content: bytes) -> memoryview:
+    """Return the terms in bytes."""
+    return memoryview(content).cast("Q")
+
+
+def numbers_in(content: bytes) -> memoryview:
+    """Return the numbers in bytes."""
+    return memoryview(content).cast("I")
+
+
+def check_of(row: Sequence[Any]) -> int:
+    """Return the checksum of a row of postings that its run keeps. It depends on every column."""
+    # A checksum can start from any 32 bits: an odd factor spreads the place over them.
+    return zlib.crc32(row[2], (row[0] * _ODD + row[1]) & 0xFFFF_FFFF)
+
+
+class Run(NamedTuple):
+    """The record of a run."""
+
+    total: Total
+    """Number of its passages and the sum of their checksums."""
+    checks: "array[int]"
+    """Checksums of its rows of postings."""
+
+
+def open_record(row: Sequence[Any]) -> tuple[int, Run]:
+    """Return the run of a row.
 
     Raises:
         FoldDamaged: the row was changed after it was stored.
     """
-    place, count, check, content = row
-    if not (isinstance(place, int) and isinstance(count, int) and isinstance(content, bytes)):
-        raise FoldDamaged("a posting is not valid")
-    if _checksum(place, count, content) != check or len(content) != _BYTES * count:
-        raise FoldDamaged(f"posting {place} was changed")
-    return Posting(place, check, array("I", content))
+    number, rows, checksums, content, check = row
+    sealed = seal_row((number, rows, checksums, zlib.crc32(content)))
+    if sealed[-1] != check or len(content) != _NUMBER * len(buckets_of(number)):
+        raise FoldDamaged(f"the record of run {number} was changed")
+    return number, Run(Total(rows, checksums), array("I", content))
 
 
-def postings_at(db: Tables, places: Sequence[int]) -> Iterator[Posting]:
-    """Yield the postings with these storage keys."""
-    asked = f"[{','.join(map(str, places))}]"
-    return map(unpack_posting, db.execute(_AT, (asked,)))
+class Bucket:
+    """The terms of a row of postings, with their places if those were read."""
+
+    def __init__(self, checksum: int, content: bytes) -> None:
+        half = len(content) // (_TERM + _NUMBER) * _TERM
+        self.terms, self.counts = content[:half], content[half:]
+        self._terms, self._counts = terms_in(self.terms), numbers_in(self.counts)
+        self.checksum = checksum
+        """Checksum of the places."""
+        self.places: bytes | None = None
+
+    def find(self, term: int) -> tuple[int, int]:
+        """Return where the places of a term begin and end."""
+        at = bisect_left(self._terms, term)
+        if at == len(self._terms) or self._terms[at] != term:
+            return 0, 0
+        begin = sum(self._counts[:at])
+        return begin, begin + self._counts[at]
+
+    def has(self, term: int) -> bool:
+        """Return whether a passage has the term."""
+        return self.find(term) != (0, 0)
+
+    def take(self, places: bytes) -> None:
+        """Take the places, after checking them.
+
+        Raises:
+            FoldDamaged: they were changed after they were stored.
+        """
+        if zlib.crc32(places) != self.checksum:
+            raise FoldDamaged("places of postings were changed")
+        self.places = places
+
+    def places_between(self, begin: int, end: int) -> "array[int]":
+        """Return some of the places, which were read."""
+        return array("I", (self.places or b"")[begin * _NUMBER : end * _NUMBER])
 
 
-def postings_of(db: Tables, term: int) -> Iterator[Posting]:
-    """Yield the postings of a token in all segments, oldest first."""
-    return map(unpack_posting, db.execute(_IN_SEGMENTS, (term,)))
+def open_bucket(row: Sequence[Any], check: int) -> Bucket:
+    """Return the bucket of a row. ``check`` is its checksum in the record of the run.
 
-
-def _checksum(place: int, count: int, content: bytes) -> int:
-    # A checksum can start from any 32 bits: an odd factor spreads the place and the count over
-    # them.
-    return zlib.crc32(content, (place * _ODD + count) & 0xFFFF_FFFF)
+    Raises:
+        FoldDamaged: the row was changed after it was stored.
+    """
+    place, checksum, content, places = row
+    if not (isinstance(checksum, int) and isinstance(content, bytes)) or check_of(row) != check:
+        raise FoldDamaged(f"row {place} of postings was changed")
+    bucket = Bucket(checksum, content)
+    if places is not None:
+        bucket.take(places)
+    return bucket
 
 
 _NUMBERS_AT = f"""SELECT count(*), coalesce(sum({PLACE}), 0),
@@ -329,90 +403,6 @@ def put_thread(db: Tables, thread_id: str, thread: Thread) -> None:
         )
     )
     db.replace(THREADS, [row])
-
-
-MANY = 300
-"""Number of passages from which on their tokens are grouped with numpy, if it is loaded."""
-_PASSAGE_BITS = 20
-"""Number of low bits of a key for grouping that are a passage of the batch. The bits above are a term."""
-
-
-class TermVocabulary(Vocabulary):
-    """A vocabulary with the terms of each text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.terms = array("Q")
-        self.ends = array("I", [0])
-        """End of the terms of each text in ``terms``, after a first 0."""
-
-    def add_terms(self) -> None:
-        """Add the terms of texts that are new."""
-        for found in islice(self.tokens, len(self.ends) - 1, None):
-            self.terms.extend(set(map(term_of, found)))
-            self.ends.append(len(self.terms))
-
-
-_spare: list[TermVocabulary] = []
-"""Vocabularies that no batch uses now. Filling one takes longer than using it."""
-
-
-class BatchTexts:
-    """The texts of the passages of a batch, in their order."""
-
-    def __init__(self) -> None:
-        self._vocabulary: TermVocabulary | None = None
-
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        vocabulary = self._vocabulary
-        if vocabulary is None:
-            try:
-                vocabulary = _spare.pop()
-            except IndexError:
-                vocabulary = TermVocabulary()
-            self._vocabulary = vocabulary
-        return vocabulary.line_of(words, date)
-
-    def done(self) -> None:
-        """Forget the texts, and leave the vocabulary to another batch."""
-        vocabulary, self._vocabulary = self._vocabulary, None
-        if vocabulary is not None and not vocabulary.is_full:
-            vocabulary.forget_read()
-            _spare.append(vocabulary)
-
-    def places_by_term(self, first: int, places: Sequence[int]) -> dict[int, Sequence[int]] | None:
-        """Return what ``Growth.places_by_term`` does for the passages from ``first`` on, or None if it is as fast.
-
-        ``places`` are theirs.
-        """
-        vocabulary = self._vocabulary
-        if vocabulary is None or len(places) < MANY or "numpy" not in sys.modules:
-            return None
-        import numpy as np
-
-        vocabulary.add_terms()
-        counts = np.frombuffer(vocabulary.counts, np.uint32).astype(np.int64)
-        begin = int(counts[:first].sum())
-        counts = counts[first : first + len(places)]
-        texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
-        ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
-        sizes = np.diff(ends)[texts]
-        # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
-        moved = np.repeat(ends[texts] - (np.cumsum(sizes) - sizes), sizes)
-        terms = np.frombuffer(vocabulary.terms, np.uint64)[moved + np.arange(len(moved))]
-        passages = np.repeat(np.repeat(np.arange(len(places), dtype=np.uint64), counts), sizes)
-        # The function of numpy for this takes ten times as long.
-        keys = np.sort(terms << np.uint64(_PASSAGE_BITS) | passages)
-        keys = keys[np.diff(keys, prepend=~keys[:1]) != 0]
-        found = keys >> np.uint64(_PASSAGE_BITS)
-        starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
-        own = np.array(places, np.uint32)[keys & np.uint64((1 << _PASSAGE_BITS) - 1)]
-        view, edges = memoryview(own.tobytes()).cast("I"), [*starts.tolist(), len(keys)]
-        return {
-            term: view[start:stop]
-            for term, (start, stop) in zip(found[starts].tolist(), pairwise(edges), strict=True)
-        }
 
 
 def empty_row(number: int) -> tuple[str | int | None, ...]:

@@ -1,7 +1,7 @@
 """Counts that were verified in a database of the recall index, and passages that were read from it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,28 +13,29 @@ from refold.infrastructure.projection_store.row_checksums import FoldDamaged, op
 from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
+    BUCKET_BITS,
     IS_THERE,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
-    SEGMENTS,
-    TERM_BITS,
-    TERMS,
+    RUNS,
+    Bucket,
+    Run,
+    key_of,
     local_of,
     numbers_at,
+    open_bucket,
+    open_record,
     posted_before,
     segment_of,
+    segment_of_run,
     stored_thread,
     term_of,
     terms_of,
     thread_token,
 )
-from .segments import passages_between
+from .segments import Having, Posting, passages_between
 
-_FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
-    CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
-_POSTED = f"""SELECT total(p.passages) FROM {SEGMENTS} AS s
-    CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
 _OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
     WHERE thread = ? AND position > ?"""
 
@@ -87,6 +88,7 @@ class Waiting:
     def __init__(self, first: int = 0) -> None:
         self.first = first
         self._stop = first
+        self.count = 0
         self.numbers: dict[int, list[int]] = {}
         """Passages with each term."""
 
@@ -94,8 +96,116 @@ class Waiting:
         """Add the passages that are new."""
         for number, tokens, _ in passages_between(db, self._stop, NO_NUMBER):
             self._stop = number + 1
+            self.count += 1
             for term in terms_of(tokens):
                 self.numbers.setdefault(term, []).append(number)
+
+
+FEW_RUNS = 16
+"""Number of runs up to which the places of rare tokens are read with their counts."""
+FEW_BYTES = 2_000
+"""Size of the places of a row up to which they are read with the counts of their tokens, if runs are few."""
+BYTES_KEPT = 16_000_000
+"""Number of bytes of postings above which they are read again."""
+
+_WITH_FEW = f"""SELECT p.place, p.checksum, p.terms, CASE WHEN length(p.locals) <= ? THEN p.locals END
+    FROM json_each(?) AS wanted CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
+_LOCALS = f"""SELECT p.place, p.locals FROM json_each(?) AS wanted
+    CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
+
+
+class PostedRuns:
+    """All runs of a database, and the postings that were read and verified."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, Run] = {}
+        self._keys: list[tuple[int, int, int]] = []
+        """For each run, its segment, the key of its first row, and how many low bits of a term the key lacks."""
+        self._buckets: dict[int, Bucket] = {}
+        self._having: dict[int, list[Having]] = {}
+        """Where the postings of a term are."""
+        self._bytes = 0
+
+    def read(self, db: Tables) -> None:
+        """Read the records of all runs.
+
+        Raises:
+            FoldDamaged: a record was changed after it was stored.
+        """
+        before = self._runs
+        self._runs = dict(map(open_record, db.execute(f"SELECT * FROM {RUNS} ORDER BY run")))
+        self._keys = [(segment_of_run(run), *key_of(run)) for run in self._runs]
+        self._having = {}
+        for place in [*self._buckets]:
+            run = place >> BUCKET_BITS
+            if run not in self._runs or self._runs[run] != before.get(run):
+                del self._buckets[place]
+
+    @property
+    def rows(self) -> int:
+        """Number of passages."""
+        return sum(run.total.rows for run in self._runs.values())
+
+    def segments(self) -> set[int]:
+        """Return the segments of the runs."""
+        return set(map(segment_of_run, self._runs))
+
+    def limit(self) -> None:
+        """Forget all postings if they are too many."""
+        if self._bytes > BYTES_KEPT:
+            self._buckets, self._having, self._bytes = {}, {}, 0
+
+    def counts(self, db: Tables, terms: Collection[int]) -> dict[int, int]:
+        """Return the number of passages with each of these terms.
+
+        Raises:
+            FoldDamaged: a row of postings was changed, or is missing.
+        """
+        unknown = [term for term in terms if term not in self._having]
+        wanted = {first | term >> low for _, first, low in self._keys for term in unknown}
+        self._read_buckets(db, wanted - self._buckets.keys())
+        for term in unknown:
+            self._having[term] = [*self._find(term)]
+        return {term: sum(one.end - one.begin for one in self._having[term]) for term in terms}
+
+    def postings(
+        self, db: Tables, term: int, segments: Collection[int] | None
+    ) -> Iterator[Posting]:
+        """Yield the passages with a term in these segments, or in all, oldest first."""
+        if term not in self._having:
+            self.counts(db, (term,))
+        found = self._having[term]
+        if segments is not None:
+            found = [one for one in found if one.segment in segments]
+        self._read_places(db, [one for one in found if one.bucket.places is None])
+        for one in found:
+            yield Posting(one.segment, one.bucket.places_between(one.begin, one.end))
+
+    def _find(self, term: int) -> Iterator[Having]:
+        for segment, first, low in self._keys:
+            place = first | term >> low
+            bucket = self._buckets[place]
+            begin, end = bucket.find(term)
+            if begin < end:
+                yield Having(place, segment, bucket, begin, end)
+
+    def _read_buckets(self, db: Tables, places: Iterable[int]) -> None:
+        wanted = sorted(places)
+        most = FEW_BYTES if len(self._runs) <= FEW_RUNS else 0
+        rows = db.execute(_WITH_FEW, (most, json.dumps(wanted))).fetchall() if wanted else []
+        if len(rows) != len(wanted):
+            raise FoldDamaged("rows of postings are missing")
+        for row in rows:
+            checks = self._runs[row[0] >> BUCKET_BITS].checks
+            self._buckets[row[0]] = open_bucket(row, checks[row[0] & ((1 << BUCKET_BITS) - 1)])
+            self._bytes += len(row[2]) + len(row[3] or b"")
+
+    def _read_places(self, db: Tables, lacking: Sequence[Having]) -> None:
+        if lacking:
+            buckets = {one.place: one.bucket for one in lacking}
+            for place, places in db.execute(_LOCALS, (json.dumps([*buckets]),)).fetchall():
+                buckets[place].take(places)
+                self._bytes += len(places)
 
 
 class _ThreadPlaces(NamedTuple):
@@ -116,7 +226,6 @@ class Proved:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._progress: object = None
-        self._tokens: set[str] = set()
         self._threads: set[str | None] = set()
         """Conversations whose passages were counted, and None if all were."""
         self._shares: dict[str | None, float] = {}
@@ -124,7 +233,8 @@ class Proved:
         self._places: dict[str, _ThreadPlaces] = {}
         self._read_from: object = 0
         self.opened = Opened()
-        self.waiting = Waiting()
+        self.waiting = Waiting(-1)
+        self.posted = PostedRuns()
 
     def total(self, db: Tables, thread_id: str | None) -> int:
         """Return the number of passages, after checking that none of this conversation, or of all, is
@@ -137,20 +247,24 @@ class Proved:
         total = progress.totals[PASSAGES].rows
         state = (db, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
-            self._state, self._tokens, self._threads, self._places = state, set(), set(), {}
+            self._state, self._threads, self._places = state, set(), {}
             self._progress, self.opened, self.waiting = None, Opened(), Waiting(-1)
+            self.posted = PostedRuns()
         if progress != self._progress:
             self._progress, self._shares = progress, {}
-            self._open(db, posted_before(progress.number))
+            self._open(db, posted_before(progress.number), total)
         if thread_id not in self._shares:
             count = self._count(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
         return total
 
-    def _open(self, db: Tables, first: int) -> None:
+    def _open(self, db: Tables, first: int, total: int) -> None:
         """Forget the passages that were read if something was erased since, and messages that were not there.
 
         Passages from ``first`` on wait for their postings.
+
+        Raises:
+            FoldDamaged: not all of so many passages have postings or wait for them.
         """
         read_from = reading_from(db)
         if read_from != self._read_from:
@@ -158,7 +272,10 @@ class Proved:
         self.opened.empty = set()
         if self.waiting.first != first:
             self.waiting = Waiting(first)
+            self.posted.read(db)
         self.waiting.read(db)
+        if (count := self.posted.rows + self.waiting.count) != total:
+            raise FoldDamaged(f"{count} passages have postings, and not {total}")
 
     def _count(self, db: Tables, thread_id: str | None, total: int) -> int:
         """Return the verified number of passages of a conversation, or of all."""
@@ -204,17 +321,14 @@ class Proved:
         """Map each stored token to its number of passages. Call ``total`` first.
 
         Raises:
-            FoldDamaged: the postings have more or fewer passages.
+            FoldDamaged: a row of postings was changed, or is missing.
         """
+        self.posted.limit()
         terms = {token: term_of(token) for token in tokens}
-        found = dict(db.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
-        for token in [token for token in terms if token not in self._tokens]:
-            (posted,) = db.execute(_POSTED, (terms[token],)).fetchone()
-            posted += len(self.waiting.numbers.get(terms[token], ()))
-            if posted != found.get(terms[token], 0):
-                raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
-            self._tokens.add(token)
-        return {token: found[term] for token, term in terms.items() if term in found}
+        counts = self.posted.counts(db, {*terms.values()})
+        for term in counts:
+            counts[term] += len(self.waiting.numbers.get(term, ()))
+        return {token: counts[term] for token, term in terms.items() if counts[term]}
 
 
 NEIGHBOUR_PARTS = 4

@@ -1,14 +1,19 @@
 """The content of the file of the recall index, and how messages are folded into it."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
-from refold.application.recall.passages import Passage, first_number, passages_of
+from refold.application.recall.passages import (
+    Passage,
+    UnreadMessage,
+    first_number,
+    unread_passages,
+)
 from refold.domain.events import MessageAppended, MessageErased
 from refold.domain.messages import gist
 from refold.infrastructure.observability.log_observer import Notice, ignore
@@ -37,14 +42,14 @@ from . import index_search as finding
 from .index_tables import (
     EVENTS,
     IS_THERE,
+    LOCAL_BITS,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
-    SEGMENTS,
-    TERM_BITS,
-    TERM_COLUMNS,
-    TERMS,
+    RUN_BITS,
+    RUNS,
+    SEGMENT_PLACE_BITS,
     THREAD_COLUMNS,
     THREADS,
     Thread,
@@ -52,27 +57,26 @@ from .index_tables import (
     posted_before,
     put_thread,
     stored_thread,
-    terms_of,
 )
 from .proved_counts import Proved
-from .segments import PassageDamaged, SegmentPostings, problem_of, segments_in
+from .segments import PassageDamaged, SegmentPostings, problem_of
 
 
 class Postings(Protocol):
     """The passages that have a token, as a kind of database keeps them."""
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage, as ``tokens.line_of`` does."""
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages, as ``tokens.line_of`` does for their words and dates."""
         ...
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage. Numbers must ascend."""
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages. Numbers must ascend."""
         ...
 
-    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
+    def write(self, db: Tables, first: int, stop: int) -> None:
         """Write what was collected or waits, numbered from ``first`` up to ``stop``; later passages may wait.
 
-        Return the number of new passages by token hash. What was collected is not in the tables yet.
+        The rows of all of them are in the tables.
         """
         ...
 
@@ -139,21 +143,7 @@ def _erase_message(
     put_thread(db, logged.thread_id, thread)
     if passages:
         postings.remove(db, passages, gone, stop)
-        _take_out_terms(db, passages)
     return gone
-
-
-def _take_out_terms(db: Tables, passages: Sequence[Passage]) -> None:
-    counts = Counter[int]()
-    for passage in passages:
-        counts.update(terms_of(passage.tokens))
-    db.executemany(
-        f"UPDATE {{{TERMS}}} SET passages = passages - ? WHERE term = ?",
-        [(count, term) for term, count in counts.items()],
-    )
-    db.executemany(
-        f"DELETE FROM {{{TERMS}}} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
-    )
 
 
 def _expect_same_calls(passages: Sequence[Passage], event: MessageAppended) -> None:
@@ -188,7 +178,7 @@ def fold_into(
         if logged.number <= progress.number:
             continue
         last = logged
-        if isinstance(logged.event, MessageErased):
+        if not logged.is_unread and isinstance(logged.event, MessageErased):
             if remains := left(logged):
                 # The original must be in the tables before it can be removed from them.
                 total = batch.write(logged.number)
@@ -210,6 +200,10 @@ def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
     return is_end and taken > BATCH - EVENTS
 
 
+AT_ONCE = 250
+"""Number of passages that are read and inserted at once: as many as fit the processor's cache."""
+
+
 class Batch:
     """The passages of many events."""
 
@@ -220,46 +214,62 @@ class Batch:
         self._postings = postings
         self._total = total
         self._threads: dict[str, Thread] = {}
-        self._rows: list[Sealed] = []
+        self._unread: list[tuple[Thread, UnreadMessage]] = []
+        self._count = self._read = 0
 
     @property
     def is_full(self) -> bool:
         """True if the batch must be written before more events are added."""
-        return len(self._rows) >= FULL
+        return self._count >= FULL
 
     def take(self, logged: LoggedEvent) -> None:
         """Add an event. Only messages have passages."""
-        event = logged.event
-        if not isinstance(event, MessageAppended):
+        message = logged.message
+        if message is None:
             return
         thread = self._threads.get(logged.thread_id)
         if thread is None:
             thread = self._threads[logged.thread_id] = stored_thread(self._db, logged.thread_id)
-        first = first_number(logged)
-        line_of = self._postings.line_of
-        found, thread.before = passages_of(logged, event, thread.before, first, line_of)
-        rows = [seal_row((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
-        grown = Total(len(rows), sum(row[-1] for row in rows))
-        thread.add(grown, found)
-        self._total = self._total.plus(grown)
-        self._rows += rows
-        for passage, row in zip(found, rows, strict=True):
-            self._postings.take(passage, row[-1])
+        unread, thread.before = unread_passages(logged, message, thread.before)
+        self._unread.append((thread, unread))
+        self._count += len(unread.passages)
+        if self._count - self._read >= AT_ONCE:
+            self._insert()
+
+    def _insert(self) -> None:
+        """Read the tokens of passages, and insert their rows."""
+        messages, self._unread, self._read = self._unread, [], self._count
+        lines = iter(
+            self._postings.lines_of([text for _, unread in messages for text in unread.texts])
+        )
+        rows: list[Sealed] = []
+        passages: list[Passage] = []
+        for thread, unread in messages:
+            first = first_number(unread.logged)
+            found = unread.with_tokens(islice(lines, len(unread.passages)), first)
+            new = [seal_row((*one[:12], int(one[12]), *one[13:], thread.token)) for one in found]
+            grown = Total(len(new), sum([row[-1] for row in new]))
+            thread.add(grown, found)
+            self._total = self._total.plus(grown)
+            rows += new
+            passages += found
+        self._postings.take(passages, [row[-1] for row in rows])
+        self._db.insert(PASSAGES, rows)
 
     def write(self, number: int) -> Total:
         """Write all passages up to this event in the open transaction, and return the new total."""
+        self._insert()
         first, stop = posted_before(self._before), posted_before(number)
-        terms = self._postings.write(self._db, first, stop)
-        self._db.insert(PASSAGES, self._rows)
-        if terms:
-            self._db.executemany(
-                f"INSERT INTO {{{TERMS}}} AS t VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET "
-                "passages = t.passages + excluded.passages",
-                sorted(terms.items()),
-            )
+        self._postings.write(self._db, first, stop)
         for thread_id, thread in self._threads.items():
             put_thread(self._db, thread_id, thread)
         return self._total
+
+
+# Neither may lack what another has.
+_EVERY_SEGMENT = f"""SELECT run >> {RUN_BITS} FROM {RUNS}
+    UNION SELECT place >> {SEGMENT_PLACE_BITS} FROM {POSTINGS}
+    UNION SELECT number >> {LOCAL_BITS} FROM {PASSAGES}"""
 
 
 class RecallContent:
@@ -270,7 +280,7 @@ class RecallContent:
     projections = PROJECTIONS
     counts = "passages"
     late = frozenset[str]()
-    schemas = frozenset({"9f6876a9879ebb2d18daea70b3743ba975d22a27efb49cc923881464505a55ee"})
+    schemas = frozenset({"504c92d41c6f055684efc9c51b9b97067dc82b7cd6c5c4e6193895726f48c182"})
     compared: Sequence[Comparable] = (
         Comparable(
             PASSAGES,
@@ -281,7 +291,6 @@ class RecallContent:
             where=IS_THERE,
         ),
         Comparable(THREADS, tuple(THREAD_COLUMNS), ("thread",)),
-        Comparable(TERMS, tuple(TERM_COLUMNS), ("term",)),
     )
 
     def create(self, db: Tables) -> None:
@@ -305,21 +314,16 @@ class RecallContent:
         """Empty the tables with final rows, after a check has compared these rows."""
         db.execute(f"DELETE FROM {PASSAGES}")
         db.execute(f"DELETE FROM {POSTINGS}")
-        db.execute(f"DELETE FROM {SEGMENTS}")
+        db.execute(f"DELETE FROM {RUNS}")
 
     def damage(self, db: Tables) -> Iterator[Damage]:
         """Yield the segments whose postings differ from their passages."""
-        known = segments_in(db)
         stop = posted_before(read_progress(db, PROJECTIONS).number)
-        for segment in known:
+        for segment in sorted(one for (one,) in db.execute(_EVERY_SEGMENT).fetchall()):
             # The comparison of rows reports a changed passage.
             with suppress(PassageDamaged):
                 if problem := problem_of(db, segment, stop):
                     yield Damage(POSTINGS, "", 0, "differs", problem)
-        query = f"SELECT DISTINCT place >> {TERM_BITS} FROM {POSTINGS}"
-        for (segment,) in db.execute(query).fetchall():
-            if segment not in known:
-                yield Damage(POSTINGS, "", 0, "unexpected", f"postings of segment {segment}")
 
 
 RECALL = RecallContent()

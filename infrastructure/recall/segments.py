@@ -3,11 +3,10 @@
 import json
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 from refold.application.recall.passages import Passage
@@ -20,42 +19,55 @@ from refold.infrastructure.projection_store.row_checksums import (
     blamed_on_file,
     is_unusable,
     open_row,
-    seal_row,
 )
 from refold.infrastructure.projection_store.tables import SQLiteTables, Tables
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .index_tables import (
+    BUCKET_BITS,
     IS_THERE,
     PASSAGE_COLUMNS,
     PASSAGES,
     POSTINGS,
     PROJECTIONS,
-    SEGMENTS,
-    TERM_BITS,
-    BatchTexts,
-    Posting,
-    Stored,
+    RUNS,
+    Bucket,
+    Run,
     Thread,
+    bounds_of,
+    bucket_of,
+    check_of,
     create_tables,
     empty_row,
     local_of,
     numbers_at,
     numbers_of,
-    pack_posting,
-    place_of,
+    numbers_of_run,
+    open_bucket,
     posted_before,
-    postings_at,
+    runs_of,
     segment_of,
+    segment_of_run,
     term_of,
     terms_of,
 )
+from .posting_runs import (
+    BatchTexts,
+    Grouped,
+    Stored,
+    content_of,
+    delete_run,
+    grouped,
+    merged,
+    pack_bucket,
+    put_run,
+    record_of,
+    rows_of,
+    stored_run,
+)
 
 _COPIED = (
-    (
-        f"SELECT * FROM {SEGMENTS} WHERE segment >= ? AND segment < ?",
-        f"INSERT INTO {SEGMENTS} VALUES (?,?,?,?,?,?)",
-    ),
+    (f"SELECT * FROM {RUNS} WHERE run >= ? AND run < ?", f"INSERT INTO {RUNS} VALUES (?,?,?,?,?)"),
     (
         f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ?",
         f"INSERT INTO {PASSAGES} VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -69,109 +81,77 @@ _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_e
 _TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
 
 
-class Sums(NamedTuple):
-    """The expected totals of a segment."""
-
-    passages: Total = Total()
-    postings: Total = Total()
-
-    def plus(self, more: "Sums") -> "Sums":
-        """Return the sum of both."""
-        return Sums(self.passages.plus(more.passages), self.postings.plus(more.postings))
-
-
-class Growth:
-    """New passages of one segment."""
-
-    def __init__(self, segment: int) -> None:
-        self.segment = segment
-        self._passages: list[tuple[int, str, int]] = []
-
-    def take(self, number: int, tokens: str, checksum: int) -> None:
-        """Add a passage. Numbers must ascend."""
-        self._passages.append((local_of(number), tokens, checksum))
-
-    @property
-    def places(self) -> list[int]:
-        """Places of the passages."""
-        return [place for place, _, _ in self._passages]
-
-    def cut(self, stop: int) -> list[str]:
-        """Remove the passages numbered from ``stop`` on, and return their tokens."""
-        begin, end = numbers_of(self.segment)
-        at = bisect_left(self.places, max(0, stop - begin)) if stop < end else len(self._passages)
-        cut, self._passages = self._passages[at:], self._passages[:at]
-        return [tokens for _, tokens, _ in cut]
-
-    @property
-    def total(self) -> Total:
-        """Number of passages and sum of their checksums."""
-        return Total(len(self._passages), sum(checksum for _, _, checksum in self._passages))
-
-    def places_by_term(self) -> dict[int, Sequence[int]]:
-        """Map the hash of each token, in ascending order, to the places of the passages that have the token."""
-        # Arrays take a tenth of the memory of lists, and the garbage collector does not visit them.
-        by_token: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
-        for local, tokens, _ in self._passages:
-            for token in set(tokens.split()):
-                by_token[token].append(local)
-        found: dict[int, Sequence[int]] = {}
-        for token, places in by_token.items():
-            term = term_of(token)
-            shared = found.get(term)
-            found[term] = places if shared is None else sorted({*shared, *places})
-        return {term: found[term] for term in sorted(found)}
-
-    def write(
-        self, db: Tables, texts: BatchTexts | None = None, first: int = 0
-    ) -> Mapping[int, int]:
-        """Write all postings in the open transaction. Return the number of passages by token hash.
-
-        The texts of its passages are those of the batch from ``first`` on.
-        """
-        if not self._passages:
-            return {}
-        found = None if texts is None else texts.places_by_term(first, self.places)
-        if found is None:
-            found = self.places_by_term()
-        _grow(db, self.segment, self.total, found)
-        return {term: len(places) for term, places in found.items()}
+def group_tokens(passages: Iterable[tuple[int, str]]) -> Grouped:
+    """Return the terms of passages that are given by their places and tokens. Places must ascend."""
+    # Arrays take a tenth of the memory of lists, and the garbage collector does not visit them.
+    by_token: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
+    for place, tokens in passages:
+        for token in set(tokens.split()):
+            by_token[token].append(place)
+    found: dict[int, Sequence[int]] = {}
+    for token, places in by_token.items():
+        term = term_of(token)
+        shared = found.get(term)
+        found[term] = places if shared is None else sorted({*shared, *places})
+    return grouped(found)
 
 
 class SegmentPostings:
-    """The ``Postings`` in a file: segments."""
+    """The ``Postings`` in a file: runs in segments."""
 
     def __init__(self) -> None:
-        self._growths: dict[int, Growth] = {}
+        self._numbers = array("Q")
+        self._checksums = array("Q")
         self._texts = BatchTexts()
 
-    def line_of(self, words: str, date: str) -> str:
-        """Return the tokens of the next passage."""
-        return self._texts.line_of(words, date)
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+        """Return the tokens of the next passages."""
+        return self._texts.lines_of(texts)
 
-    def take(self, passage: Passage, checksum: int) -> None:
-        """Collect a new passage."""
-        segment = segment_of(passage.number)
-        growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
-        growth.take(passage.number, passage.tokens, checksum)
+    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+        """Collect new passages."""
+        self._numbers.extend([passage.number for passage in passages])
+        self._checksums.extend(checksums)
 
-    def write(self, db: Tables, first: int, stop: int) -> Mapping[int, int]:
-        """Write the postings of all segments."""
-        terms, waiting = Counter[int](), dict[int, Growth]()
-        for number, tokens, checksum in passages_between(db, first, stop) if first < stop else ():
-            segment = segment_of(number)
-            waiting.setdefault(segment, Growth(segment)).take(number, tokens, checksum)
-        for _, growth in sorted(waiting.items()):
-            growth.write(db)
-        before = 0
-        for _, growth in sorted(self._growths.items()):
-            count = len(growth.places)
-            late = growth.cut(stop)
-            terms.update(growth.write(db, self._texts, before))
-            terms.update(chain.from_iterable(map(terms_of, late)))
-            before += count
+    def write(self, db: Tables, first: int, stop: int) -> None:
+        """Write the runs that are complete, and merge those before them."""
+        # What was collected is in the table as well.
+        own = self._numbers[0] if self._numbers else stop
+        waiting = [*passages_between(db, first, min(own, stop))] if first < stop else []
+        new = self._numbers[: bisect_left(self._numbers, stop)]
+        for segment in sorted(
+            {segment_of(first), *map(segment_of, new)}.union(segment_of(one[0]) for one in waiting)
+        ):
+            before, after = runs_of(segment, first), runs_of(segment, stop)
+            for run in after:
+                if run not in before:
+                    self._write(db, run, before, waiting)
+            for run in before:
+                if run not in after:
+                    delete_run(db, run)
         self._texts.done()
-        return terms
+
+    def _write(
+        self, db: Tables, run: int, before: Iterable[int], waiting: Sequence[tuple[int, str, int]]
+    ) -> None:
+        """Write a run of what earlier runs have, of what waits and of what was collected, in this order."""
+        begin, end = numbers_of_run(run)
+        total, parts = Total(), list[Grouped]()
+        for earlier in before:
+            if begin <= numbers_of_run(earlier)[0] < end and (known := stored_run(db, earlier)):
+                total = total.plus(known.total)
+                parts.append(content_of(db, earlier, known))
+        own = [one for one in waiting if begin <= one[0] < end]
+        if own:
+            total = total.plus(Total(len(own), sum(checksum for _, _, checksum in own)))
+            parts.append(group_tokens((local_of(number), tokens) for number, tokens, _ in own))
+        start, stop = (bisect_left(self._numbers, number) for number in (begin, end))
+        if start < stop:
+            total = total.plus(Total(stop - start, sum(self._checksums[start:stop])))
+            places = [*map(local_of, self._numbers[start:stop])]
+            parts.append(self._texts.grouped(start, places))
+        if parts:
+            put_run(db, run, total, merged(parts))
 
     def rows_at(
         self, db: Tables, thread_id: str, thread: Thread, position: int
@@ -184,14 +164,16 @@ class SegmentPostings:
         return rows
 
     def remove(self, db: Tables, passages: Sequence[Passage], gone: Total, stop: int) -> None:
-        """Replace the rows of passages by empty ones, and remove them from their segment."""
-        is_written = passages[0].number < stop
-        lost: defaultdict[int, set[int]] = defaultdict(set)
-        for passage in passages if is_written else ():
-            for term in terms_of(passage.tokens):
-                lost[term].add(local_of(passage.number))
-        if is_written:
-            shrink(db, segment_of(passages[0].number), gone, lost)
+        """Replace the rows of passages by empty ones, and remove them from their run."""
+        number = passages[0].number
+        if number < stop:
+            lost: defaultdict[int, set[int]] = defaultdict(set)
+            for passage in passages:
+                for term in terms_of(passage.tokens):
+                    lost[term].add(local_of(passage.number))
+            runs = runs_of(segment_of(number), stop)
+            run = next(one for one in runs if number < numbers_of_run(one)[1])
+            take_out(db, run, gone, lost)
         # Not the number itself: an update of the key deletes the row, and SQLite would move others into
         # its place.
         columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
@@ -201,40 +183,76 @@ class SegmentPostings:
         )
 
 
-def stored_sums(db: Tables, segment: int) -> Sums | None:
-    """Return the expected totals of a segment, or None if it does not exist.
-
-    Raises:
-        FoldDamaged: the record was changed.
-    """
-    row = db.execute(f"SELECT * FROM {SEGMENTS} WHERE segment = ?", (segment,)).fetchone()
-    if row is None:
-        return None
-    _, rows, checksums, terms, posted = (int(str(cell)) for cell in open_row(SEGMENTS, row))
-    return Sums(Total(rows, checksums), Total(terms, posted))
-
-
-def shrink(db: Tables, segment: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
-    """Remove passages from a segment, in the open transaction.
+def take_out(db: Tables, run: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
+    """Remove passages from a run, in the open transaction.
 
     ``gone`` is their total. ``lost`` maps the hash of a token to the places of those with it.
 
     Raises:
         FoldDamaged: some of the passages are missing.
     """
-    sums = stored_sums(db, segment)
-    places = [place_of(segment, term) for term in sorted(lost)]
-    found = [*postings_at(db, places)]
-    if sums is None or len(found) != len(places):
-        raise FoldDamaged(f"segment {segment} lacks postings of its passages")
-    left = [(posting, _remove_lost(posting, lost[posting.term])) for posting in found]
-    emptied = [posting.place for posting, rest in left if not rest]
-    rows = [pack_posting(posting.place, rest) for posting, rest in left if rest]
-    db.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
-    _put(db, rows)
-    change = sum(row[2] for row in rows) - sum(posting.checksum for posting in found)
-    less = Sums(Total(-gone.rows, -gone.checksums), Total(-len(emptied), change))
-    _record(db, segment, sums.plus(less))
+    known = stored_run(db, run)
+    if known is None:
+        raise FoldDamaged(f"run {run} lacks its passages")
+    total = known.total.plus(Total(-gone.rows, -gone.checksums))
+    if not total.rows:
+        delete_run(db, run)
+        return
+    rows: list[Stored] = []
+    for place in sorted({bucket_of(run, term) for term in lost}):
+        bucket = place & ((1 << BUCKET_BITS) - 1)
+        found = _stored_bucket(db, place, known.checks[bucket])
+        rows.append(_without(place, found, lost))
+        known.checks[bucket] = check_of(rows[-1])
+    db.replace(POSTINGS, rows)
+    db.replace(RUNS, [record_of(run, Run(total, known.checks))])
+
+
+def _stored_bucket(db: Tables, place: int, check: int) -> Bucket:
+    row = db.execute(f"SELECT * FROM {POSTINGS} WHERE place = ?", (place,)).fetchone()
+    if row is None:
+        raise FoldDamaged(f"row {place} of postings is missing")
+    return open_bucket(row, check)
+
+
+def _without(place: int, bucket: Bucket, lost: Mapping[int, set[int]]) -> Stored:
+    """Return the row of a bucket without the lost places of its terms."""
+    left: dict[int, Sequence[int]] = {}
+    missing = 0
+    for term in memoryview(bucket.terms).cast("Q"):
+        places = bucket.places_between(*bucket.find(term))
+        gone = lost.get(term, set[int]())
+        if rest := [one for one in places if one not in gone]:
+            left[term] = rest
+        missing += len(rest) + len(gone) - len(places)
+    if missing or any(
+        bucket_of(place >> BUCKET_BITS, t) == place and not bucket.has(t) for t in lost
+    ):
+        raise FoldDamaged(f"row {place} of postings lacks passages that have its tokens")
+    return pack_bucket(place, *grouped(left))
+
+
+class Posting(NamedTuple):
+    """Passages of a segment with a token."""
+
+    segment: int
+    locals: "array[int]"
+    """Places in the segment, ascending."""
+
+    def has(self, local: int) -> bool:
+        """Return whether the passage at this place has the token."""
+        at = bisect_left(self.locals, local)
+        return at < len(self.locals) and self.locals[at] == local
+
+
+class Having(NamedTuple):
+    """Where the places of a term in a run are."""
+
+    place: int
+    segment: int
+    bucket: Bucket
+    begin: int
+    end: int
 
 
 class PassageDamaged(FoldDamaged):
@@ -258,9 +276,8 @@ def problem_of(db: Tables, segment: int, stop: int) -> str:
 
 
 def segments_in(db: Tables) -> list[int]:
-    """Return all segments, oldest first."""
-    rows = db.execute(f"SELECT segment FROM {SEGMENTS} ORDER BY segment")
-    return [segment for (segment,) in rows]
+    """Return all segments with runs, oldest first."""
+    return sorted({segment_of_run(run) for (run,) in db.execute(f"SELECT run FROM {RUNS}")})
 
 
 def copy_segment(source: Tables, into: Tables, segment: int) -> int | None:
@@ -270,7 +287,7 @@ def copy_segment(source: Tables, into: Tables, segment: int) -> int | None:
     """
     source.execute("BEGIN")
     try:
-        if stored_sums(source, segment) is None:
+        if segment not in segments_in(source):
             return None
         for (read, write), bounds in zip(_COPIED, _bounds(segment), strict=True):
             into.executemany(write, source.execute(read, bounds))
@@ -281,58 +298,32 @@ def copy_segment(source: Tables, into: Tables, segment: int) -> int | None:
 
 def _bounds(segment: int) -> Sequence[tuple[int, int]]:
     """Return the key range of a segment in each table of ``_COPIED``."""
-    places = (segment << TERM_BITS, (segment + 1) << TERM_BITS)
-    return (segment, segment + 1), numbers_of(segment), places
-
-
-def _grow(db: Tables, segment: int, more: Total, found: Mapping[int, Sequence[int]]) -> None:
-    sums = stored_sums(db, segment)
-    before: dict[int, Posting] = {}
-    if sums is not None:
-        places = [place_of(segment, term) for term in found]
-        before = {posting.term: posting for posting in postings_at(db, places)}
-    base = segment << TERM_BITS
-    rows = [
-        pack_posting(base | term, (*before[term].locals, *places) if term in before else places)
-        for term, places in found.items()
-    ]
-    _put(db, rows)
-    checksums = sum(row[2] for row in rows) - sum(p.checksum for p in before.values())
-    grown = Sums(more, Total(len(rows) - len(before), checksums))
-    _record(db, segment, (sums or Sums()).plus(grown))
-
-
-def _put(db: Tables, rows: Sequence[Stored]) -> None:
-    db.replace(POSTINGS, rows)
-
-
-def _record(db: Tables, segment: int, sums: Sums) -> None:
-    db.replace(SEGMENTS, [seal_row((segment, *sums.passages, *sums.postings))])
-
-
-def _remove_lost(posting: Posting, lost: set[int]) -> list[int]:
-    left = [local for local in posting.locals if local not in lost]
-    if len(left) + len(lost) != len(posting.locals):
-        raise FoldDamaged(f"posting {posting.place} lacks passages that have its token")
-    return left
+    first, stop = bounds_of(segment)
+    return (first, stop), numbers_of(segment), (first << BUCKET_BITS, stop << BUCKET_BITS)
 
 
 def _problem(db: Tables, segment: int, stop: int) -> str:
-    growth, (begin, end) = Growth(segment), numbers_of(segment)
-    for number, tokens, checksum in passages_between(db, begin, end):
-        growth.take(number, tokens, checksum)
-    growth.cut(stop)
-    base = segment << TERM_BITS
-    expected = [
-        pack_posting(base | term, places) for term, places in growth.places_by_term().items()
-    ]
+    begin, end = numbers_of(segment)
+    passages = [*passages_between(db, begin, end)]
+    expected: list[Stored] = []
+    records: list[tuple[int | bytes, ...]] = []
+    for run in runs_of(segment, stop):
+        first, last = numbers_of_run(run)
+        own = [one for one in passages if first <= one[0] < last]
+        if own:
+            rows = rows_of(
+                run, group_tokens((local_of(number), tokens) for number, tokens, _ in own)
+            )
+            total = Total(len(own), sum(checksum for _, _, checksum in own))
+            records.append(record_of(run, Run(total, array("I", map(check_of, rows)))))
+            expected += rows
+    of_runs, _, of_postings = _bounds(segment)
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
-    found = db.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
-    if found != expected:
+    if db.execute(query, of_postings).fetchall() != expected:
         return f"the postings of segment {segment} are not those of its passages"
-    posted = Total(len(found), sum(row[2] for row in found))
-    if stored_sums(db, segment) != Sums(growth.total, posted):
-        return f"segment {segment} differs from its record"
+    query = f"SELECT * FROM {RUNS} WHERE run >= ? AND run < ? ORDER BY run"
+    if db.execute(query, of_runs).fetchall() != records:
+        return f"segment {segment} differs from the records of its runs"
     return ""
 
 

@@ -64,7 +64,7 @@ def opening(log: Path) -> Iterator[Opening]:
 def flips(path: Path, every: int) -> Iterator[bytes]:
     """The file with one bit turned over, at places in postings."""
     content = path.read_bytes()
-    query = "SELECT locals FROM postings WHERE passages > 100 ORDER BY passages DESC"
+    query = "SELECT locals FROM postings ORDER BY length(locals) DESC"
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
         (largest,) = db.execute(query).fetchone()
     start = content.find(largest[:200])
@@ -127,7 +127,7 @@ def test_segments_are_checked_one_at_a_time_and_the_next_opening_goes_on(
         "UPDATE passages SET tokens = ' other ' WHERE number = 9 << 16",
         "DELETE FROM passages WHERE number = 9 << 16",
         "DELETE FROM postings WHERE place = (SELECT max(place) FROM postings)",
-        "UPDATE segments SET row_count = row_count + 1",
+        "UPDATE runs SET row_count = row_count + 1",
     ],
 )
 def test_what_no_question_would_meet_is_found(log: Path, opening: Opening, harm: str) -> None:

@@ -8,28 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold.application.recall.passages import PARTS, Passage
 from refold.application.recall.tokens import line_of, tokens_of
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
-from refold.infrastructure.recall import index_tables as folding
+from refold.infrastructure.recall import index_tables, posting_runs
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
-    POSTINGS,
-    SEGMENTS,
-    BatchTexts,
     create_tables,
-    local_of,
-    pack_posting,
-    place_of,
-    segment_of,
     term_of,
 )
-from refold.infrastructure.recall.proved_counts import group_by_segment
-from refold.infrastructure.recall.segments import Growth
+from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
+from refold.infrastructure.recall.proved_counts import PostedRuns, group_by_segment
+from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 TOKENS = "abcdefg"
-NUMBERS = [segment << LOCAL_BITS | local for segment in range(4) for local in range(0, 90, 3)]
+NUMBERS = [
+    segment << LOCAL_BITS | event * PARTS for segment in range(4) for event in range(0, 90, 3)
+]
 having_tokens = st.sets(st.sampled_from(TOKENS), min_size=1)
 
 
@@ -42,18 +39,22 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
 
 
 @contextmanager
-def postings(having: Mapping[int, set[str]], stop: int) -> Generator[SQLiteTables]:
-    """Yield tables with the postings of the passages before ``stop``."""
+def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[SQLiteTables]:
+    """Yield tables with the postings of the passages before the last stop, written up to one after another."""
     with closing(SQLiteTables(open_sqlite(":memory:", isolation_level=None))) as db:
         create_tables(db)
-        for segment in sorted({segment_of(number) for number in having if number < stop}):
-            db.insert(SEGMENTS, [(segment, 0, 0, 0, 0, 0)])
-            for token in TOKENS:
-                found = [n for n in sorted(having) if segment_of(n) == segment and n < stop]
-                places = [local_of(number) for number in found if token in having[number]]
-                if places:
-                    row = pack_posting(place_of(segment, term_of(token)), places)
-                    db.insert(POSTINGS, [row])
+        begin = 0
+        for stop in stops:
+            written = SegmentPostings()
+            for number in sorted(having):
+                if begin <= number < stop:
+                    (line,) = written.lines_of([(" ".join(sorted(having[number])), "2026 May 7")])
+                    passage = Passage(
+                        number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, ""
+                    )
+                    written.take([passage], [1])
+            written.write(db, begin, stop)
+            begin = stop
         yield db
 
 
@@ -76,7 +77,7 @@ def plain(having: Mapping[int, set[str]], scope: set[int], wanted: int) -> list[
     common=st.integers(0, 20),
     wanted=st.integers(1, 6),
     at_once=st.integers(1, 4),
-    stop=st.sampled_from(NUMBERS),
+    stops=st.sets(st.sampled_from(NUMBERS), min_size=1).map(sorted),
 )
 def test_the_best_are_those_of_the_plain_definition(
     having: Mapping[int, set[str]],
@@ -84,35 +85,95 @@ def test_the_best_are_those_of_the_plain_definition(
     common: int,
     wanted: int,
     at_once: int,
+    stops: Sequence[int],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_tables, "WAITING", 1)
+        patch.setattr(index_tables, "MERGED", 16)
+        with postings(having, stops) as db:
+            compare(db, patch, having, scope, common, wanted, at_once, stops[-1])
+
+
+def compare(
+    db: SQLiteTables,
+    patch: pytest.MonkeyPatch,
+    having: Mapping[int, set[str]],
+    scope: set[int] | None,
+    common: int,
+    wanted: int,
+    at_once: int,
     stop: int,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch, postings(having, stop) as db:
-        patch.setattr(finding, "COMMON", common)
-        patch.setattr(finding, "ENOUGH", 2)
-        patch.setattr(finding, "AT_ONCE", at_once)
-        expected = plain(having, set(having) if scope is None else scope, wanted)
-        places: dict[int, set[int]] | None = None
-        if scope is not None:
-            places = {}
-            group_by_segment(scope, places)
-        counts = {token: sum(token in its for its in having.values()) for token in TOKENS}
-        frequencies = {token: count for token, count in counts.items() if count}
-        late = [number for number in sorted(having) if number >= stop]
-        waiting = {term_of(token): [n for n in late if token in having[n]] for token in TOKENS}
+    """Compare the best passages with those of the definition."""
+    patch.setattr(finding, "COMMON", common)
+    patch.setattr(finding, "ENOUGH", 2)
+    patch.setattr(finding, "AT_ONCE", at_once)
+    expected = plain(having, set(having) if scope is None else scope, wanted)
+    places: dict[int, set[int]] | None = None
+    if scope is not None:
+        places = {}
+        group_by_segment(scope, places)
+    counts = {token: sum(token in its for its in having.values()) for token in TOKENS}
+    frequencies = {token: count for token, count in counts.items() if count}
+    late = [number for number in sorted(having) if number >= stop]
+    waiting = {term_of(token): [n for n in late if token in having[n]] for token in TOKENS}
+    posted = PostedRuns()
+    posted.read(db)
+    source = finding.Postings(db, posted, waiting)
+    counted = posted.counts(db, [term_of(token) for token in TOKENS])
+    early = {token: counts[token] - len(waiting[term_of(token)]) for token in TOKENS}
+    assert counted == {term_of(token): count for token, count in early.items()}
 
-        def found(most: int | None) -> Sequence[int]:
-            total = len(having)
-            return [*finding.best_first(db, frequencies, places, total, wanted, most, waiting)]
+    def found(most: int | None) -> Sequence[int]:
+        total = len(having)
+        return [*finding.best_first(source, frequencies, places, total, wanted, most)]
 
-        assert found(None) == expected
-        for most in (1, wanted, 2 * wanted):
-            assert found(most)[:most] == expected[:most]
+    assert found(None) == expected
+    for most in (1, wanted, 2 * wanted):
+        assert found(most)[:most] == expected[:most]
 
 
 WORDS = st.lists(
-    st.sampled_from(["port", "Port", "a/b.c", "don't", "--", "5,433", "端口", "é", "x" * 70, "a"])
+    st.sampled_from(
+        [
+            "port",
+            "Port",
+            "a/b.c",
+            "don't",
+            "--",
+            "5,433",
+            "端口",
+            "é",
+            "x" * 70,
+            "a",
+            "eight.by",
+            "y" * 16,
+            "src/refold/tokens",
+        ]
+    )
 ).map(" ".join)
 DATES = st.sampled_from(["2026 March 7", "2025 December 24"])
+
+
+@given(st.lists(st.tuples(WORDS | st.text(max_size=90), DATES), max_size=9), st.integers(2, 6))
+def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
+    said: list[tuple[str, str]], bits: int
+) -> None:
+    pytest.importorskip("numpy")
+    with pytest.MonkeyPatch.context() as patch:
+        # So few slots that most texts find none.
+        patch.setattr(posting_runs, "BITS", bits)
+        patch.setattr(posting_runs, "MANY", 1)
+        vocabulary, plain = TermVocabulary(), TermVocabulary()
+        for _ in range(3):
+            assert vocabulary.lines_of(said) == [line_of(words, date) for words, date in said]
+            assert [plain.line_of(*one) for one in said] == [line_of(*one) for one in said]
+    read, others = (
+        [token for number in one.read for token in one.tokens[number]]
+        for one in (vocabulary, plain)
+    )
+    assert read == others
+    assert len(vocabulary.counts) == len(plain.counts)
 
 
 @given(st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3))
@@ -120,26 +181,27 @@ def test_tokens_grouped_at_once_are_those_of_each_passage(
     segments: list[list[tuple[str, str]]],
 ) -> None:
     pytest.importorskip("numpy")
-    texts, growths = BatchTexts(), list[Growth]()
-    for segment, said in enumerate(segments):
-        growths.append(Growth(segment))
-        for number, (words, date) in enumerate(said):
-            line = texts.line_of(words, date)
-            assert line == line_of(words, date)
+    texts, batch = BatchTexts(), list[list[tuple[int, str]]]()
+    for said in segments:
+        batch.append([])
+        lines = texts.lines_of(said)
+        assert lines == [line_of(words, date) for words, date in said]
+        for number, line in enumerate(lines):
             if line:
-                growths[-1].take(segment << LOCAL_BITS | 3 * number, line, 1)
-    first = 0
+                batch[-1].append((3 * number, line))
+    first, parts = 0, list[Grouped]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "MANY", 1)
-        for growth in growths:
-            places = growth.places
-            expected = {term: [*found] for term, found in growth.places_by_term().items()}
-            found = texts.places_by_term(first, places)
-            assert (found is not None) == bool(places)
-            assert {term: [*these] for term, these in (found or {}).items()} == expected
-            assert [*(found or {})] == sorted(expected)
+        for passages in batch:
+            places = [place for place, _ in passages]
+            expected = group_tokens(passages)
+            for many in (1, 1_000):
+                patch.setattr(posting_runs, "MANY", many)
+                assert texts.grouped(first, places) == expected
+            parts.append(group_tokens((place + 100 * len(parts), line) for place, line in passages))
             first += len(places)
     texts.done()
+    moved = [(p + 100 * number, line) for number, said in enumerate(batch) for p, line in said]
+    assert not parts or merged(parts) == group_tokens(moved)
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=4))

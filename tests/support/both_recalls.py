@@ -10,7 +10,7 @@ from refold.application.ports.recall_index import Filters, RecallIndex, Visible
 from refold.application.recall.passages import Passage
 from refold.infrastructure.postgres.log import PostgresLog
 from refold.infrastructure.postgres.passage_index import PostgresRecallIndex
-from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.recall.recall_index import RECALL, SQLiteRecallIndex
 
 EVERYTHING = 1_000_000
 
@@ -89,7 +89,7 @@ def rows_of_recall(index: Any, log: ConversationLog) -> object:
                 f"SELECT {', '.join(table.columns)} FROM {{{table.name}}} WHERE {table.where} "
                 f"ORDER BY {', '.join(table.key)}"
             ).fetchall()
-            for table in index.followed._content.compared
+            for table in RECALL.compared
         ]
 
     return index.followed.answer(rows)

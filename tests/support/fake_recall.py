@@ -7,7 +7,6 @@ from refold.application.ports.conversation_log import ConversationLog, Damage, L
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import BEGINNING, Before, Passage, first_number, passages_of
 from refold.application.runtime.core import RecallParts
-from refold.domain.events import MessageAppended
 
 SOME_DAY = "2026-01-02T03:04:05.000000Z"
 """When things happened of which a log in memory keeps no time."""
@@ -79,11 +78,11 @@ class MemoryIndex:
         every: list[Passage] = []
         before: dict[str, Before] = {}
         for logged in self._log.scan():
-            if isinstance(logged.event, MessageAppended):
+            if (message := logged.message) is not None:
                 known = before.get(logged.thread_id, BEGINNING)
                 place = logged.number, logged.thread_id, logged.version
                 timed = LoggedEvent(*place, logged.at or SOME_DAY, logged.event, logged.erased)
-                new, known = passages_of(timed, logged.event, known, first_number(logged))
+                new, known = passages_of(timed, message, known, first_number(logged))
                 every += new
                 before[logged.thread_id] = known
         return every

@@ -14,7 +14,7 @@ from refold.application.ports.vectors import Nearest, always
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
 from refold.application.runtime.core import Core, RecallParts
 from refold.application.runtime.memory_settings import RecallMode
-from refold.domain.events import Event, MessageAppended
+from refold.domain.events import Event
 from tests.support.fake_ports import MemoryLog, core_of
 
 
@@ -90,9 +90,9 @@ class ListedIndex:
         found: list[Passage] = []
         before = dict.fromkeys((logged.thread_id for logged in self._log.scan()), BEGINNING)
         for logged in self._log.scan():
-            if isinstance(logged.event, MessageAppended):
+            if (message := logged.message) is not None:
                 made, before[logged.thread_id] = passages_of(
-                    logged, logged.event, before[logged.thread_id], len(found) + 1
+                    logged, message, before[logged.thread_id], len(found) + 1
                 )
                 found += made
         return found

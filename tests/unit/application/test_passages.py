@@ -34,7 +34,9 @@ def said(
     event = MessageAppended(
         position=4, message_id="m4", message=message, tokens=1, written_at=written_at
     )
-    return passages_of(LoggedEvent(9, "t", 7, at, event, erased), event, before, 11)
+    logged = LoggedEvent(9, "t", 7, at, event, erased)
+    assert logged.message is not None
+    return passages_of(logged, logged.message, before, 11)
 
 
 def words(content: str | list[Block], passages: list[Passage]) -> list[str]:

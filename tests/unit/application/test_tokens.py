@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.application.recall.tokens import LONGEST, pad, tokens_of
+from refold.application.recall.tokens import LONGEST, Vocabulary, line_of, pad, tokens_of
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=["Cn"]), max_size=200)
 CODE = st.text("abcXYZ019_-./\\:'’, \n中文カが한é", max_size=80)
@@ -112,3 +112,14 @@ def test_threads_may_cut_texts_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert found == [alone] * 4
+
+
+@given(TEXTS | CODE)
+@example("x\u0301 = a\u2003b\u00a8c 1,\u0338234 \ud800f'\u2019s::g")
+def test_a_vocabulary_reads_the_same_tokens(text: str) -> None:
+    vocabulary = Vocabulary()
+    line = vocabulary.line_of(text, "2026 May 7")
+    assert line == line_of(text, "2026 May 7")
+    read = [token for number in vocabulary.read for token in vocabulary.tokens[number]]
+    assert read == line.split()
+    assert [*vocabulary.counts] == ([len(vocabulary.read)] if line else [])

@@ -1,0 +1,416 @@
+"""Runs of postings: the passages of successive events by term, in rows for many terms each."""
+
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, islice, pairwise
+from typing import Any, NamedTuple
+
+from refold.application.recall.tokens import Vocabulary, date_line, put_apart
+from refold.infrastructure.projection_store.checkpoint import Total
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged, seal_row
+from refold.infrastructure.projection_store.tables import Tables
+
+from .index_tables import (
+    BUCKET_BITS,
+    POSTINGS,
+    RUNS,
+    Run,
+    buckets_of,
+    check_of,
+    numbers_in,
+    open_bucket,
+    open_record,
+    places_of,
+    term_of,
+    terms_in,
+)
+
+_TERM, _NUMBER = array("Q").itemsize, array("I").itemsize
+
+Stored = tuple[int, int, bytes, bytes]
+"""A row of postings."""
+
+
+class Grouped(NamedTuple):
+    """The places of passages in their segment, by the hashes of their tokens."""
+
+    terms: bytes
+    """Hashes, ascending, of 8 bytes each."""
+    counts: bytes
+    """How many passages have each, 4 bytes each."""
+    places: bytes
+    """Their places, ascending for each term, 4 bytes each."""
+
+
+def grouped(found: Mapping[int, Sequence[int]]) -> Grouped:
+    """Return places that are given by term."""
+    terms = sorted(found)
+    places = array("I")
+    for term in terms:
+        places.extend(found[term])
+    counts = array("I", [len(found[term]) for term in terms])
+    return Grouped(array("Q", terms).tobytes(), counts.tobytes(), places.tobytes())
+
+
+def merged(parts: Sequence[Grouped]) -> Grouped:
+    """Return the places of several parts. Those of each part are larger than those of the parts before."""
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[int, list[bytes]] = {}
+    for part in parts:
+        at = 0
+        for term, count in zip(terms_in(part.terms), numbers_in(part.counts), strict=True):
+            end = at + count * _NUMBER
+            found.setdefault(term, []).append(part.places[at:end])
+            at = end
+    terms = sorted(found)
+    places = [b"".join(found[term]) for term in terms]
+    counts = array("I", [len(those) // _NUMBER for those in places])
+    return Grouped(array("Q", terms).tobytes(), counts.tobytes(), b"".join(places))
+
+
+def rows_of(run: int, content: Grouped) -> list[Stored]:
+    """Return the rows of a run: one for each bucket, even if it is empty."""
+    terms, ends = terms_in(content.terms), [0, *accumulate(numbers_in(content.counts))]
+    edges = [bisect_left(terms, first) for first in buckets_of(run)]
+    return [
+        pack_bucket(
+            run << BUCKET_BITS | bucket,
+            content.terms[start * _TERM : stop * _TERM],
+            content.counts[start * _NUMBER : stop * _NUMBER],
+            content.places[ends[start] * _NUMBER : ends[stop] * _NUMBER],
+        )
+        for bucket, (start, stop) in enumerate(pairwise((*edges, len(terms))))
+    ]
+
+
+def pack_bucket(place: int, terms: bytes, counts: bytes, places: bytes) -> Stored:
+    """Return the row of a bucket."""
+    return place, zlib.crc32(places), terms + counts, places
+
+
+def record_of(run: int, known: Run) -> tuple[int | bytes, ...]:
+    """Return the row of a run."""
+    content = known.checks.tobytes()
+    return (run, *known.total, content, seal_row((run, *known.total, zlib.crc32(content)))[-1])
+
+
+def stored_run(db: Tables, run: int) -> Run | None:
+    """Return what is known of a run, or None if it has no passages.
+
+    Raises:
+        FoldDamaged: the record was changed.
+    """
+    row = db.execute(f"SELECT * FROM {RUNS} WHERE run = ?", (run,)).fetchone()
+    return None if row is None else open_record(row)[1]
+
+
+def put_run(db: Tables, run: int, total: Total, content: Grouped) -> None:
+    """Write a run, in the open transaction."""
+    rows = rows_of(run, content)
+    db.insert(POSTINGS, rows)
+    db.replace(RUNS, [record_of(run, Run(total, array("I", map(check_of, rows))))])
+
+
+def delete_run(db: Tables, run: int) -> None:
+    """Delete a run, in the open transaction."""
+    db.execute(f"DELETE FROM {RUNS} WHERE run = ?", (run,))
+    db.execute(f"DELETE FROM {POSTINGS} WHERE place >= ? AND place < ?", places_of(run))
+
+
+def content_of(db: Tables, run: int, known: Run) -> Grouped:
+    """Return the content of a run.
+
+    Raises:
+        FoldDamaged: a row was changed, or is missing.
+    """
+    query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
+    rows = db.execute(query, places_of(run)).fetchall()
+    if len(rows) != len(known.checks):
+        raise FoldDamaged(f"rows of run {run} are missing")
+    buckets = [open_bucket(row, check) for row, check in zip(rows, known.checks, strict=True)]
+    return Grouped(
+        b"".join([bucket.terms for bucket in buckets]),
+        b"".join([bucket.counts for bucket in buckets]),
+        b"".join([row[3] for row in rows]),
+    )
+
+
+MANY = 32
+"""Number of passages from which on their texts are looked up and grouped with numpy, if it is loaded."""
+
+
+BITS = 17
+"""Number of bits of the hash of a short text."""
+_SPACE = ord(" ")
+_FACTORS = (
+    0x9E37_79B9_7F4A_7C15,
+    0xC2B2_AE3D_27D4_EB4F,
+    0x1656_67B1_9E37_79F9,
+    0x8520_41E7_1935_9FB3,
+)
+
+
+class _Slots:
+    """Texts of up to so many bytes in arrays of numpy, which look many up at once."""
+
+    def __init__(self, longest: int, bits: int) -> None:
+        import numpy as np
+
+        self.longest = longest
+        self._bits = bits
+        self._slots = np.zeros(1 << bits, np.uint32)
+        """Numbers of texts, each one larger. The slot of a text follows from a hash, or is next to that."""
+        self._words = [np.zeros(1, np.uint64) for _ in range(0, longest, 8)]
+        """Eight bytes of each text after another, by its number."""
+        masks = [(1 << 8 * size) - 1 for size in range(9)]
+        self._masks = [
+            np.array([masks[min(max(size - at, 0), 8)] for size in range(longest + 1)], np.uint64)
+            for at in range(0, longest, 8)
+        ]
+
+    def find(self, at: Any, starts: Any, sizes: Any, text_of: Callable[[int, int], int]) -> Any:
+        """Return the numbers of the texts that begin there.
+
+        ``at`` has eight bytes from each place on. A text that is not known is numbered by its start and size.
+        """
+        import numpy as np
+
+        words = [at[starts + 8 * n] & mask[sizes] for n, mask in enumerate(self._masks)]
+        mixed = np.zeros(len(starts), np.uint64)
+        for n, word in enumerate(words):
+            mixed ^= (word + np.uint64(n)) * np.uint64(_FACTORS[n % 4])
+            mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(_FACTORS[1])
+        slots = (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        found = self._look_up(slots, words)
+        left = np.flatnonzero(found < 0)
+        if len(left):
+            found[left] = self._look_up(slots[left] ^ 1, [word[left] for word in words])
+            left = left[found[left] < 0]
+        if len(left):
+            spans = zip(starts[left].tolist(), sizes[left].tolist(), strict=True)
+            found[left] = new = [text_of(start, size) for start, size in spans]
+            self._add(slots[left].tolist(), [word[left] for word in words], new)
+        return found
+
+    def _look_up(self, slots: Any, words: Sequence[Any]) -> Any:
+        """Return the numbers of the texts in these slots, and -1 for those that are not there."""
+        import numpy as np
+
+        found = self._slots[slots].astype(np.int64) - 1
+        is_there = found >= 0
+        for known, word in zip(self._words, words, strict=True):
+            is_there &= known[found] == word
+        return np.where(is_there, found, -1)
+
+    def _add(self, slots: Sequence[int], words: Sequence[Any], numbers: Sequence[int]) -> None:
+        import numpy as np
+
+        lacking = max(numbers) + 1 - len(self._words[0])
+        if lacking > 0:
+            more = np.zeros(lacking + len(self._words[0]) // 8, np.uint64)
+            self._words = [np.concatenate((known, more)) for known in self._words]
+        for known, word in zip(self._words, words, strict=True):
+            known[numbers] = word
+        for slot, number in zip(slots, numbers, strict=True):
+            for one in (slot, slot ^ 1):
+                if self._slots[one] in (0, number + 1):
+                    self._slots[one] = number + 1
+                    break
+
+
+class TextTable:
+    """The texts of a vocabulary in arrays of numpy, where many are looked up at once."""
+
+    def __init__(self, known: Vocabulary) -> None:
+        import numpy as np
+
+        self._known = known
+        self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
+        self._lines = np.zeros(0, np.uint8)
+        """Lines of all texts, one after another."""
+        self._edges = np.zeros(1, np.int32)
+        """Where each of them ends, after a first 0."""
+
+    def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
+        """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
+        import numpy as np
+
+        numbers, counts = self._numbers(passages)
+        if new := [line.encode() for line in self._known.lines[len(self._edges) - 1 :]]:
+            self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
+            more = np.cumsum(np.array([*map(len, new)], np.int32), dtype=np.int32)
+            self._edges = np.concatenate((self._edges, more + self._edges[-1]))
+        starts = self._edges[numbers].astype(np.int64)
+        sizes = self._edges[numbers + 1] - starts
+        stops = np.cumsum(sizes)
+        # The place of each byte of each line: those before it in the whole, moved to where its line is.
+        moved = np.repeat(starts + sizes - stops, sizes)
+        moved += np.arange(len(moved))
+        whole = self._lines[moved].tobytes()
+        edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
+        lines = [whole[start:stop] for start, stop in pairwise((0, *edges))]
+        return numbers.astype(np.uint32).tobytes(), counts.tolist(), lines
+
+    def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
+        import numpy as np
+
+        short, long = self._short, self._long
+        whole = b" ".join((b"", *passages, b" " * long.longest))
+        is_text = np.frombuffer(whole, np.uint8) != _SPACE
+        edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
+        starts, sizes = edges[::2], edges[1::2] - edges[::2]
+        ends = np.fromiter(accumulate(len(one) + 1 for one in passages), np.int64, len(passages))
+        at = np.ndarray((len(whole) - 7,), "<u8", whole, 0, (1,))
+
+        def text_of(start: int, size: int) -> int:
+            return self._known[whole[start : start + size]]
+
+        found = np.empty(len(starts), np.int64)
+        for table, these in (
+            (short, np.flatnonzero(sizes <= short.longest)),
+            (long, np.flatnonzero((sizes > short.longest) & (sizes <= long.longest))),
+        ):
+            if len(these):
+                found[these] = table.find(at, starts[these], sizes[these], text_of)
+        others = np.flatnonzero(sizes > long.longest)
+        spans = zip(starts[others].tolist(), sizes[others].tolist(), strict=True)
+        found[others] = [text_of(start, size) for start, size in spans]
+        return found, np.diff(np.searchsorted(starts, ends), prepend=0)
+
+
+class TermVocabulary(Vocabulary):
+    """A vocabulary with the terms of each text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.terms = array("Q")
+        self.ends = array("I", [0])
+        """End of the terms of each text in ``terms``, after a first 0."""
+        self._table: TextTable | None = None
+        self.ranked: tuple[Any, Any] | None = None
+        """All terms, ascending, and the place among them of each in ``terms``: two arrays of numpy."""
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return what ``line_of`` does for each of these words and dates."""
+        if len(texts) < MANY or "numpy" not in sys.modules:
+            return [self.line_of(words, date) for words, date in texts]
+        if self._table is None:
+            self._table = TextTable(self)
+        numbers, counts, lines = self._table.read(
+            [put_apart(f"{words} {date}") for words, date in texts]
+        )
+        at, found = 0, list[str]()
+        for (_, date), count, line in zip(texts, counts, lines, strict=True):
+            stop = at + count * _NUMBER
+            # A passage has tokens besides those of its date.
+            if len(line) > 1 + len(date_line(date)):
+                found.append(f"{line.decode()} ")
+                self.counts.append(count)
+                self.read.frombytes(numbers[at:stop])
+            else:
+                found.append("")
+            at = stop
+        return found
+
+    def add_terms(self) -> None:
+        """Add the terms of texts that are new."""
+        for found in islice(self.tokens, len(self.ends) - 1, None):
+            self.terms.extend(set(map(term_of, found)))
+            self.ends.append(len(self.terms))
+            self.ranked = None
+
+
+_spare: list[TermVocabulary] = []
+"""Vocabularies that no batch uses now. Filling one takes longer than using it."""
+
+
+class BatchTexts:
+    """The texts of the passages of a batch, in their order."""
+
+    def __init__(self) -> None:
+        self._vocabulary: TermVocabulary | None = None
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
+        vocabulary = self._vocabulary
+        if vocabulary is None:
+            try:
+                vocabulary = _spare.pop()
+            except IndexError:
+                vocabulary = TermVocabulary()
+            self._vocabulary = vocabulary
+        return vocabulary.lines_of(texts)
+
+    def done(self) -> None:
+        """Forget the texts, and leave the vocabulary to another batch."""
+        vocabulary, self._vocabulary = self._vocabulary, None
+        if vocabulary is not None and not vocabulary.is_full:
+            vocabulary.forget_read()
+            _spare.append(vocabulary)
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        vocabulary = self._vocabulary
+        if vocabulary is None:
+            return grouped({})
+        vocabulary.add_terms()
+        begin, stop = sum(vocabulary.counts[:first]), first + len(places)
+        if len(places) >= MANY and "numpy" in sys.modules:
+            return _grouped_at_once(vocabulary, begin, vocabulary.counts[first:stop], places)
+        by_text = defaultdict[int, list[int]](list)
+        for place, count in zip(places, vocabulary.counts[first:stop], strict=True):
+            for text in set(vocabulary.read[begin : begin + count]):
+                by_text[text].append(place)
+            begin += count
+        having = defaultdict[int, list[list[int]]](list)
+        for text, found in by_text.items():
+            for term in vocabulary.terms[vocabulary.ends[text] : vocabulary.ends[text + 1]]:
+                having[term].append(found)
+        return grouped(
+            {
+                term: found[0] if len(found) == 1 else sorted(set().union(*found))
+                for term, found in having.items()
+            }
+        )
+
+
+def _grouped_at_once(
+    vocabulary: TermVocabulary, begin: int, of_passages: "array[int]", places: Sequence[int]
+) -> Grouped:
+    """Group passages by one sort. Their texts are read from ``begin`` on, so many for each."""
+    import numpy as np
+
+    if vocabulary.ranked is None:
+        known, ranks = np.unique(np.frombuffer(vocabulary.terms, np.uint64), return_inverse=True)
+        vocabulary.ranked = known, ranks.astype(np.uint32)
+    known, ranks = vocabulary.ranked
+    counts = np.frombuffer(of_passages, np.uint32)
+    texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
+    ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
+    starts = ends[texts]
+    sizes = ends[1:][texts] - starts
+    # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
+    moved = np.repeat(starts + sizes - np.cumsum(sizes), sizes)
+    moved += np.arange(len(moved))
+    found = ranks[moved]
+    having = np.repeat(np.repeat(np.array(places, np.uint32), counts), sizes)
+    # Numbers of 16 bits are sorted several times as fast as others, so their lower half comes first.
+    order = np.argsort(found.astype(np.uint16), kind="stable")
+    if len(known) > 1 << 16:
+        order = order[np.argsort((found >> 16).astype(np.uint16)[order], kind="stable")]
+    found, having = found[order], having[order]
+    is_new = np.ones(len(found), bool)
+    is_new[1:] = (found[1:] != found[:-1]) | (having[1:] != having[:-1])
+    found, having = found[is_new], having[is_new]
+    starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
+    return Grouped(
+        known[found[starts]].tobytes(),
+        np.diff(starts, append=len(found)).astype(np.uint32).tobytes(),
+        having.tobytes(),
+    )
