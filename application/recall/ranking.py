@@ -1,8 +1,8 @@
 """Rank passages, and read their words from the log."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import compress, groupby, islice
+from functools import cached_property
+from itertools import chain, groupby, islice
 from math import exp, inf
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from refold.domain.events import MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 
-from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
+from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, weigh
 from .passages import Passage
 from .recall_query import Question
 from .tokens import CJK, digest_of, tokens_of
@@ -108,9 +108,9 @@ class Reasons:
             yield f"words: {words}"
         if said.question_before(passage):
             yield "answers the question before it"
-        elif said.before(passage) > said.words[passage.number]:
+        elif said.before(passage) > said.own(passage):
             yield "after a message with words of the question"
-        if said.after(passage) > said.words[passage.number]:
+        if said.after(passage) > said.own(passage):
             yield "before a message with words of the question"
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"
@@ -122,7 +122,7 @@ class Reasons:
             yield f"near in meaning ({cosine:.2f})"
 
     def _words_in(self, passage: Passage) -> str:
-        found = frozenset(self._said.tokens[passage.number])
+        found = self._said.tokens(passage)
         if found not in self._spelled:
             self._spelled[found] = self._spell(found)
         return self._spelled[found]
@@ -161,10 +161,14 @@ class Ranked(NamedTuple):
     passage: Passage
     score: float
     """Likelihood of an answer relative to the best passage: over 0, at most 1."""
-    why: Callable[[], tuple[str, ...]]
+    explain: Callable[[Passage], tuple[str, ...]]
     """Returns the reasons in short phrases; called only for the hits that are shown."""
     is_neighbour: bool = False
     """True if it only stands next to a match."""
+
+    def why(self) -> tuple[str, ...]:
+        """Return the reasons."""
+        return self.explain(self.passage)
 
 
 def rank(
@@ -184,54 +188,43 @@ def rank(
     """
     passages = all_passages(found)
     accepted = _accepted(filters, passages)
-    if not any(accepted):
+    if not accepted:
         return []
     said = Matches(question, found, passages)
-    scores = [0.0] * len(passages)
     weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
-    for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
-        if any(column):
-            scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
-    direct = {passage.number for passage in found.candidates}
-    direct |= {number for number, tokens in said.tokens.items() if tokens}
-    scored = [
-        (passage.number in direct, score, passage.number, passage)
-        for score, passage in compress(zip(scores, passages, strict=True), accepted)
-    ]
-    reasons = Reasons(question, said, cosines)
-    best = max(scored)[1]
+    scores = weigh(question, said, cosines, weights)
+    direct = {*said.which(found.candidates), *chain.from_iterable(said.having.values())}
+    # Equal scores stay in their order.
+    order = sorted(accepted, key=scores.__getitem__, reverse=True)
+    matches = [at for at in order if at in direct]
+    neighbours = [at for at in order if at not in direct]
+    explain = Reasons(question, said, cosines).explain
+    best = scores[(matches or neighbours)[0]]
     ranked: list[Ranked] = []
     least = 1.0
-    for is_direct, score, _, passage in islice(_best_of_each(scored), limit):
+    for at in islice(_first_of_each(said.places, (*matches, *neighbours)), limit):
         # A neighbour comes last, even if its own score is higher.
-        least = min(least, max(exp(min(score - best, 0.0)), LEAST))
-        ranked.append(
-            Ranked(passage, least, partial(reasons.explain, passage), is_neighbour=not is_direct)
-        )
+        least = min(least, max(exp(min(scores[at] - best, 0.0)), LEAST))
+        ranked.append(Ranked(passages[at], least, explain, at not in direct))
     return ranked
 
 
-def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[bool]:
-    """Return for each passage whether the filters accept it."""
+def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
+    """Return which passages the filters accept, the last one first."""
+    every = range(len(passages) - 1, -1, -1)
     if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
         only = filters.thread_id
-        return [only is None or passage.thread_id == only for passage in passages]
-    return [accepts(filters, passage) for passage in passages]
+        return [at for at in every if only is None or passages[at].thread_id == only]
+    return [at for at in every if accepts(filters, passages[at])]
 
 
-_Scored = tuple[bool, float, int, Passage]
-"""A passage: whether it is no neighbour, its score, its number, and itself."""
-
-
-def _best_of_each(scored: Sequence[_Scored]) -> Iterator[_Scored]:
-    """Yield the best passage of each message: first those that are no neighbours, best first."""
-    seen: set[tuple[str, int]] = set()
-    # Numbers differ, so passages are never compared.
-    for one in sorted(scored, reverse=True):
-        place = one[3].thread_id, one[3].position
-        if place not in seen:
-            seen.add(place)
-            yield one
+def _first_of_each(places: Sequence[int], order: Iterable[int]) -> Iterator[int]:
+    """Yield in this order the first passage of each message. ``places`` has the message of each."""
+    seen: set[int] = set()
+    for at in order:
+        if places[at] not in seen:
+            seen.add(places[at])
+            yield at
 
 
 def all_passages(found: Found) -> list[Passage]:

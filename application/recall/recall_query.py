@@ -255,7 +255,6 @@ _NUMBERS = {
     **dict(zip(("mär", "mai", "okt", "dez"), (3, 5, 10, 12), strict=True)),
 }
 
-
 Side = Literal["before", "after"]
 
 
@@ -288,6 +287,8 @@ class Day(NamedTuple):
 
 def days_in(text: str) -> Iterator[Day]:
     """Yield the days and months that a text names; invalid dates are ignored."""
+    if not any(map(str.isdecimal, text)):
+        return  # Every form has a number.
     for found in _NAMED.finditer(text):
         parts = {name[1]: value for name, value in found.groupdict().items() if value}
         month = _NUMBERS.get(parts["m"][:3].lower()) or _number(parts["m"])
@@ -358,6 +359,8 @@ _USER = lazy_pattern(
     r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
     re.IGNORECASE,
 )
+_SPEAKERS = {"ai", "agent", "assistant", "model", "user"}
+_SPEAKERS |= {"i", "me", "mine", "my", "us", "you", "your"}
 # Ways to ask that say nothing about the speaker.
 _ASKING = lazy_pattern(
     r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
@@ -401,7 +404,7 @@ def ask(text: str) -> Question:
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
-    of_days = tuple(_tokens_of_days(days))
+    of_days = [token for day in days for token in day.tokens()]
     kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
     every = kept or tuple(dict.fromkeys(tokens_of(text)))
     names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
@@ -439,12 +442,9 @@ def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
 
 
 def _roles_in(text: str) -> frozenset[str]:
+    if text.isascii() and _SPEAKERS.isdisjoint(re.findall(r"\w+", text.lower())):
+        return frozenset()  # Every English pattern needs one of these words.
     text = _ASKING.sub(" ", text)
     if _ASSISTANT.search(text):
         return frozenset({"assistant"})
     return frozenset({"user"}) if _USER.search(text) else frozenset()
-
-
-def _tokens_of_days(days: tuple[Day, ...]) -> Iterator[str]:
-    for day in days:
-        yield from day.tokens()
