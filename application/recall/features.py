@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from math import log, sqrt
-from operator import add, contains, mul
-from typing import Any, Generic, NamedTuple, TypeVar
+from operator import add, contains, itemgetter, mul
+from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.recall_index import Found
 
@@ -113,18 +113,34 @@ class Features(NamedTuple, Generic[T]):
     """Nearness in meaning of the message after."""
 
 
+class _Columns(NamedTuple):
+    """The values of some fields of all passages."""
+
+    number: Sequence[int]
+    thread_id: Sequence[str]
+    position: Sequence[int]
+    part: Sequence[int]
+    role: Sequence[str]
+    kind: Sequence[str]
+    at: Sequence[str]
+    session: Sequence[int]
+    is_question: Sequence[bool]
+    tokens: Sequence[str]
+
+
+_FIELDS = itemgetter(*map(Passage._fields.index, _Columns._fields))
+
+
 class Matches:
     """Matches of the question in each passage, message and session."""
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
         """Match ``passages``, of which there is at least one."""
         self.passages = passages
-        columns: Any = Passage._make(zip(*passages, strict=True))
-        self.columns = columns
-        """The values of each field of all passages."""
-        threads: Sequence[str] = columns.thread_id
-        self._firsts = {thread: n * APART for n, thread in enumerate(dict.fromkeys(threads))}
-        firsts = [*map(self._firsts.__getitem__, threads)]
+        self.columns = columns = _Columns(*zip(*map(_FIELDS, passages), strict=True))
+        threads = dict.fromkeys(columns.thread_id)
+        self._firsts = {thread: n * APART for n, thread in enumerate(threads)}
+        firsts = [*map(self._firsts.__getitem__, columns.thread_id)]
         self.places: Sequence[int] = [*map(add, firsts, columns.position)]
         """Number of the message of each passage. Those of a conversation follow each other."""
         self.session_places: Sequence[int] = [*map(add, firsts, columns.session)]
@@ -194,7 +210,7 @@ class Matches:
         return found
 
     def _score(self, rarity: Mapping[str, float]) -> list[float]:
-        lines: Sequence[str] = self.columns.tokens
+        lines = self.columns.tokens
         # Looking for a token without spaces is faster, because a space is no rare character.
         texts = lines if len(rarity) < FEW else [frozenset(line.split()) for line in lines]
         scores = [0.0] * len(lines)
@@ -296,7 +312,7 @@ def first_token(passage: Passage) -> str:
     return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
 
 
-def _heads(columns: Any) -> Sequence[str]:
+def _heads(columns: _Columns) -> Sequence[str]:
     """Return ``first_token`` of each passage."""
     return [
         line[1 : line.find(" ", 1)] if part == 0 else ""

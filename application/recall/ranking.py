@@ -90,12 +90,14 @@ class Reasons:
         self._spelled: dict[frozenset[str], str] = {}
 
     @cached_property
-    def _words(self) -> Sequence[tuple[str, frozenset[str]]]:
-        """Words of the question with their tokens, read only if a hit is shown."""
-        asked = frozenset(self._question.tokens)
+    def _words(self) -> Sequence[tuple[str, str, frozenset[str]]]:
+        """Words of the question that have tokens, as they are and without marks, read only if a hit is shown."""
+        asked, text = frozenset(self._question.tokens), self._question.text
+        words = dict.fromkeys(text.split() if text.isascii() else _WORD.findall(text))
         return [
-            (word, asked.intersection(tokens_of(word)))
-            for word in dict.fromkeys(_WORD.findall(self._question.text))
+            (word, word if word.isalnum() else _EDGES.sub("", word), tokens)
+            for word in words
+            if (tokens := asked.intersection(tokens_of(word)))
         ]
 
     def explain(self, passage: Passage) -> tuple[str, ...]:
@@ -130,9 +132,9 @@ class Reasons:
     def _spell(self, found: frozenset[str]) -> str:
         """Return the words of the question that a passage contains, as they were asked."""
         words: list[str] = []
-        for word, tokens in self._words:
+        for word, bare, tokens in self._words:
             if tokens & found:
-                words += _runs(word, found) if _CJK.match(word) else [_EDGES.sub("", word)]
+                words += _runs(word, found) if _CJK.match(word) else [bare]
         return ", ".join(word[:LONGEST] for word in dict.fromkeys(words[:SHOWN]))
 
 

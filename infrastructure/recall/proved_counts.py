@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from refold.application.ports.recall_index import Filters, Visible
 from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import accepts
-from refold.infrastructure.projection_store.checkpoint import read_progress, reading_from
+from refold.infrastructure.projection_store.checkpoint import (
+    POSITIONS,
+    Progress,
+    nowhere,
+    progress_in,
+    reading_from,
+)
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
 
@@ -115,7 +121,9 @@ class Proved:
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
-        self._progress: object = None
+        self._progress: Progress | None = None
+        self._read: tuple[object, Progress] = None, nowhere(PROJECTIONS)
+        """Rows of the checkpoint that was read last, and what they contain."""
         self._tokens: set[str] = set()
         self._threads: set[str | None] = set()
         """Conversations whose passages were counted, and None if all were."""
@@ -133,8 +141,7 @@ class Proved:
         Raises:
             FoldDamaged: passages are missing.
         """
-        progress = read_progress(db, PROJECTIONS)
-        total = progress.totals[PASSAGES].rows
+        progress = self._read_progress(db)
         state = (db, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._tokens, self._threads, self._places = state, set(), set(), {}
@@ -142,10 +149,26 @@ class Proved:
         if progress != self._progress:
             self._progress, self._shares = progress, {}
             self._open(db, posted_before(progress.number))
-        if thread_id not in self._shares:
+        self.count(db, thread_id)
+        return progress.totals[PASSAGES].rows
+
+    def _read_progress(self, db: Tables) -> Progress:
+        """Return the stored checkpoint. It is read again only if it has changed."""
+        rows = db.execute(f"SELECT * FROM {{{POSITIONS}}}").fetchall()
+        if rows != self._read[0]:
+            self._read = rows, progress_in(rows, PROJECTIONS)
+        return self._read[1]
+
+    def count(self, db: Tables, thread_id: str | None) -> None:
+        """Check that no passage of a conversation, or of all, is missing. Call ``total`` first.
+
+        Raises:
+            FoldDamaged: passages are missing.
+        """
+        if thread_id not in self._shares and self._progress is not None:
+            total = self._progress.totals[PASSAGES].rows
             count = self._count(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
-        return total
 
     def _open(self, db: Tables, first: int) -> None:
         """Forget the passages that were read if something was erased since, and messages that were not there.
