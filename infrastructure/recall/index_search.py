@@ -182,6 +182,8 @@ class _Weighed:
         """Number of passages that are wanted, or None for all."""
         self.segments: dict[int, dict[float, set[int]]] = {}
         """Places in each segment by their weight, because many passages have the same tokens."""
+        self._there: dict[int, set[int]] = {}
+        """All places in a segment while none is added."""
 
     @property
     def count(self) -> int:
@@ -191,7 +193,9 @@ class _Weighed:
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
         having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
-        known = self.segments.setdefault(posting.segment, {})
+        segment = posting.segment
+        known = self.segments.setdefault(segment, {})
+        self._there.pop(segment, None)
         _raise(known, having, weight)
         if having and weight in known:
             known[weight] |= having
@@ -200,8 +204,10 @@ class _Weighed:
 
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
-        known = self.segments[posting.segment]
-        there = set[int]().union(*known.values())
+        segment = posting.segment
+        known, there = self.segments[segment], self._there.get(segment)
+        if there is None:
+            there = self._there[segment] = set[int]().union(*known.values())
         if len(there) * _FEW < len(posting.locals):
             having = set(filter(posting.has, there))
         else:
@@ -227,6 +233,7 @@ class _Weighed:
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
         if (least := self._least() - left) > 0:
+            self._there = {}
             for segment, known in [*self.segments.items()]:
                 kept = {weight: places for weight, places in known.items() if weight >= least}
                 self.segments[segment] = kept

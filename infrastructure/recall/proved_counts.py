@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from refold.application.ports.recall_index import Filters, Visible
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Visible
 from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import accepts
 from refold.infrastructure.projection_store.checkpoint import (
@@ -257,6 +257,7 @@ class Reading:
         self._db = db
         self._opened = opened
         self._filters = _stored_filters(filters)
+        self._is_plain = filters._replace(thread_id=None) == NO_FILTERS
 
     def let_through(
         self, numbers: Iterator[int], limit: int, *, all_there: bool = True
@@ -288,10 +289,8 @@ class Reading:
         )
         lacking: dict[str, list[int]] = {}
         # A difference of sets would walk over all that is known.
-        for place in wanted:
-            if place in known or place in empty:
-                continue
-            lacking.setdefault(place[0], []).append(place[1])
+        for thread_id, position in [one for one in wanted if one not in known and one not in empty]:
+            lacking.setdefault(thread_id, []).append(position)
         for thread_id, positions in lacking.items():
             self._read_messages(thread_id, positions)
         return {place: known[place] for place in wanted if place in known}
@@ -317,6 +316,9 @@ class Reading:
         return [known.get(number) for number in numbers]
 
     def _lets(self, passage: Passage) -> bool:
+        if self._is_plain:
+            only = self._filters.thread_id
+            return bool(passage.tokens) and (only is None or passage.thread_id == only)
         visible = self._filters.visible
         # The row of an erased message has no tokens.
         return (
