@@ -379,16 +379,19 @@ _WHEN = lazy_pattern(
 _FIRST = lazy_pattern(
     r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
     re.IGNORECASE,
+    "first|earliest|originally|initially|zuerst|anfangs|erste",
 )
 _LAST = lazy_pattern(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
     r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
     re.IGNORECASE,
+    "latest|newest|recent|finally|zuletzt|letzte|neu|last",
 )
 _EVENT = lazy_pattern(
     r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
     r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
+    "before|after|bevor|nach|vor",
 )
 _BEFORE = frozenset(
     {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}
@@ -404,8 +407,7 @@ def ask(text: str) -> Question:
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
-    of_days = [token for day in days for token in day.tokens()]
-    kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
+    kept = tuple(dict.fromkeys((*content_tokens(text), *(t for d in days for t in d.tokens()))))
     every = kept or tuple(dict.fromkeys(tokens_of(text)))
     names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
     return Question(
@@ -427,9 +429,7 @@ def _ends(whole: Sliced, most: int) -> Sliced:
 
 
 def _order_in(text: str) -> Literal["first", "last"] | None:
-    if _FIRST.search(text):
-        return "first"
-    return "last" if _LAST.search(text) else None
+    return "first" if _FIRST.search(text) else "last" if _LAST.search(text) else None
 
 
 def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
