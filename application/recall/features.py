@@ -359,7 +359,7 @@ def _names_at_heads(question: Question, heads: Sequence[str]) -> frozenset[str]:
 
 def _distances(values: Sequence[float]) -> tuple[Sequence[float], float]:
     """Return the distances of values from their mean, and their deviation, which is 0 if all are equal."""
-    if not values or min(values) == max(values):
+    if not values or values.count(values[0]) == len(values):
         return (), 0.0
     mean = sum(values) / len(values)
     away = [value - mean for value in values]

@@ -195,20 +195,33 @@ def rank(
     said = Matches(question, found, passages)
     weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
     scores = weigh(question, said, cosines, weights)
+    explain = Reasons(question, said, cosines).explain
     direct = {*said.which(found.candidates), *chain.from_iterable(said.having.values())}
+    return [
+        Ranked(passages[at], likelihood, explain, at not in direct)
+        for at, likelihood in islice(_best_of_each(said.places, accepted, scores, direct), limit)
+    ]
+
+
+def _best_of_each(
+    places: Sequence[int], accepted: Sequence[int], scores: Sequence[float], direct: set[int]
+) -> Iterator[tuple[int, float]]:
+    """Yield the best passage of each message and its likelihood: first those that are no neighbours, best first.
+
+    ``places`` has the message of each passage.
+    """
     # Equal scores stay in their order.
     order = sorted(accepted, key=scores.__getitem__, reverse=True)
-    matches = [at for at in order if at in direct]
-    neighbours = [at for at in order if at not in direct]
-    explain = Reasons(question, said, cosines).explain
-    best = scores[(matches or neighbours)[0]]
-    ranked: list[Ranked] = []
-    least = 1.0
-    for at in islice(_first_of_each(said.places, (*matches, *neighbours)), limit):
+    order = [at for at in order if at in direct] + [at for at in order if at not in direct]
+    best, least, seen = scores[order[0]], 1.0, set[int]()
+    for at in order:
+        if places[at] in seen:
+            continue
+        seen.add(places[at])
         # A neighbour comes last, even if its own score is higher.
-        least = min(least, max(exp(min(scores[at] - best, 0.0)), LEAST))
-        ranked.append(Ranked(passages[at], least, explain, at not in direct))
-    return ranked
+        if (gap := scores[at] - best) < 0:
+            least = min(least, max(exp(gap), LEAST))
+        yield at, least
 
 
 def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
@@ -218,15 +231,6 @@ def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
         only = filters.thread_id
         return [at for at in every if only is None or passages[at].thread_id == only]
     return [at for at in every if accepts(filters, passages[at])]
-
-
-def _first_of_each(places: Sequence[int], order: Iterable[int]) -> Iterator[int]:
-    """Yield in this order the first passage of each message. ``places`` has the message of each."""
-    seen: set[int] = set()
-    for at in order:
-        if places[at] not in seen:
-            seen.add(places[at])
-            yield at
 
 
 def all_passages(found: Found) -> list[Passage]:
