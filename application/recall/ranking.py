@@ -226,34 +226,37 @@ def _best_of_each(
 
 def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
     """Return which passages the filters accept, the last one first."""
-    every = range(len(passages) - 1, -1, -1)
-    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
-        only = filters.thread_id
-        return [at for at in every if only is None or passages[at].thread_id == only]
-    return [at for at in every if accepts(filters, passages[at])]
+    is_accepted = accepting(filters)
+    return [at for at in range(len(passages) - 1, -1, -1) if is_accepted(passages[at])]
 
 
 def all_passages(found: Found) -> list[Passage]:
     """Return the candidates and their neighbours without repetitions, in the order of the log."""
-    by_number = {
-        passage.number: passage
-        for neighbours in found.neighbours.values()
-        for passage in neighbours
-    }
-    by_number.update((passage.number, passage) for passage in found.candidates)
-    return [by_number[number] for number in sorted(by_number)]
+    every = [*chain.from_iterable(found.neighbours.values()), *found.candidates]
+    by_number = {passage.number: passage for passage in every}
+    return [*map(by_number.__getitem__, sorted(by_number))]
 
 
 def accepts(filters: Filters, passage: Passage) -> bool:
     """Return whether the filters accept a passage."""
-    first, stop = filters.positions or (0, inf)
-    return (
-        filters.thread_id in (None, passage.thread_id)
-        and (not filters.roles or passage.role in filters.roles)
-        and (not filters.kinds or passage.kind in filters.kinds)
-        and (not filters.tools or passage.tool in filters.tools)
-        and (filters.since is None or passage.at >= filters.since)
-        and (filters.until is None or passage.at < filters.until)
-        and first <= passage.position < stop
-        and passage.position not in filters.leave_out
-    )
+    return accepting(filters)(passage)
+
+
+def accepting(filters: Filters) -> Callable[[Passage], bool]:
+    """Return a function that returns whether the filters accept a passage."""
+    only, roles, kinds, tools, since, until, positions, leave_out, _ = filters
+    first, stop = positions or (0, inf)
+
+    def is_accepted(passage: Passage) -> bool:
+        return (
+            (only is None or passage.thread_id == only)
+            and (not roles or passage.role in roles)
+            and (not kinds or passage.kind in kinds)
+            and (not tools or passage.tool in tools)
+            and (since is None or passage.at >= since)
+            and (until is None or passage.at < until)
+            and (positions is None or first <= passage.position < stop)
+            and passage.position not in leave_out
+        )
+
+    return is_accepted

@@ -23,7 +23,7 @@ from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
-from .ranking import accepts, all_passages, events_at, rank, text_in
+from .ranking import accepting, all_passages, events_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import digest_of, tokens_of
 
@@ -145,11 +145,12 @@ class _Search:
         filters = self._out_of_sight()
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
         weights = _Weights(self._question, found)
+        is_accepted = accepting(filters)
         # Most questions match no line, and nothing needs to be ranked for these.
         related = [
             passage
             for passage in all_passages(found)
-            if accepts(filters, passage) and weights.may_relate(passage)
+            if is_accepted(passage) and weights.may_relate(passage)
         ]
         lines = list(self._lines_of(related, weights))
         if not lines:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Visible
+from refold.application.ports.recall_index import Filters, Visible
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import accepts
+from refold.application.recall.ranking import accepting
 from refold.infrastructure.projection_store.checkpoint import (
     POSITIONS,
     Progress,
@@ -256,8 +256,9 @@ class Reading:
     def __init__(self, db: Tables, opened: Opened, filters: Filters) -> None:
         self._db = db
         self._opened = opened
-        self._filters = _stored_filters(filters)
-        self._is_plain = filters._replace(thread_id=None) == NO_FILTERS
+        filters = _stored_filters(filters)
+        self._visible = filters.visible
+        self._is_accepted = accepting(filters)
 
     def let_through(
         self, numbers: Iterator[int], limit: int, *, all_there: bool = True
@@ -316,14 +317,11 @@ class Reading:
         return [known.get(number) for number in numbers]
 
     def _lets(self, passage: Passage) -> bool:
-        if self._is_plain:
-            only = self._filters.thread_id
-            return bool(passage.tokens) and (only is None or passage.thread_id == only)
-        visible = self._filters.visible
+        visible = self._visible
         # The row of an erased message has no tokens.
         return (
             bool(passage.tokens)
-            and accepts(self._filters, passage)
+            and self._is_accepted(passage)
             and (visible is None or visible.lets(passage.owner, passage.thread_id))
         )
 
