@@ -2,13 +2,19 @@
 
 import asyncio
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.recall import search
+from refold.application.recall.ranking import WordPlace, events_at
+from refold.application.runtime.core import Core
 from refold.domain.messages import Message
+from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.testing.request_judge import violations
 from tests.support.fake_embedders import DigestEmbedder
 
@@ -208,3 +214,55 @@ def test_an_older_copy_has_the_first_life_erased_again_and_keeps_the_second(
         assert memory.conversations() == []
         assert memory.conversation("t").append(NEW).positions == (0, 1)
         assert memory.verify().ok
+
+
+def test_a_recall_finds_the_new_conversation_that_another_program_began(path: Path) -> None:
+    with refold.open(path) as memory, refold.open(path) as other:
+        conversation = memory.conversation("t")
+        old(conversation, turns=3)
+        assert conversation.recall("marzipan password").hits
+        other.erase_conversation("t")
+        other.conversation("t").append(NEW)
+        hits = conversation.recall("walnuts marzipan").hits
+        assert [hit.text for hit in hits] == [message["content"] for message in NEW]
+        assert conversation.recall("marzipan password").hits == ()
+
+
+def test_a_recall_during_an_erasure_returns_nothing_of_the_conversation(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is erased after the search, before the words are read."""
+    with refold.open(path) as memory, refold.open(path) as other:
+        conversation = memory.conversation("t")
+        old(conversation, turns=3)
+
+        def erased(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
+            other.erase_conversation("t")
+            return events_at(core, places)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "events_at", erased)
+            with pytest.raises(refold.ConversationGone):
+                conversation.recall("marzipan password")
+        other.conversation("t").append(NEW)
+        assert conversation.recall("marzipan password").hits == ()
+
+
+def test_a_recall_with_hits_looks_for_new_events_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That its messages are there proves that the conversation was not erased."""
+    looks: list[str] = []
+    is_newest = LogRecorder.is_newest
+
+    def counted(recorder: LogRecorder, stream: str, head: Head) -> bool:
+        looks.append(stream)
+        return is_newest(recorder, stream, head)
+
+    with refold.open(path) as memory:
+        conversation = memory.conversation("t")
+        old(conversation, turns=3)
+        conversation.recall("marzipan password")
+        monkeypatch.setattr(LogRecorder, "is_newest", counted)
+        assert conversation.recall("marzipan password").hits
+        assert len(looks) == 1
