@@ -10,9 +10,11 @@ import pytest
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.recall_index import Filters
 from refold.application.recall import search
 from refold.application.recall.ranking import WordPlace, events_at
 from refold.application.runtime.core import Core
+from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.testing.request_judge import violations
@@ -216,16 +218,23 @@ def test_an_older_copy_has_the_first_life_erased_again_and_keeps_the_second(
         assert memory.verify().ok
 
 
-def test_a_recall_finds_the_new_conversation_that_another_program_began(path: Path) -> None:
+def test_index_and_log_find_the_new_conversation_that_another_program_began(path: Path) -> None:
+    """Both try the conversation that was known first."""
     with refold.open(path) as memory, refold.open(path) as other:
-        conversation = memory.conversation("t")
-        old(conversation, turns=3)
-        assert conversation.recall("marzipan password").hits
+        old(memory.conversation("t"), turns=3)
+        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        index, log, one = core.recall.index, core.log, Filters(thread_id="t")
+        assert index.find(["marzipan"], one).candidates
         other.erase_conversation("t")
         other.conversation("t").append(NEW)
-        hits = conversation.recall("walnuts marzipan").hits
-        assert [hit.text for hit in hits] == [message["content"] for message in NEW]
-        assert conversation.recall("marzipan password").hits == ()
+        [found] = index.find(["walnut", "marzipan"], one).candidates
+        assert (found.thread_id, found.position) == ("t", 0)
+        assert log.load("t").state.length == len(NEW)
+    with refold.open(path) as memory:
+        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        [first] = core.log.read_at("t", [1])
+        assert isinstance(first.event, MessageAppended)
+        assert first.event.message.content == NEW[0]["content"]
 
 
 def test_a_recall_during_an_erasure_returns_nothing_of_the_conversation(
