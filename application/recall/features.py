@@ -158,8 +158,8 @@ class Matches:
         """First token of each passage, if the question has names."""
         self.names = _names_at_heads(question, self.heads)
         """Speakers that the question names."""
-        # Only those with words of the question, because the score of all others is 0.
-        matching = [*compress(range(len(passages)), self.scores)]
+        # Only those with words of the question, because the score of all others is 0. The best one comes last.
+        matching = sorted(compress(range(len(passages)), self.scores), key=self.scores.__getitem__)
         asked = [at for at in matching if columns.is_question[at]]
         self.messages = self._best(self.places, matching)
         self.questions = self._best(self.places, asked)
@@ -200,14 +200,9 @@ class Matches:
         return self._firsts[passage.thread_id] + passage.position
 
     def _best(self, places: Sequence[int], among: Sequence[int]) -> dict[int, float]:
-        """Return the best score at each place of some passages."""
-        found: dict[int, float] = {}
-        scores = self.scores
-        for at in among:
-            place = places[at]
-            if scores[at] > found.get(place, -1.0):
-                found[place] = scores[at]
-        return found
+        """Return the best score at each place of some passages, which are sorted by their scores."""
+        own = map(self.scores.__getitem__, among)
+        return dict(zip(map(places.__getitem__, among), own, strict=True))
 
     def _score(self, rarity: Mapping[str, float]) -> list[float]:
         lines = self.columns.tokens

@@ -246,6 +246,8 @@ def accepting(filters: Filters) -> Callable[[Passage], bool]:
     """Return a function that returns whether the filters accept a passage."""
     only, roles, kinds, tools, since, until, positions, leave_out, _ = filters
     first, stop = positions or (0, inf)
+    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
+        return lambda passage: only is None or passage.thread_id == only
 
     def is_accepted(passage: Passage) -> bool:
         return (

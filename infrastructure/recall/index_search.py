@@ -102,7 +102,9 @@ def best_first(
         left = sum(weights[at:])
         if finds_more:
             is_common = passages > COMMON and found.count > enough
-            finds_more = not is_common and not found.is_certain(left, passages)
+            # No passage weighs more than all tokens so far.
+            is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
+            finds_more = not is_common and not is_certain
         if finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
