@@ -80,6 +80,10 @@ class ThreadLog:
         except LogDamaged:
             return self._last_stream(thread_id)
 
+    def known_stream_of(self, thread_id: str) -> str:
+        """Return the newest known stream of a thread. If it was erased, there may be a newer one."""
+        return self._streams.get(thread_id, thread_id)
+
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """Load a conversation at version ``at``, or at the newest version.
 
@@ -222,9 +226,13 @@ class ThreadLog:
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """Return the events with these versions."""
         with self._reporting_damage():
-            return list(
-                map(_address_by_thread, self._log.read_at(self.stream_of(thread_id), versions))
-            )
+            known = self.known_stream_of(thread_id)
+            found = self._log.read_at(known, versions)
+            # A message that is there proves that its stream was not erased, and so is the newest.
+            if all(one.erased or not isinstance(one.event, MessageAppended) for one in found):
+                stream = self.stream_of(thread_id)
+                found = found if stream == known else self._log.read_at(stream, versions)
+            return list(map(_address_by_thread, found))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """Iterate over all events of all conversations after a log position."""

@@ -1,7 +1,7 @@
 """Find what best answers a question and each of its clauses: by words, by meaning or with a backend."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -119,7 +119,7 @@ class CandidateSearch:
             if passage is not None:
                 place = (hit.thread_id, hit.position)
                 one = Ranked(
-                    passage, hit.score / best[0].score, lambda: (f"found by {backend.name}",)
+                    passage, hit.score / best[0].score, lambda _: (f"found by {backend.name}",)
                 )
                 found.setdefault(place, one)
         return list(found.values())
@@ -284,8 +284,12 @@ def clauses_of(question: Question) -> tuple[Question, ...]:
     several parts.
     """
     text = question.text if len(question.text) < LONGEST else ""
+    german = is_german(text)
+    spans = _spans(text, _GERMAN_JOINTS if german else _ENGLISH_JOINTS)
+    if len(spans) < 2:
+        return ()
     clauses: list[_Clause] = []
-    for part in _parts(text):
+    for part in _parts(text, spans, _GERMAN_ASKS if german else _ENGLISH_ASKS):
         last = clauses[-1] if clauses else part
         if clauses and not (part.asks and part.has_words and last.asks and last.has_words):
             clauses[-1] = last.plus(part)
@@ -298,18 +302,22 @@ def clauses_of(question: Question) -> tuple[Question, ...]:
     return tuple(_with_names(ask(one), question) for one in each)
 
 
-def _parts(text: str) -> Iterator[_Clause]:
-    german = is_german(text)
-    joints = _GERMAN_JOINTS if german else _ENGLISH_JOINTS
-    asks = _GERMAN_ASKS if german else _ENGLISH_ASKS
+def _spans(text: str, joints: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Return where the parts with words are that joints divide a text into."""
+    spans: list[tuple[int, int]] = []
     start = 0
-    for joint in (*joints.finditer(text), None):
-        end, after = (len(text), len(text)) if joint is None else joint.span()
-        part = text[start:end]
-        if re.search(r"\w", part):
-            is_asking = asks.search(part) is not None and not _ABOUT.match(part)
-            yield _Clause(start, end, is_asking, _has_words(part))
-        start = after
+    for joint in joints.finditer(text):
+        spans.append((start, joint.start()))
+        start = joint.end()
+    spans.append((start, len(text)))
+    return [span for span in spans if re.search(r"\w", text[slice(*span)])]
+
+
+def _parts(text: str, spans: Iterable[tuple[int, int]], asks: re.Pattern[str]) -> Iterator[_Clause]:
+    for start, stop in spans:
+        part = text[start:stop]
+        is_asking = asks.search(part) is not None and not _ABOUT.match(part)
+        yield _Clause(start, stop, is_asking, _has_words(part))
 
 
 def _has_words(text: str) -> bool:

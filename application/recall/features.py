@@ -1,13 +1,12 @@
 """Measure how well passages answer a question, and weigh what was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from math import log, sqrt
-from operator import contains, mul
+from operator import add, contains, itemgetter, mul
 from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.recall_index import Found
-from refold.domain.lazy_pattern import lazy_pattern
 
 from .passages import Passage
 from .recall_query import Question
@@ -22,18 +21,61 @@ LABEL = 0.15
 """Share of passages that must begin with a word for it to be the name of a speaker."""
 TOOL = 0.5
 """Share of its value that a match in the long text of a tool counts, because such texts match by chance."""
-TIMES = lazy_pattern(
-    " (?:yesterday|today|tonight|tomorrow|last|ago|week|weekend|month|year|next|recent|sinc|sunday|monday|tuesday"
-    "|wednesday|thursday|friday|saturday|januari|februari|march|april|june|juli|august|septemb|octob|novemb|decemb"
-    "|gestern|heut|morgen|seit|woch|monat|jahr|letzt|nachst"
-    "|昨天|今天|明天|前天|上周|上个|下周|去年|今年|明年|年前|月前|周末|星期) "
+TIMES = frozenset(
+    (
+        *(
+            "yesterday",
+            "today",
+            "tonight",
+            "tomorrow",
+            "last",
+            "ago",
+            "week",
+            "weekend",
+            "month",
+            "year",
+            "next",
+            "recent",
+            "sinc",
+        ),
+        *("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"),
+        *(
+            "januari",
+            "februari",
+            "march",
+            "april",
+            "june",
+            "juli",
+            "august",
+            "septemb",
+            "octob",
+            "novemb",
+            "decemb",
+        ),
+        *("gestern", "heut", "morgen", "seit", "woch", "monat", "jahr", "letzt", "nachst"),
+        *(
+            "昨天",
+            "今天",
+            "明天",
+            "前天",
+            "上周",
+            "上个",
+            "下周",
+            "去年",
+            "今年",
+            "明年",
+            "年前",
+            "月前",
+            "周末",
+            "星期",
+        ),
+    )
 )
 """Tokens of texts that say when something was."""
+APART = 1 << 40
+"""Distance between the numbers of the messages of two conversations."""
 
 T = TypeVar("T")
-
-Place = tuple[str, int]
-"""Thread id with the position of a message or the number of a session."""
 
 
 class Features(NamedTuple, Generic[T]):
@@ -71,66 +113,111 @@ class Features(NamedTuple, Generic[T]):
     """Nearness in meaning of the message after."""
 
 
+class _Columns(NamedTuple):
+    """The values of some fields of all passages."""
+
+    number: Sequence[int]
+    thread_id: Sequence[str]
+    position: Sequence[int]
+    part: Sequence[int]
+    role: Sequence[str]
+    kind: Sequence[str]
+    at: Sequence[str]
+    session: Sequence[int]
+    is_question: Sequence[bool]
+    tokens: Sequence[str]
+
+
+_FIELDS = itemgetter(*map(Passage._fields.index, _Columns._fields))
+
+
 class Matches:
     """Matches of the question in each passage, message and session."""
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
+        """Match ``passages``, of which there is at least one."""
         self.passages = passages
-        self.lengths = [passage.tokens.count(" ") for passage in passages]
+        self.columns = columns = _Columns(*zip(*map(_FIELDS, passages), strict=True))
+        threads = dict.fromkeys(columns.thread_id)
+        self._firsts = {thread: n * APART for n, thread in enumerate(threads)}
+        firsts = [*map(self._firsts.__getitem__, columns.thread_id)]
+        self.places: Sequence[int] = [*map(add, firsts, columns.position)]
+        """Number of the message of each passage. Those of a conversation follow each other."""
+        self.session_places: Sequence[int] = [*map(add, firsts, columns.session)]
+        """Number of the session of each passage."""
+        self.lengths = [line.count(" ") for line in columns.tokens]
         """Number of spaces around the tokens of each passage: one more than tokens."""
         self.orders = _orders(question, passages)
         """Position in the order that the question asks for, by passage number, from 0 to 1."""
-        self.tokens: dict[int, list[str]] = {passage.number: [] for passage in passages}
-        """Matching tokens of the question, by passage number."""
+        self._numbered = {number: at for at, number in enumerate(columns.number)}
+        self.having: dict[str, list[int]] = {}
+        """Which passages have each token of the question."""
         self.scores = self._score(_rarity(question, found))
         """BM25 scores of the passages without regard to length."""
-        self.words = dict(zip(self.tokens, self.scores, strict=True))
-        """The same scores by passage number."""
-        self.names = _names_at_heads(question, passages)
+        self.heads = _heads(columns) if question.names else ()
+        """First token of each passage, if the question has names."""
+        self.names = _names_at_heads(question, self.heads)
         """Speakers that the question names."""
-        self.messages: dict[Place, float] = {}
-        self.questions: dict[Place, float] = {}
+        # Only those with words of the question, because the score of all others is 0. The best one comes last.
+        matching = sorted(compress(range(len(passages)), self.scores), key=self.scores.__getitem__)
+        asked = [at for at in matching if columns.is_question[at]]
+        self.messages = self._best(self.places, matching)
+        self.questions = self._best(self.places, asked)
         """Scores of the messages that are questions."""
-        self.sessions: dict[Place, float] = {}
+        self.sessions = self._best(self.session_places, matching)
         """Best score of each session."""
-        # Only those with words of the question, because the score of all others is 0.
-        for passage, score in compress(zip(passages, self.scores, strict=True), self.scores):
-            place = passage.thread_id, passage.position
-            _keep_highest(self.messages, place, score)
-            _keep_highest(self.sessions, (passage.thread_id, passage.session), score)
-            if passage.is_question:
-                _keep_highest(self.questions, place, score)
+
+    def which(self, passages: Iterable[Passage]) -> Iterator[int]:
+        """Yield which of all passages these are."""
+        return (self._numbered[passage.number] for passage in passages)
+
+    def own(self, passage: Passage) -> float:
+        """Return the score of the passage itself."""
+        return self.scores[self._numbered[passage.number]]
+
+    def tokens(self, passage: Passage) -> frozenset[str]:
+        """Return the tokens of the question that the passage has."""
+        at = self._numbered[passage.number]
+        return frozenset(token for token, having in self.having.items() if at in having)
 
     def before(self, passage: Passage) -> float:
         """Return the score of the message before the passage."""
-        return self.messages.get((passage.thread_id, passage.position - 1), 0.0)
+        return self.messages.get(self._place_of(passage) - 1, 0.0)
 
     def after(self, passage: Passage) -> float:
         """Return the score of the message after the passage."""
-        return self.messages.get((passage.thread_id, passage.position + 1), 0.0)
+        return self.messages.get(self._place_of(passage) + 1, 0.0)
 
     def question_before(self, passage: Passage) -> float:
         """Return the score of the message before the passage if it is a question, else 0."""
-        return self.questions.get((passage.thread_id, passage.position - 1), 0.0)
+        return self.questions.get(self._place_of(passage) - 1, 0.0)
 
     def names_speaker(self, passage: Passage) -> bool:
         """Return whether the question names the speaker of the passage."""
         return first_token(passage) in self.names
 
+    def _place_of(self, passage: Passage) -> int:
+        return self._firsts[passage.thread_id] + passage.position
+
+    def _best(self, places: Sequence[int], among: Sequence[int]) -> dict[int, float]:
+        """Return the best score at each place of some passages, which are sorted by their scores."""
+        own = map(self.scores.__getitem__, among)
+        return dict(zip(map(places.__getitem__, among), own, strict=True))
+
     def _score(self, rarity: Mapping[str, float]) -> list[float]:
-        lines = [passage.tokens for passage in self.passages]
+        lines = self.columns.tokens
         # Looking for a token without spaces is faster, because a space is no rare character.
         texts = lines if len(rarity) < FEW else [frozenset(line.split()) for line in lines]
-        there = [*self.tokens.values()]
         scores = [0.0] * len(lines)
         for token, weight in rarity.items():
             padded, most = f" {token} ", (SATURATION + 1) * weight
+            having = self.having[token] = list[int]()
             for at in compress(range(len(texts)), map(contains, texts, repeat(token))):
                 if count := lines[at].count(padded):
-                    there[at].append(token)
+                    having.append(at)
                     scores[at] += most * count / (count + SATURATION)
-        for at, passage in enumerate(self.passages):
-            if passage.kind != "text" and self.lengths[at] > SHORT:
+        for at, kind in enumerate(self.columns.kind):
+            if kind != "text" and self.lengths[at] > SHORT:
                 scores[at] *= TOOL
         return scores
 
@@ -141,45 +228,78 @@ def features_of(
     """Return the values of each feature for each passage, in the order of ``Features``.
 
     Values are standardised to mean 0 and deviation 1, or all 0 if they are equal. A passage without
-    a cosine gets the mean of the others. Working by feature takes half the time of working by
-    passage.
+    a cosine gets the mean of the others.
     """
-    passages, message, asked = said.passages, said.messages.get, said.questions.get
-    session = said.sessions.get
-    places = [(passage.thread_id, passage.position) for passage in passages]
-    before = [(thread, position - 1) for thread, position in places]
-    after = [(thread, position + 1) for thread, position in places]
+    nothing = [0.0] * len(said.passages)
+    return [
+        [distance / deviation for distance in away] if deviation else nothing
+        for away, deviation in map(_distances, _columns(question, said, cosines))
+    ]
+
+
+def weigh(
+    question: Question, said: Matches, cosines: Mapping[int, float], weights: Features[float]
+) -> list[float]:
+    """Return the sum of the weighed features of each passage."""
+    scores = [0.0] * len(said.passages)
+    for weight, column in zip(weights, _columns(question, said, cosines), strict=True):
+        away, deviation = _distances(column)
+        if deviation:
+            scores = [
+                score + weight * (distance / deviation)
+                for score, distance in zip(scores, away, strict=True)
+            ]
+    return scores
+
+
+def _columns(
+    question: Question, said: Matches, cosines: Mapping[int, float]
+) -> Features[Sequence[float]]:
+    """Return the values of each feature as measured. A feature that no passage can have differently is empty.
+
+    Working by feature takes half the time of working by passage.
+    """
+    columns, places = said.columns, said.places
+    message, session, asked = said.messages.get, said.sessions.get, said.questions.get
+    before, after = [place - 1 for place in places], [place + 1 for place in places]
     mean = sum(cosines.values()) / len(cosines) if cosines else 0.0
     roles, names, days, orders = question.roles, said.names, question.days, said.orders
-    cosine = [cosines.get(passage.number, mean) for passage in passages] if cosines else []
-    near: dict[Place, float] = {}
+    cosine = [cosines.get(number, mean) for number in columns.number] if cosines else []
+    near: dict[int, float] = {}
     for place, nearness in zip(places if cosines else (), cosine, strict=True):
-        _keep_highest(near, place, nearness)
-    # A feature that no passage can have differently is empty.
-    columns = Features[Sequence[float]](
+        if nearness > near.get(place, -1.0):
+            near[place] = nearness
+    nothing = repeat(0.0)
+    return Features[Sequence[float]](
         own=said.scores,
-        before=[message(place, 0.0) for place in before],
-        after=[message(place, 0.0) for place in after],
-        answers=[asked(place, 0.0) for place in before],
-        earlier=[message((thread, position - 2), 0.0) for thread, position in places],
-        session=[session((passage.thread_id, passage.session), 0.0) for passage in passages],
-        asks=[p.is_question and n < SHORT for p, n in zip(passages, said.lengths, strict=True)],
+        before=[*map(message, before, nothing)],
+        after=[*map(message, after, nothing)],
+        answers=[*map(asked, before, nothing)] if said.questions else (),
+        earlier=[message(place - 2, 0.0) for place in places],
+        session=[*map(session, said.session_places, nothing)],
+        asks=[
+            asks and length < SHORT
+            for asks, length in zip(columns.is_question, said.lengths, strict=True)
+        ],
         speaker=[
-            (p.role in roles) + (bool(names) and first_token(p) in names)
-            for p in (passages if roles or names else ())
-        ],
-        day=[any(day.fits(passage.at) for day in days) for passage in (passages if days else ())],
-        when=[_says_when(passage) for passage in (passages if question.asks_when else ())],
+            (role in roles) + (head in names)
+            for role, head in zip(columns.role, said.heads or repeat(""), strict=False)
+        ]
+        if roles or names
+        else (),
+        day=[any(day.fits(at) for day in days) for at in columns.at] if days else (),
+        when=[*map(_says_when, columns.tokens)] if question.asks_when else (),
         order=[
-            said.words[p.number] * orders.get(p.number, 0.0) for p in (passages if orders else ())
-        ],
+            own * orders.get(number, 0.0)
+            for own, number in zip(said.scores, columns.number, strict=True)
+        ]
+        if orders
+        else (),
         length=[log(1 + length) for length in said.lengths],
         cosine=cosine,
         near_before=[near.get(place, mean) for place in (before if cosines else ())],
         near_after=[near.get(place, mean) for place in (after if cosines else ())],
     )
-    nothing = [0.0] * len(passages)
-    return [_standardise(column) or nothing for column in columns]
 
 
 def first_token(passage: Passage) -> str:
@@ -187,9 +307,17 @@ def first_token(passage: Passage) -> str:
     return passage.tokens[1 : passage.tokens.find(" ", 1)] if passage.part == 0 else ""
 
 
-def _says_when(passage: Passage) -> bool:
+def _heads(columns: _Columns) -> Sequence[str]:
+    """Return ``first_token`` of each passage."""
+    return [
+        line[1 : line.find(" ", 1)] if part == 0 else ""
+        for line, part in zip(columns.tokens, columns.part, strict=True)
+    ]
+
+
+def _says_when(line: str) -> bool:
     """Return whether a passage says when something was, not counting its date: the last three tokens."""
-    return TIMES.search(f"{(passage.tokens.rsplit(maxsplit=3) or [''])[0]} ") is not None
+    return not TIMES.isdisjoint(line.split()[:-3])
 
 
 def _orders(question: Question, passages: Sequence[Passage]) -> Mapping[int, float]:
@@ -210,11 +338,6 @@ def _orders(question: Question, passages: Sequence[Passage]) -> Mapping[int, flo
     }
 
 
-def _keep_highest(scores: dict[Place, float], place: Place, score: float) -> None:
-    if score > scores.get(place, -1.0):
-        scores[place] = score
-
-
 def _rarity(question: Question, found: Found) -> dict[str, float]:
     """Return the weight of each token that occurs; rarer tokens weigh more."""
     return {
@@ -224,22 +347,18 @@ def _rarity(question: Question, found: Found) -> dict[str, float]:
     }
 
 
-def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozenset[str]:
+def _names_at_heads(question: Question, heads: Sequence[str]) -> frozenset[str]:
     """Return names in the question that begin many messages, as in ``Ann: Good morning``."""
-    if not question.names:
-        return frozenset()
-    heads = [first_token(passage) for passage in passages]
-    return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(passages))
+    return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(heads))
 
 
-def _standardise(values: Sequence[float]) -> Sequence[float]:
-    """Return the standardised values, or nothing if all are equal."""
-    if not values or min(values) == max(values):
-        return ()
+def _distances(values: Sequence[float]) -> tuple[Sequence[float], float]:
+    """Return the distances of values from their mean, and their deviation, which is 0 if all are equal."""
+    if not values or values.count(values[0]) == len(values):
+        return (), 0.0
     mean = sum(values) / len(values)
     away = [value - mean for value in values]
-    deviation = sqrt(sum(map(mul, away, away)) / len(values))
-    return [distance / deviation for distance in away] if deviation > 0 else ()
+    return away, sqrt(sum(map(mul, away, away)) / len(values))
 
 
 # Fitted by benchmarks/fit_ranking.py, but for "answers", "session", "when" and "order": these were settled by

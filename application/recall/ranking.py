@@ -1,8 +1,8 @@
 """Rank passages, and read their words from the log."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import compress, groupby, islice
+from functools import cached_property
+from itertools import chain, groupby, islice
 from math import exp, inf
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from refold.domain.events import MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import readable
 
-from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, features_of
+from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, weigh
 from .passages import Passage
 from .recall_query import Question
 from .tokens import CJK, digest_of, tokens_of
@@ -90,12 +90,14 @@ class Reasons:
         self._spelled: dict[frozenset[str], str] = {}
 
     @cached_property
-    def _words(self) -> Sequence[tuple[str, frozenset[str]]]:
-        """Words of the question with their tokens, read only if a hit is shown."""
-        asked = frozenset(self._question.tokens)
+    def _words(self) -> Sequence[tuple[str, str, frozenset[str]]]:
+        """Words of the question that have tokens, as they are and without marks, read only if a hit is shown."""
+        asked, text = frozenset(self._question.tokens), self._question.text
+        words = dict.fromkeys(text.split() if text.isascii() else _WORD.findall(text))
         return [
-            (word, asked.intersection(tokens_of(word)))
-            for word in dict.fromkeys(_WORD.findall(self._question.text))
+            (word, word if word.isalnum() else _EDGES.sub("", word), tokens)
+            for word in words
+            if (tokens := asked.intersection(tokens_of(word)))
         ]
 
     def explain(self, passage: Passage) -> tuple[str, ...]:
@@ -108,9 +110,9 @@ class Reasons:
             yield f"words: {words}"
         if said.question_before(passage):
             yield "answers the question before it"
-        elif said.before(passage) > said.words[passage.number]:
+        elif said.before(passage) > said.own(passage):
             yield "after a message with words of the question"
-        if said.after(passage) > said.words[passage.number]:
+        if said.after(passage) > said.own(passage):
             yield "before a message with words of the question"
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"
@@ -122,7 +124,7 @@ class Reasons:
             yield f"near in meaning ({cosine:.2f})"
 
     def _words_in(self, passage: Passage) -> str:
-        found = frozenset(self._said.tokens[passage.number])
+        found = self._said.tokens(passage)
         if found not in self._spelled:
             self._spelled[found] = self._spell(found)
         return self._spelled[found]
@@ -130,9 +132,9 @@ class Reasons:
     def _spell(self, found: frozenset[str]) -> str:
         """Return the words of the question that a passage contains, as they were asked."""
         words: list[str] = []
-        for word, tokens in self._words:
+        for word, bare, tokens in self._words:
             if tokens & found:
-                words += _runs(word, found) if _CJK.match(word) else [_EDGES.sub("", word)]
+                words += _runs(word, found) if _CJK.match(word) else [bare]
         return ", ".join(word[:LONGEST] for word in dict.fromkeys(words[:SHOWN]))
 
 
@@ -161,10 +163,14 @@ class Ranked(NamedTuple):
     passage: Passage
     score: float
     """Likelihood of an answer relative to the best passage: over 0, at most 1."""
-    why: Callable[[], tuple[str, ...]]
+    explain: Callable[[Passage], tuple[str, ...]]
     """Returns the reasons in short phrases; called only for the hits that are shown."""
     is_neighbour: bool = False
     """True if it only stands next to a match."""
+
+    def why(self) -> tuple[str, ...]:
+        """Return the reasons."""
+        return self.explain(self.passage)
 
 
 def rank(
@@ -184,77 +190,75 @@ def rank(
     """
     passages = all_passages(found)
     accepted = _accepted(filters, passages)
-    if not any(accepted):
+    if not accepted:
         return []
     said = Matches(question, found, passages)
-    scores = [0.0] * len(passages)
     weights = weights or (BY_WORDS_AND_MEANING if cosines else BY_WORDS)
-    for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
-        if any(column):
-            scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
-    direct = {passage.number for passage in found.candidates}
-    direct |= {number for number, tokens in said.tokens.items() if tokens}
-    scored = [
-        (passage.number in direct, score, passage.number, passage)
-        for score, passage in compress(zip(scores, passages, strict=True), accepted)
+    scores = weigh(question, said, cosines, weights)
+    explain = Reasons(question, said, cosines).explain
+    direct = {*said.which(found.candidates), *chain.from_iterable(said.having.values())}
+    return [
+        Ranked(passages[at], likelihood, explain, at not in direct)
+        for at, likelihood in islice(_best_of_each(said.places, accepted, scores, direct), limit)
     ]
-    reasons = Reasons(question, said, cosines)
-    best = max(scored)[1]
-    ranked: list[Ranked] = []
-    least = 1.0
-    for is_direct, score, _, passage in islice(_best_of_each(scored), limit):
+
+
+def _best_of_each(
+    places: Sequence[int], accepted: Sequence[int], scores: Sequence[float], direct: set[int]
+) -> Iterator[tuple[int, float]]:
+    """Yield the best passage of each message and its likelihood: first those that are no neighbours, best first.
+
+    ``places`` has the message of each passage.
+    """
+    # Equal scores stay in their order.
+    order = sorted(accepted, key=scores.__getitem__, reverse=True)
+    order = [at for at in order if at in direct] + [at for at in order if at not in direct]
+    best, least, seen = scores[order[0]], 1.0, set[int]()
+    for at in order:
+        if places[at] in seen:
+            continue
+        seen.add(places[at])
         # A neighbour comes last, even if its own score is higher.
-        least = min(least, max(exp(min(score - best, 0.0)), LEAST))
-        ranked.append(
-            Ranked(passage, least, partial(reasons.explain, passage), is_neighbour=not is_direct)
-        )
-    return ranked
+        if (gap := scores[at] - best) < 0:
+            least = min(least, max(exp(gap), LEAST))
+        yield at, least
 
 
-def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[bool]:
-    """Return for each passage whether the filters accept it."""
-    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
-        only = filters.thread_id
-        return [only is None or passage.thread_id == only for passage in passages]
-    return [accepts(filters, passage) for passage in passages]
-
-
-_Scored = tuple[bool, float, int, Passage]
-"""A passage: whether it is no neighbour, its score, its number, and itself."""
-
-
-def _best_of_each(scored: Sequence[_Scored]) -> Iterator[_Scored]:
-    """Yield the best passage of each message: first those that are no neighbours, best first."""
-    seen: set[tuple[str, int]] = set()
-    # Numbers differ, so passages are never compared.
-    for one in sorted(scored, reverse=True):
-        place = one[3].thread_id, one[3].position
-        if place not in seen:
-            seen.add(place)
-            yield one
+def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
+    """Return which passages the filters accept, the last one first."""
+    is_accepted = accepting(filters)
+    return [at for at in range(len(passages) - 1, -1, -1) if is_accepted(passages[at])]
 
 
 def all_passages(found: Found) -> list[Passage]:
     """Return the candidates and their neighbours without repetitions, in the order of the log."""
-    by_number = {
-        passage.number: passage
-        for neighbours in found.neighbours.values()
-        for passage in neighbours
-    }
-    by_number.update((passage.number, passage) for passage in found.candidates)
-    return [by_number[number] for number in sorted(by_number)]
+    every = [*chain.from_iterable(found.neighbours.values()), *found.candidates]
+    by_number = {passage.number: passage for passage in every}
+    return [*map(by_number.__getitem__, sorted(by_number))]
 
 
 def accepts(filters: Filters, passage: Passage) -> bool:
     """Return whether the filters accept a passage."""
-    first, stop = filters.positions or (0, inf)
-    return (
-        filters.thread_id in (None, passage.thread_id)
-        and (not filters.roles or passage.role in filters.roles)
-        and (not filters.kinds or passage.kind in filters.kinds)
-        and (not filters.tools or passage.tool in filters.tools)
-        and (filters.since is None or passage.at >= filters.since)
-        and (filters.until is None or passage.at < filters.until)
-        and first <= passage.position < stop
-        and passage.position not in filters.leave_out
-    )
+    return accepting(filters)(passage)
+
+
+def accepting(filters: Filters) -> Callable[[Passage], bool]:
+    """Return a function that returns whether the filters accept a passage."""
+    only, roles, kinds, tools, since, until, positions, leave_out, _ = filters
+    first, stop = positions or (0, inf)
+    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
+        return lambda passage: only is None or passage.thread_id == only
+
+    def is_accepted(passage: Passage) -> bool:
+        return (
+            (only is None or passage.thread_id == only)
+            and (not roles or passage.role in roles)
+            and (not kinds or passage.kind in kinds)
+            and (not tools or passage.tool in tools)
+            and (since is None or passage.at >= since)
+            and (until is None or passage.at < until)
+            and (positions is None or first <= passage.position < stop)
+            and passage.position not in leave_out
+        )
+
+    return is_accepted

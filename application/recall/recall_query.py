@@ -255,7 +255,6 @@ _NUMBERS = {
     **dict(zip(("mär", "mai", "okt", "dez"), (3, 5, 10, 12), strict=True)),
 }
 
-
 Side = Literal["before", "after"]
 
 
@@ -288,6 +287,8 @@ class Day(NamedTuple):
 
 def days_in(text: str) -> Iterator[Day]:
     """Yield the days and months that a text names; invalid dates are ignored."""
+    if not any(map(str.isdecimal, text)):
+        return  # Every form has a number.
     for found in _NAMED.finditer(text):
         parts = {name[1]: value for name, value in found.groupdict().items() if value}
         month = _NUMBERS.get(parts["m"][:3].lower()) or _number(parts["m"])
@@ -358,6 +359,8 @@ _USER = lazy_pattern(
     r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
     re.IGNORECASE,
 )
+_SPEAKERS = {"ai", "agent", "assistant", "model", "user"}
+_SPEAKERS |= {"i", "me", "mine", "my", "us", "you", "your"}
 # Ways to ask that say nothing about the speaker.
 _ASKING = lazy_pattern(
     r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
@@ -376,16 +379,19 @@ _WHEN = lazy_pattern(
 _FIRST = lazy_pattern(
     r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
     re.IGNORECASE,
+    "first|earliest|originally|initially|zuerst|anfangs|erste",
 )
 _LAST = lazy_pattern(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
     r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
     re.IGNORECASE,
+    "latest|newest|recent|finally|zuletzt|letzte|neu|last",
 )
 _EVENT = lazy_pattern(
     r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
     r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
+    "before|after|bevor|nach|vor",
 )
 _BEFORE = frozenset(
     {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}
@@ -401,8 +407,7 @@ def ask(text: str) -> Question:
     """
     text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
-    of_days = tuple(_tokens_of_days(days))
-    kept = tuple(dict.fromkeys((*content_tokens(text), *of_days)))
+    kept = tuple(dict.fromkeys((*content_tokens(text), *(t for d in days for t in d.tokens()))))
     every = kept or tuple(dict.fromkeys(tokens_of(text)))
     names = frozenset(t for name in _NAME.findall(text) for t in content_tokens(name))
     return Question(
@@ -424,9 +429,7 @@ def _ends(whole: Sliced, most: int) -> Sliced:
 
 
 def _order_in(text: str) -> Literal["first", "last"] | None:
-    if _FIRST.search(text):
-        return "first"
-    return "last" if _LAST.search(text) else None
+    return "first" if _FIRST.search(text) else "last" if _LAST.search(text) else None
 
 
 def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
@@ -439,12 +442,9 @@ def _relative_in(text: str) -> tuple[Side, tuple[str, ...]] | None:
 
 
 def _roles_in(text: str) -> frozenset[str]:
+    if text.isascii() and _SPEAKERS.isdisjoint(re.findall(r"\w+", text.lower())):
+        return frozenset()  # Every English pattern needs one of these words.
     text = _ASKING.sub(" ", text)
     if _ASSISTANT.search(text):
         return frozenset({"assistant"})
     return frozenset({"user"}) if _USER.search(text) else frozenset()
-
-
-def _tokens_of_days(days: tuple[Day, ...]) -> Iterator[str]:
-    for day in days:
-        yield from day.tokens()

@@ -1,6 +1,5 @@
 """Recall messages that are out of sight, in one conversation or in all of them."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -205,9 +204,10 @@ def recall(core: Core, thread_id: str, query: RecallQuery) -> Recalled:
         filters = query.filters._replace(thread_id=None, visible=visible)
         # Without an owner, only this conversation is visible.
         answer = _RecallRun(core, query._replace(filters=filters)).answer(None)
-    core.log.load(
-        thread_id
-    ).present()  # If the conversation was erased in the meantime, return nothing of it.
+    # If the conversation was erased in the meantime, return nothing of it. A message that was read proves that
+    # it was not.
+    if scope != "conversation" or not any(hit.text for hit in answer.hits):
+        core.log.load(thread_id).present()
     return answer
 
 
@@ -310,12 +310,13 @@ class _RecallRun:
 
 def _move_repetitions_last(found: Sequence[Ranked]) -> list[Ranked]:
     """Move passages to the end if ``SAME_WORDS`` better ones have the same words, as in forks."""
-    seen = Counter[str]()
+    seen: dict[str, int] = {}
     first: list[Ranked] = []
     again: list[Ranked] = []
     for one in found:
-        seen[one.passage.digest] += 1
-        (first if seen[one.passage.digest] <= SAME_WORDS else again).append(one)
+        digest = one.passage.digest
+        seen[digest] = times = seen.get(digest, 0) + 1
+        (first if times <= SAME_WORDS else again).append(one)
     return first + again
 
 

@@ -23,7 +23,7 @@ from refold.domain.messages import readable, said
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
-from .ranking import accepts, all_passages, events_at, rank, text_in
+from .ranking import accepting, all_passages, events_at, rank, text_in
 from .recall_query import Question, ask
 from .tokens import digest_of, tokens_of
 
@@ -145,11 +145,12 @@ class _Search:
         filters = self._out_of_sight()
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
         weights = _Weights(self._question, found)
+        is_accepted = accepting(filters)
         # Most questions match no line, and nothing needs to be ranked for these.
         related = [
             passage
             for passage in all_passages(found)
-            if accepts(filters, passage) and weights.may_relate(passage)
+            if is_accepted(passage) and weights.may_relate(passage)
         ]
         lines = list(self._lines_of(related, weights))
         if not lines:
@@ -259,6 +260,7 @@ class _Weights:
 
     def __init__(self, question: Question, found: Found) -> None:
         self._weights = {t: log(1 + found.total / (1 + n)) for t, n in found.frequencies.items()}
+        self._padded = [(f" {token} ", weight) for token, weight in self._weights.items()]
         rare = log(1 + found.total / 2)
         known = sum(self._weights.get(token, rare) for token in question.tokens)
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
@@ -278,10 +280,11 @@ class _Weights:
 
         In the JSON of a call, a line break may join two words to one token.
         """
+        if passage.kind == "call":
+            return True
         line = passage.tokens
-        there = [weight for token, weight in self._weights.items() if f" {token} " in line]
-        is_enough = sum(there) >= self._least - ROUNDING and len(there) >= LEAST_WORDS
-        return is_enough or passage.kind == "call"
+        there = [weight for token, weight in self._padded if token in line]
+        return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
 
     def _tokens(self, text: str) -> tuple[str, ...]:
         """Return the tokens of the question that a text has, sorted, so that equal texts weigh the same."""

@@ -51,9 +51,13 @@ class ThreadIndex:
         also: Sequence[int] = (),
     ) -> Found:
         """Find the passages that have these tokens, and their neighbours."""
-        found = self._index.find(
-            tokens, _address_by_stream(self._log, filters), limit=limit, also=also
-        )
+        known = filters.thread_id and self._log.known_stream_of(filters.thread_id)
+        found = self._index.find(tokens, filters._replace(thread_id=known), limit=limit, also=also)
+        # A passage that is there proves that its stream was not erased, and so is the newest.
+        if known is not None and not found.candidates:
+            filters = _address_by_stream(self._log, filters)
+            if filters.thread_id != known:
+                found = self._index.find(tokens, filters, limit=limit, also=also)
         if not any(SEPARATOR in passage.thread_id for passage in found.candidates):
             return found  # Neighbours are of the same conversations.
         neighbours = {

@@ -308,7 +308,7 @@ _CHINESE_FILLER = lazy_pattern(
 def content_tokens(text: str) -> list[str]:
     """Return the tokens of a question without those that weigh nothing, with repetitions."""
     stopped = stop_words(german=is_german(text))
-    tokens = tokens_of(_CHINESE_FILLER.sub(" ", text))
+    tokens = tokens_of(text if text.isascii() else _CHINESE_FILLER.sub(" ", text))
     return [token for token in tokens if token not in stopped and not _is_particle(token)]
 
 

@@ -44,7 +44,7 @@ class TopicMessages:
             del pieces[_place(one.passage)]
         why = (f"topic {self.name}",)
         rest = sorted(pieces.values(), key=lambda passage: -passage.number)
-        return [*first, *(Ranked(passage, LEAST, lambda: why) for passage in rest)]
+        return [*first, *(Ranked(passage, LEAST, lambda _: why) for passage in rest)]
 
     def notice(self, thread_id: str | None) -> str | None:
         """Return a notice if the conversation does not list this topic, else None."""

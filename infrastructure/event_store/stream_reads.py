@@ -169,6 +169,9 @@ class StreamReader:
 
     def _open(self, thread_id: str, row: StoredEvent) -> RecordedEvent:
         """Decode a row, or return the event of an equal row that was decoded before."""
+        if row.topic == MESSAGE_APPENDED and not self.mapper.encoder.encoding:
+            message = _record_message(thread_id, row.originator_version, row.state)
+            return message or open_row(self.mapper, row)
         if row.topic != READ_AGAIN:
             return open_row(self.mapper, row)
         key = thread_id, row.originator_version

@@ -124,12 +124,10 @@ def open_row(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
 
 def checksum(values: tuple[Cell, ...]) -> int:
     """Return a checksum of all values in their order. It detects accidents, not attacks."""
-    texts = [*map(str, values)]
     # The count distinguishes a missing value from the text "None". The last value is added
     # separately, because joining a long text to the others would copy it.
-    last, texts[-1] = texts[-1], ""
-    begun = crc32("\x1f".join(texts).encode(), values.count(None))
-    return crc32(last.encode(), begun)
+    texts = "%s\x1f" * (len(values) - 1) % values[:-1]
+    return crc32(str(values[-1]).encode(), crc32(texts.encode(), values.count(None)))
 
 
 def storable(value: Cell) -> Cell:

@@ -3,7 +3,6 @@
 import json
 import math
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
@@ -100,7 +99,9 @@ def best_first(
         left = sum(weights[at:])
         if finds_more:
             is_common = passages > COMMON and found.count > enough
-            finds_more = not is_common and not found.is_certain(left, passages)
+            # No passage weighs more than all tokens so far.
+            is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
+            finds_more = not is_common and not is_certain
         if finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
@@ -180,6 +181,8 @@ class _Weighed:
         """Number of passages that are wanted, or None for all."""
         self.segments: dict[int, dict[float, set[int]]] = {}
         """Places in each segment by their weight, because many passages have the same tokens."""
+        self._there: dict[int, set[int]] = {}
+        """All places in a segment while none is added."""
 
     @property
     def count(self) -> int:
@@ -189,18 +192,25 @@ class _Weighed:
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
         having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
-        known = self.segments.setdefault(posting.segment, {})
+        segment = posting.segment
+        known = self.segments.setdefault(segment, {})
+        self._there.pop(segment, None)
         _raise(known, having, weight)
-        if having:
-            known.setdefault(weight, set()).update(having)
+        if having and weight in known:
+            known[weight] |= having
+        elif having:
+            known[weight] = having
 
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
-        known = self.segments[posting.segment]
-        if sum(map(len, known.values())) * _FEW < len(posting.locals):
-            having = {local for places in known.values() for local in places if posting.has(local)}
+        segment = posting.segment
+        known, there = self.segments[segment], self._there.get(segment)
+        if there is None:
+            there = self._there[segment] = set[int]().union(*known.values())
+        if len(there) * _FEW < len(posting.locals):
+            having = set(filter(posting.has, there))
         else:
-            having = set(posting.locals)
+            having = there.intersection(posting.locals)
         _raise(known, having, weight)
 
     def is_certain(self, left: float, passages: int) -> bool:
@@ -222,6 +232,7 @@ class _Weighed:
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
         if (least := self._least() - left) > 0:
+            self._there = {}
             for segment, known in [*self.segments.items()]:
                 kept = {weight: places for weight, places in known.items() if weight >= least}
                 self.segments[segment] = kept
@@ -230,10 +241,10 @@ class _Weighed:
 
     def _counts(self) -> Mapping[float, int]:
         """Return the number of passages with each weight."""
-        counts = defaultdict[float, int](int)
+        counts: dict[float, int] = {}
         for known in self.segments.values():
             for weight, places in known.items():
-                counts[weight] += len(places)
+                counts[weight] = counts.get(weight, 0) + len(places)
         return counts
 
     def _least(self) -> float:
@@ -251,20 +262,27 @@ class _Weighed:
         newest_first = sorted(self.segments.items(), reverse=True)
         for weight in sorted(self._counts(), reverse=True):
             for segment, known in newest_first:
+                base = segment << LOCAL_BITS
                 for local in sorted(known.get(weight, ()), reverse=True):
-                    yield segment << LOCAL_BITS | local
+                    yield base | local
 
 
 def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
     """Add a weight to the places that are known, and remove these from ``having``."""
     raised: list[tuple[float, set[int]]] = []
     for before, places in known.items():
-        if both := places & having:
+        if not having.isdisjoint(places):
+            both = places & having
             places -= both
             having -= both
             raised.append((before + weight, both))
+            if not having:
+                break
     for after, places in raised:
-        known.setdefault(after, set()).update(places)
+        if after in known:
+            known[after] |= places
+        else:
+            known[after] = places
 
 
 MORE_FOUND = 16
@@ -351,7 +369,7 @@ def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
     else:
         return None
     for thread_id in sorted(threads):
-        proved.total(db, thread_id)
+        proved.count(db, thread_id)
     # Looking up the conversations as well costs more than skipping a few passages of others.
     if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
         return None
@@ -386,10 +404,16 @@ def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
     return frozenset(digest for (digest,) in rows)
 
 
-def _select_with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
+def _select_with_tokens(found: list[Passage], tokens: Mapping[str, int]) -> list[Passage]:
     """Return the passages that have one of the tokens, because two tokens may share a posting."""
-    padded = [f" {token} " for token in tokens]
-    return [p for p in found if any(token in p.tokens for token in padded)]
+    lacking = found
+    for token in sorted(tokens, key=tokens.__getitem__, reverse=True):
+        padded = f" {token} "
+        lacking = [passage for passage in lacking if padded not in passage.tokens]
+        if not lacking:
+            return found
+    refused = {passage.number for passage in lacking}
+    return [passage for passage in found if passage.number not in refused]
 
 
 def _parameters(filters: Filters) -> dict[str, Any]:

@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 
 from refold.application.ports.recall_index import Filters, Visible
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import accepts
-from refold.infrastructure.projection_store.checkpoint import read_progress, reading_from
+from refold.application.recall.ranking import accepting
+from refold.infrastructure.projection_store.checkpoint import (
+    POSITIONS,
+    Progress,
+    nowhere,
+    progress_in,
+    reading_from,
+)
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
 
@@ -225,7 +231,9 @@ class Proved:
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
-        self._progress: object = None
+        self._progress: Progress | None = None
+        self._read: tuple[object, Progress] = None, nowhere(PROJECTIONS)
+        """Rows of the checkpoint that was read last, and what they contain."""
         self._threads: set[str | None] = set()
         """Conversations whose passages were counted, and None if all were."""
         self._shares: dict[str | None, float] = {}
@@ -243,8 +251,7 @@ class Proved:
         Raises:
             FoldDamaged: passages are missing.
         """
-        progress = read_progress(db, PROJECTIONS)
-        total = progress.totals[PASSAGES].rows
+        progress = self._read_progress(db)
         state = (db, db.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._threads, self._places = state, set(), {}
@@ -252,11 +259,27 @@ class Proved:
             self.posted = PostedRuns()
         if progress != self._progress:
             self._progress, self._shares = progress, {}
-            self._open(db, posted_before(progress.number), total)
-        if thread_id not in self._shares:
+            self._open(db, posted_before(progress.number), progress.totals[PASSAGES].rows)
+        self.count(db, thread_id)
+        return progress.totals[PASSAGES].rows
+
+    def _read_progress(self, db: Tables) -> Progress:
+        """Return the stored checkpoint. It is read again only if it has changed."""
+        rows = db.execute(f"SELECT * FROM {{{POSITIONS}}}").fetchall()
+        if rows != self._read[0]:
+            self._read = rows, progress_in(rows, PROJECTIONS)
+        return self._read[1]
+
+    def count(self, db: Tables, thread_id: str | None) -> None:
+        """Check that no passage of a conversation, or of all, is missing. Call ``total`` first.
+
+        Raises:
+            FoldDamaged: passages are missing.
+        """
+        if thread_id not in self._shares and self._progress is not None:
+            total = self._progress.totals[PASSAGES].rows
             count = self._count(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
-        return total
 
     def _open(self, db: Tables, first: int, total: int) -> None:
         """Forget the passages that were read if something was erased since, and messages that were not there.
@@ -347,7 +370,9 @@ class Reading:
     def __init__(self, db: Tables, opened: Opened, filters: Filters) -> None:
         self._db = db
         self._opened = opened
-        self._filters = _stored_filters(filters)
+        filters = _stored_filters(filters)
+        self._visible = filters.visible
+        self._is_accepted = accepting(filters)
 
     def let_through(
         self, numbers: Iterator[int], limit: int, *, all_there: bool = True
@@ -379,10 +404,8 @@ class Reading:
         )
         lacking: dict[str, list[int]] = {}
         # A difference of sets would walk over all that is known.
-        for place in wanted:
-            if place in known or place in empty:
-                continue
-            lacking.setdefault(place[0], []).append(place[1])
+        for thread_id, position in [one for one in wanted if one not in known and one not in empty]:
+            lacking.setdefault(thread_id, []).append(position)
         for thread_id, positions in lacking.items():
             self._read_messages(thread_id, positions)
         return {place: known[place] for place in wanted if place in known}
@@ -408,11 +431,11 @@ class Reading:
         return [known.get(number) for number in numbers]
 
     def _lets(self, passage: Passage) -> bool:
-        visible = self._filters.visible
+        visible = self._visible
         # The row of an erased message has no tokens.
         return (
             bool(passage.tokens)
-            and accepts(self._filters, passage)
+            and self._is_accepted(passage)
             and (visible is None or visible.lets(passage.owner, passage.thread_id))
         )
 

@@ -2,13 +2,21 @@
 
 import asyncio
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.recall_index import Filters
+from refold.application.recall import search
+from refold.application.recall.ranking import WordPlace, events_at
+from refold.application.runtime.core import Core
+from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
+from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.testing.request_judge import violations
 from tests.support.fake_embedders import DigestEmbedder
 
@@ -208,3 +216,62 @@ def test_an_older_copy_has_the_first_life_erased_again_and_keeps_the_second(
         assert memory.conversations() == []
         assert memory.conversation("t").append(NEW).positions == (0, 1)
         assert memory.verify().ok
+
+
+def test_index_and_log_find_the_new_conversation_that_another_program_began(path: Path) -> None:
+    """Both try the conversation that was known first."""
+    with refold.open(path) as memory, refold.open(path) as other:
+        old(memory.conversation("t"), turns=3)
+        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        index, log, one = core.recall.index, core.log, Filters(thread_id="t")
+        assert index.find(["marzipan"], one).candidates
+        other.erase_conversation("t")
+        other.conversation("t").append(NEW)
+        [found] = index.find(["walnut", "marzipan"], one).candidates
+        assert (found.thread_id, found.position) == ("t", 0)
+        assert log.load("t").state.length == len(NEW)
+    with refold.open(path) as memory:
+        core = memory._core  # pyright: ignore[reportPrivateUsage]
+        [first] = core.log.read_at("t", [1])
+        assert isinstance(first.event, MessageAppended)
+        assert first.event.message.content == NEW[0]["content"]
+
+
+def test_a_recall_during_an_erasure_returns_nothing_of_the_conversation(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is erased after the search, before the words are read."""
+    with refold.open(path) as memory, refold.open(path) as other:
+        conversation = memory.conversation("t")
+        old(conversation, turns=3)
+
+        def erased(core: Core, places: Iterable[WordPlace]) -> Mapping[WordPlace, LoggedEvent]:
+            other.erase_conversation("t")
+            return events_at(core, places)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "events_at", erased)
+            with pytest.raises(refold.ConversationGone):
+                conversation.recall("marzipan password")
+        other.conversation("t").append(NEW)
+        assert conversation.recall("marzipan password").hits == ()
+
+
+def test_a_recall_with_hits_looks_for_new_events_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That its messages are there proves that the conversation was not erased."""
+    looks: list[str] = []
+    is_newest = LogRecorder.is_newest
+
+    def counted(recorder: LogRecorder, stream: str, head: Head) -> bool:
+        looks.append(stream)
+        return is_newest(recorder, stream, head)
+
+    with refold.open(path) as memory:
+        conversation = memory.conversation("t")
+        old(conversation, turns=3)
+        conversation.recall("marzipan password")
+        monkeypatch.setattr(LogRecorder, "is_newest", counted)
+        assert conversation.recall("marzipan password").hits
+        assert len(looks) == 1

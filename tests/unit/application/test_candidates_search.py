@@ -165,7 +165,7 @@ def ranked(places: Sequence[int], neighbours: int) -> list[Ranked]:
     """Messages, best first, of which the last ones only stand next to a match."""
     direct = len(places) - min(neighbours, len(places))
     return [
-        Ranked(said(at, "x"), 1 / (rank + 1), tuple[str, ...], is_neighbour=rank >= direct)
+        Ranked(said(at, "x"), 1 / (rank + 1), lambda _: (), is_neighbour=rank >= direct)
         for rank, at in enumerate(places)
     ]
 
