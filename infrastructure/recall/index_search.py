@@ -39,7 +39,7 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
-AT_ONCE = 8
+AT_ONCE = 4
 """Number of segments in which a common token is looked up before the best passages are compared."""
 MOST_READ = 200_000
 """Number of places of common tokens after which older passages are not searched for them.

@@ -116,7 +116,7 @@ def thread_token(thread_id: str) -> str:
     return blake2b(str(storable(thread_id)).encode(), digest_size=8).hexdigest()
 
 
-SEGMENT_BITS = 11
+SEGMENT_BITS = 12
 EVENTS = 1 << SEGMENT_BITS
 """Number of log events of any kind in a segment, so that every fold produces the same segments."""
 LOCAL_BITS = SEGMENT_BITS + PARTS.bit_length() - 1

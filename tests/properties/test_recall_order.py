@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from refold.application.recall.passages import PARTS, Passage
 from refold.application.recall.tokens import line_of, tokens_of
+from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
 from refold.infrastructure.recall import index_tables, posting_runs
@@ -22,6 +23,7 @@ from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermV
 from refold.infrastructure.recall.proved_counts import PostedRuns, group_by_segment
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from tests.support.effort import one_in
 
 TOKENS = "abcdefg"
 NUMBERS = [
@@ -38,6 +40,15 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
     return dict(zip(draw(st.permutations(NUMBERS)), chosen, strict=False))
 
 
+def passage_with(number: int, line: str) -> Passage:
+    return Passage(number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, "")
+
+
+def rows(db: SQLiteTables) -> list[object]:
+    """All runs and postings."""
+    return [db.execute(f"SELECT * FROM {name}").fetchall() for name in ("runs", "postings")]
+
+
 @contextmanager
 def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[SQLiteTables]:
     """Yield tables with the postings of the passages before the last stop, written up to one after another."""
@@ -48,11 +59,9 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
             written = SegmentPostings()
             for number in sorted(having):
                 if begin <= number < stop:
-                    (line,) = written.lines_of([(" ".join(sorted(having[number])), "2026 May 7")])
-                    passage = Passage(
-                        number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, ""
-                    )
-                    written.take([passage], [1])
+                    words = " ".join(sorted(having[number]))
+                    (line,) = written.lines_of([(words, "2026 May 7")])
+                    written.take([passage_with(number, line)], [number + 1])
             written.write(db, begin, stop)
             begin = stop
         yield db
@@ -92,6 +101,30 @@ def test_the_best_are_those_of_the_plain_definition(
         patch.setattr(index_tables, "MERGED", 16)
         with postings(having, stops) as db:
             compare(db, patch, having, scope, common, wanted, at_once, stops[-1])
+
+
+@one_in(3)
+@given(
+    having=passages().filter(bool),
+    stops=st.sets(st.sampled_from(NUMBERS), min_size=1).map(sorted),
+    data=st.data(),
+)
+def test_runs_that_grew_are_those_that_are_written_at_once(
+    having: dict[int, set[str]], stops: Sequence[int], data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_tables, "WAITING", 1)
+        patch.setattr(index_tables, "MERGED", 16)
+        with postings(having, stops) as grown, postings(having, stops[-1:]) as made:
+            assert rows(grown) == rows(made)
+            erased = data.draw(st.sets(st.sampled_from(sorted(having))))
+            for number in erased:
+                line = line_of(" ".join(sorted(having[number])), "2026 May 7")
+                gone = Total(1, number + 1)
+                SegmentPostings().remove(grown, [passage_with(number, line)], gone, stops[-1])
+            left = {number: its for number, its in having.items() if number not in erased}
+            with postings(left, stops) as without:
+                assert rows(grown) == rows(without)
 
 
 def compare(
