@@ -262,13 +262,8 @@ def _columns(
     columns, places = said.columns, said.places
     message, session, asked = said.messages.get, said.sessions.get, said.questions.get
     before, after = [place - 1 for place in places], [place + 1 for place in places]
-    mean = sum(cosines.values()) / len(cosines) if cosines else 0.0
     roles, names, days, orders = question.roles, said.names, question.days, said.orders
-    cosine = [cosines.get(number, mean) for number in columns.number] if cosines else []
-    near: dict[int, float] = {}
-    for place, nearness in zip(places if cosines else (), cosine, strict=True):
-        if nearness > near.get(place, -1.0):
-            near[place] = nearness
+    near = _nearness(said, cosines) if cosines else ((), (), ())
     nothing = repeat(0.0)
     return Features[Sequence[float]](
         own=said.scores,
@@ -296,10 +291,24 @@ def _columns(
         if orders
         else (),
         length=[log(1 + length) for length in said.lengths],
-        cosine=cosine,
-        near_before=[near.get(place, mean) for place in (before if cosines else ())],
-        near_after=[near.get(place, mean) for place in (after if cosines else ())],
+        cosine=near[0],
+        near_before=near[1],
+        near_after=near[2],
     )
+
+
+def _nearness(
+    said: Matches, cosines: Mapping[int, float]
+) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
+    """Return the nearness in meaning of each passage, and of the messages before and after it."""
+    mean = sum(cosines.values()) / len(cosines)
+    own = [cosines.get(number, mean) for number in said.columns.number]
+    near: dict[int, float] = {}
+    for place, nearness in zip(said.places, own, strict=True):
+        if nearness > near.get(place, -1.0):
+            near[place] = nearness
+    before, after = ([near.get(p + step, mean) for p in said.places] for step in (-1, 1))
+    return own, before, after
 
 
 def first_token(passage: Passage) -> str:

@@ -94,8 +94,9 @@ class Reasons:
         """Words of the question that have tokens, as they are and without marks, read only if a hit is shown."""
         asked, text = frozenset(self._question.tokens), self._question.text
         words = dict.fromkeys(text.split() if text.isascii() else _WORD.findall(text))
+        strip = _EDGES.sub
         return [
-            (word, word if word.isalnum() else _EDGES.sub("", word), tokens)
+            (word, word if word.isalnum() else strip("", word), tokens)
             for word in words
             if (tokens := asked.intersection(tokens_of(word)))
         ]

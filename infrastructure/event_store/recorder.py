@@ -391,10 +391,10 @@ class LogRecorder(SQLiteApplicationRecorder):
     @retrying
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """Return the existing events with these versions, in the order of their versions."""
+        marks = ",".join("?" * len(versions))
         with self.datastore.transaction(commit=False) as c:
-            c.sqlite_cursor.row_factory = None
             c.execute(
-                f"{self.select_events_statement} AND originator_version IN ({','.join('?' * len(versions))}) "
+                f"{self.select_events_statement} AND originator_version IN ({marks}) "
                 "ORDER BY originator_version",
                 [stream, *versions],
             )

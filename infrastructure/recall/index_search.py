@@ -181,8 +181,6 @@ class _Weighed:
         """Number of passages that are wanted, or None for all."""
         self.segments: dict[int, dict[float, set[int]]] = {}
         """Places in each segment by their weight, because many passages have the same tokens."""
-        self._there: dict[int, set[int]] = {}
-        """All places in a segment while none is added."""
 
     @property
     def count(self) -> int:
@@ -192,21 +190,15 @@ class _Weighed:
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
         having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
-        segment = posting.segment
-        known = self.segments.setdefault(segment, {})
-        self._there.pop(segment, None)
+        known = self.segments.setdefault(posting.segment, {})
         _raise(known, having, weight)
-        if having and weight in known:
-            known[weight] |= having
-        elif having:
-            known[weight] = having
+        if having:
+            known[weight] = known[weight] | having if weight in known else having
 
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
-        segment = posting.segment
-        known, there = self.segments[segment], self._there.get(segment)
-        if there is None:
-            there = self._there[segment] = set[int]().union(*known.values())
+        known = self.segments[posting.segment]
+        there = set[int]().union(*known.values())
         if len(there) * _FEW < len(posting.locals):
             having = set(filter(posting.has, there))
         else:
@@ -232,7 +224,6 @@ class _Weighed:
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
         if (least := self._least() - left) > 0:
-            self._there = {}
             for segment, known in [*self.segments.items()]:
                 kept = {weight: places for weight, places in known.items() if weight >= least}
                 self.segments[segment] = kept
@@ -262,27 +253,20 @@ class _Weighed:
         newest_first = sorted(self.segments.items(), reverse=True)
         for weight in sorted(self._counts(), reverse=True):
             for segment, known in newest_first:
-                base = segment << LOCAL_BITS
                 for local in sorted(known.get(weight, ()), reverse=True):
-                    yield base | local
+                    yield segment << LOCAL_BITS | local
 
 
 def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
     """Add a weight to the places that are known, and remove these from ``having``."""
     raised: list[tuple[float, set[int]]] = []
     for before, places in known.items():
-        if not having.isdisjoint(places):
-            both = places & having
+        if both := places & having:
             places -= both
             having -= both
             raised.append((before + weight, both))
-            if not having:
-                break
     for after, places in raised:
-        if after in known:
-            known[after] |= places
-        else:
-            known[after] = places
+        known[after] = known[after] | places if after in known else places
 
 
 MORE_FOUND = 16
@@ -407,11 +391,10 @@ def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
 def _select_with_tokens(found: list[Passage], tokens: Mapping[str, int]) -> list[Passage]:
     """Return the passages that have one of the tokens, because two tokens may share a posting."""
     lacking = found
+    # The token that most passages have first, so that few passages are looked at again.
     for token in sorted(tokens, key=tokens.__getitem__, reverse=True):
         padded = f" {token} "
         lacking = [passage for passage in lacking if padded not in passage.tokens]
-        if not lacking:
-            return found
     refused = {passage.number for passage in lacking}
     return [passage for passage in found if passage.number not in refused]
 
