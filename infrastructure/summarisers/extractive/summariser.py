@@ -269,7 +269,7 @@ class _Gathered(NamedTuple):
 
 
 _newest: WeakKeyDictionary[MessagesRead, _Gathered] = WeakKeyDictionary()
-"""What the newest messages give: the text of a summary and its leaf are about the same ones."""
+"""Lines of the newest messages: the text of a summary and its leaf are about the same ones."""
 
 
 def _gathered(request: SummaryRequest) -> _Gathered:
