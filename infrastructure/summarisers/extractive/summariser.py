@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import NamedTuple
 from weakref import finalize, ref
 
@@ -274,7 +275,7 @@ class _Gathered(NamedTuple):
             self.read is request.read
             and self.goes_on == goes_on
             and len(self.messages) == len(request.messages)
-            and all(one() is m for one, m in zip(self.messages, request.messages, strict=True))
+            and all(map(is_, [one() for one in self.messages], request.messages))
         )
 
 
