@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from .lazy_pattern import lazy_pattern
 from .value import Value, is_list, is_object
@@ -166,26 +166,16 @@ def strings(message: Message) -> Iterator[str]:
 def strings_in(value: object, *, deepest: int) -> Iterator[str]:
     """Return all strings in JSON data, down to ``deepest`` levels below the value."""
     found: list[str] = []
-    _add_strings(value, deepest, found)
+    _add_strings([value], deepest, found)
     return iter(found)
 
 
-def _add_strings(value: object, deepest: int, found: list[str]) -> None:
-    if isinstance(value, str):
-        found.append(value)
-        return
-    if not deepest:
-        return
-    inside: Iterable[object] = ()
-    if isinstance(value, dict):
-        inside = cast("Iterable[object]", value.values())
-    elif isinstance(value, (list, tuple)):
-        inside = cast("Iterable[object]", value)
-    for inner in inside:
-        if type(inner) is str:
-            found.append(inner)
-        else:
-            _add_strings(inner, deepest - 1, found)
+def _add_strings(values: Iterable[object], deepest: int, found: list[str]) -> None:
+    for value in values:
+        if isinstance(value, str):
+            found.append(value)
+        elif deepest and (is_object(value) or is_list(value)):
+            _add_strings(value.values() if is_object(value) else value, deepest - 1, found)
 
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})

@@ -160,12 +160,7 @@ def _copy_data(value: Any) -> Any:
     if type(value) is str:
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if is_object(value):
-        return {
-            k if k.isascii() else _copy_data(k): v
-            if type(v) is str and v.isascii()
-            else _copy_data(v)
-            for k, v in value.items()
-        }
+        return {_copy_data(k): _copy_data(v) for k, v in value.items()}
     if is_list(value):
         return [_copy_data(v) for v in value]
     return value
@@ -300,11 +295,7 @@ def _text(block: Block) -> Block | None:
 
 def _remove_cache_marks(block: Block) -> Block:
     # Cache marks belong to the request that was sent with them; a log would collect too many.
-    return {
-        k: v if type(v) is str and v.isascii() else copied(v)
-        for k, v in block.items()
-        if k != "cache_control"
-    }
+    return {k: copied(v) for k, v in block.items() if k != "cache_control"}
 
 
 def _tool_use(block: Block) -> Block:

@@ -10,13 +10,7 @@ from typing import NamedTuple
 from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.ports.summariser import (
-    SourceMessage,
-    Summariser,
-    is_by_code,
-    signs,
-    source_message,
-)
+from refold.application.ports.summariser import SourceMessage, Summariser, is_by_code, signs
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.application.topics.summary_topics import KeptTopics, TopicGathering
@@ -112,7 +106,7 @@ def _count_covered(entries: LongEntries, coverage: Coverage) -> int:
 
 def _sources(entries: Iterator[Entry], coverage: Coverage) -> tuple[SourceMessage, ...]:
     return tuple(
-        source_message(entry.position, entry.message)
+        build_unvalidated(SourceMessage, position=entry.position, message=entry.message)
         for entry in entries
         if coverage.covers(entry.position)
     )

@@ -185,11 +185,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(message: Message, facts: Sequence[Fact]) -> Iterator[Candidate]:
-    """Yield every text in a message that could name its subject; some are repeated.
-
-    ``facts`` are those of the message which do not stand in a tool's result. Files and composed names are facts.
-    Phrases are none, so they are found in its words.
-    """
+    """Yield every text in a message that could name its subject, some repeated; ``facts`` are none of results."""
     for fact in facts:
         if fact.kind in ("path", "name", "address"):
             files = _FILE.finditer(fact.text)
@@ -241,14 +237,11 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
         if word[0].isupper() and not everyday[word]:
             names.append(word)
             continue
-        if names:
-            yield from _name(names, begins)
-            names = []
-        begins = False
-    if names:
         yield from _name(names, begins)
+        names, begins = [], False
+    yield from _name(names, begins)
     plain = [word if not everyday[word] and _is_long(word) else "" for word in run.words]
-    yield from [Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST]
+    yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
         if first and second and not second.endswith(("ed", "ing")):
@@ -256,7 +249,7 @@ def _phrases(run: _Run) -> Iterator[Candidate]:
 
 
 def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
-    if len(words) > _MOST_CAPITALISED:
+    if not words or len(words) > _MOST_CAPITALISED:
         return
     # A single word at the beginning of a sentence is always capitalised.
     if len(words) > 1 or not begins:
@@ -411,31 +404,15 @@ class FrequentTerms:
         return _choose(common[: 20 * most], most)
 
 
-class _Chosen(NamedTuple):
-    """A term that was chosen."""
-
-    key: _Key
-    term: _Term
-    tokens: frozenset[str]
-    name: str
-
-
 def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
-    chosen: list[_Chosen] = []
+    chosen: list[tuple[frozenset[str], _Term, str]] = []
     for key, term in ranked:
-        name = topic_name(term.forms.most_common(1)[0][0])
-        if name is None:
-            continue
-        own = _Chosen(key, term, frozenset(key), name)
-        tokens, is_han = own.tokens, bool(term.after)
-        if any([_is_part(own, one) for one in chosen if is_han or tokens < one.tokens]):  # noqa: C419
-            continue
-        chosen = [
-            one for one in chosen if not ((is_han or one.tokens < tokens) and _is_part(one, own))
-        ]
-        chosen.append(own)
-    files = [one.name for one in chosen if one.term.is_file][int(most * _FILES) :]
-    names = [one.name for one in chosen if one.name not in files]
+        name, own = topic_name(term.forms.most_common(1)[0][0]), frozenset(key)
+        if name is not None and not any(_is_part(own, term, k, t) for k, t, _ in chosen):
+            chosen = [one for one in chosen if not _is_part(*one[:2], own, term)]
+            chosen.append((own, term, name))
+    files = [name for _, term, name in chosen if term.is_file][int(most * _FILES) :]
+    names = [name for _, _, name in chosen if name not in files]
     return [*names, *files][:most]
 
 
@@ -462,12 +439,10 @@ def _varies(characters: set[str]) -> bool:
     return len(characters) > 1 or "" in characters
 
 
-def _is_part(one: _Chosen, longer: _Chosen) -> bool:
-    """Return whether a longer name contains this one and occurs in most of its messages."""
-    if not one.tokens < longer.tokens and not one.term.after:
-        return False
-    if bool(one.term.after) != bool(longer.term.after):
-        return False
-    if one.term.after and (one.key == longer.key or one.key[0] not in longer.key[0]):
-        return False
-    return len(longer.term.messages) >= _OVERLAP * len(one.term.messages)
+def _is_part(key: frozenset[str], term: _Term, other: frozenset[str], longer: _Term) -> bool:
+    """Return whether the other name contains this one and occurs in most of its messages."""
+    if term.after and longer.after:  # Each is one piece of Chinese.
+        inside = key != other and min(key) in min(other)
+    else:
+        inside = key < other and not term.after and not longer.after
+    return inside and len(longer.messages) >= _OVERLAP * len(term.messages)

@@ -123,7 +123,7 @@ class MessageReader:
         """Read one message."""
         self._here, self._found, self._opened, self._answered = {}, [], {}, []
         self._texts = list(strings(message))
-        self._is_plain = not any(map(cues.has_exact_sign, self._texts))
+        self._is_plain = not cues.has_exact_sign("\n".join(self._texts))
         for block in message.blocks():
             kind, text = str(block.get("type", "")), block.get("text")
             if kind == "text" and isinstance(text, str):

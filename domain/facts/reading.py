@@ -1,7 +1,6 @@
 """Read the facts of messages: one pass over each message."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import ref
 
@@ -16,8 +15,7 @@ Place = tuple[int, Message]
 """A position with its message."""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class MessagesRead:
+class MessagesRead(NamedTuple):
     """Facts and calls that were read from messages, oldest first."""
 
     has_tools: bool = False
@@ -25,10 +23,6 @@ class MessagesRead:
     facts: tuple[Fact, ...] = ()
     calls: tuple[ReadCall, ...] = ()
     """Calls in the order of their results; those without a result last."""
-
-    def __hash__(self) -> int:
-        """Return a hash that does not read all facts."""
-        return id(self)
 
     def of(self, positions: Collection[int]) -> "MessagesRead":
         """Return the facts and calls of the messages at these positions."""

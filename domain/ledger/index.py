@@ -325,7 +325,7 @@ class _Choice:
         """The words that the request shows, with those of the entries that are taken."""
 
     def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> bool:
-        """Take an entry if there is room for it and its kind, and return False if there is none.
+        """Take an entry, and return False if there is no room for it or its kind.
 
         An entry that the request shows anyway is passed.
         """

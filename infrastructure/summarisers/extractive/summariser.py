@@ -5,8 +5,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import finalize, ref
 
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.facts.cues import clean, excerpt, shorten
@@ -260,28 +261,46 @@ class ExtractiveSummariser:
 class _Gathered(NamedTuple):
     """All that the messages of a request give, without the text before them."""
 
-    messages: tuple[SourceMessage, ...]
+    messages: tuple["ref[SourceMessage]", ...]
+    read: MessagesRead | None
     goes_on: bool
     gathering: Gathering
     lines: list[Line]
     plans: list[Line]
     characters: int
 
+    def is_of(self, request: SummaryRequest, *, goes_on: bool) -> bool:
+        """Return whether this is what the messages of a request give."""
+        return (
+            self.read is request.read
+            and self.goes_on == goes_on
+            and len(self.messages) == len(request.messages)
+            and all(map(is_, [one() for one in self.messages], request.messages))
+        )
 
-_newest: WeakKeyDictionary[MessagesRead, _Gathered] = WeakKeyDictionary()
-"""What the newest messages give: the text of a summary and its leaf are about the same ones."""
+
+_newest: dict[int, _Gathered] = {}
+"""Lines of messages by the id of the first one, while that is in memory: a summary and its leaf are about the same."""
 
 
 def _gathered(request: SummaryRequest) -> _Gathered:
     messages, goes_on = request.messages, request.part == "turn_prefix"
-    known = _newest.get(request.read) if request.read is not None else None
-    if known is not None and known.goes_on == goes_on and known.messages == messages:
+    known = _newest.get(id(messages[0])) if messages else None
+    if known is not None and known.is_of(request, goes_on=goes_on):
         return known
     found = gather(messages, _read(request), goes_on=goes_on)
-    characters = sum(map(_characters, messages))
-    made = _Gathered(messages, goes_on, found, found.lines(), found.plans(), characters)
-    if request.read is not None:
-        _newest[request.read] = made
+    made = _Gathered(
+        tuple(map(ref, messages)),
+        request.read,
+        goes_on,
+        found,
+        found.lines(),
+        found.plans(),
+        sum(map(_characters, messages)),
+    )
+    if messages and request.read is not None:
+        _newest[id(messages[0])] = made
+        finalize(messages[0], _newest.pop, id(messages[0]), None).atexit = False
     return made
 
 

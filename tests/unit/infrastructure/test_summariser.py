@@ -658,3 +658,7 @@ def test_a_summary_and_its_leaf_collect_the_lines_of_their_messages_once(
     assert leaf == ExtractiveSummariser().extract(asked)
     ExtractiveSummariser().extract(replace(asked, read=read, messages=asked.messages[:1]))
     assert collected == [2, 2, 1]
+    first_id = id(asked.messages[0])
+    assert first_id in summariser._newest
+    del asked
+    assert first_id not in summariser._newest

@@ -258,6 +258,12 @@ def test_a_text_that_may_have_no_values_has_none(text: str) -> None:
         assert [*exact_values(text), *paths_in(text), *composed_names(text)] == []
 
 
+def test_each_piece_alone_may_have_the_values_that_it_has() -> None:
+    for text in PIECES:
+        found = [*exact_values(text), *paths_in(text), *composed_names(text)]
+        assert not found or may_have_values(text), text
+
+
 def test_plain_words_may_have_no_values() -> None:
     assert not may_have_values("I decided to keep the cache, as it is. Yes.")
     assert may_have_values("I keep parser_token.")
