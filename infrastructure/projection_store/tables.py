@@ -16,14 +16,12 @@ Texts come back as they were stored, and their order is that of their bytes.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from refold.application.projections.row_changes import Cell
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 Key = str | tuple[str, ...]
 """Primary key of a table: a column, or several."""
@@ -121,23 +119,6 @@ def _marks(columns: int, utf8: int | None, rows: int) -> str:
     return ",".join([f"({','.join(row)})"] * rows)
 
 
-@lru_cache(maxsize=64)
-def _creation(
-    name: str, columns: tuple[tuple[str, type], ...], key: Key, required: frozenset[str]
-) -> str:
-    """Return the statement that creates a table."""
-    # Loaded when tables are created, because it loads numpy where that is installed.
-    from sqlite_utils import Database
-
-    with closing(open_sqlite(":memory:")) as scratch:
-        # Without the plugins that a user may have installed.
-        db = Database(scratch, recursive_triggers=False, execute_plugins=False)
-        found: str = db.create_table_sql(
-            name, dict(columns), pk=key, not_null=set(required), strict=True
-        )
-    return found
-
-
 _IN_SQLITE = {"in_order": "rowid", "row_number": "rowid", "unindexed": "NOT INDEXED"}
 _NAME = lazy_pattern(r"\{(\w+)\}")
 
@@ -215,7 +196,12 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        self.execute(_creation(name, tuple(columns.items()), key, frozenset(required)))
+        # Loaded when tables are created, because it loads numpy where that is installed.
+        from sqlite_utils import Database
+
+        # Without the plugins that a user may have installed.
+        db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
+        db.table(name).create(dict(columns), pk=key, not_null=set(required), strict=True)
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False

@@ -60,8 +60,6 @@ OUR_NAMES = {
 OUR_STATEMENTS = {
     "statement",
     "self._recorder.insert_events_statement",
-    # Written by sqlite-utils, with the names of our own tables and columns.
-    "_creation(name, tuple(columns.items()), key, frozenset(required))",
     # With the names of our own tables put into them.
     "_named(statement)",
     "statement.encode()",

@@ -25,6 +25,7 @@ from refold.application.errors import (
 )
 from refold.infrastructure.event_store.file_format import APPLICATION_ID, FORMAT_VERSION, identify
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.sqlite.sqlite_connection import ProcessCursor
 from refold.infrastructure.sqlite.sqlite_failures import translate_errors
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
@@ -294,3 +295,25 @@ def test_a_log_is_written_through_a_link(tmp_path: Path) -> None:
     with refold.open(link) as linked:
         assert len(linked.conversation("t").messages()) == 2
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["link.db"]
+
+
+def test_the_first_append_of_a_new_log_is_one_transaction_that_creates_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: list[str] = []
+    execute = ProcessCursor.execute
+
+    def note(cursor: ProcessCursor, sql: str, parameters: Any = (), /) -> ProcessCursor:
+        run.append(sql.split()[0])
+        return execute(cursor, sql, parameters)
+
+    monkeypatch.setattr(ProcessCursor, "execute", note)
+    with closing(SQLiteLog(tmp_path / "a.db")) as log:
+        files = {path.name for path in tmp_path.iterdir()}
+        run.clear()
+        say(log, "one")
+        assert run == ["BEGIN", "INSERT", "SELECT"]
+        assert {path.name for path in tmp_path.iterdir()} == files
+        run.clear()
+        say(log, "two", thread_id="another")
+        assert run == ["BEGIN", "INSERT", "SELECT", "SELECT"]

@@ -32,7 +32,6 @@ from refold.infrastructure.event_store.envelope import (
 )
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.lock import WriteLock
-from refold.infrastructure.sqlite.sqlite_connection import ProcessCursor
 from tests.support.builders import NOON, appended, assistant, incoming, tool_use, user
 from tests.support.fake_ports import core_of
 from tests.support.log_files import compacted_log, log_of, rows, say, words_of
@@ -175,28 +174,6 @@ def test_more_conversations_than_are_remembered_are_all_there(tmp_path: Path) ->
         assert words_of(log, name) == [name, "again"]
     log.close()
     del tmp_path
-
-
-def test_the_first_append_of_a_new_log_is_one_transaction_that_creates_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run: list[str] = []
-    execute = ProcessCursor.execute
-
-    def note(cursor: ProcessCursor, sql: str, parameters: Any = (), /) -> ProcessCursor:
-        run.append(sql.split()[0])
-        return execute(cursor, sql, parameters)
-
-    monkeypatch.setattr(ProcessCursor, "execute", note)
-    with closing(SQLiteLog(tmp_path / "a.db")) as log:
-        files = {path.name for path in tmp_path.iterdir()}
-        run.clear()
-        say(log, "one")
-        assert run == ["BEGIN", "INSERT", "SELECT"]
-        assert {path.name for path in tmp_path.iterdir()} == files
-        run.clear()
-        say(log, "two", thread_id="another")
-        assert run == ["BEGIN", "INSERT", "SELECT", "SELECT"]
 
 
 def test_a_refused_decision_stores_nothing(tmp_path: Path) -> None:
