@@ -75,7 +75,9 @@ class _Known(dict[str, tuple[str, ...]]):
         else:
             tokens: list[str] = []
             for chunk in chunks:
-                tokens += _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
+                tokens += (
+                    _tokens_of_chunk(chunk) if len(chunk) <= LONGEST else _tokens_of_long(chunk)
+                )
             found = tuple(tokens)
         if len(text) <= LONGEST:  # Longer ones seldom come again.
             if len(self) >= _MOST_KNOWN:

@@ -22,14 +22,8 @@ from .index_tables import (
     term_of,
     thread_token,
 )
-from .proved_counts import (
-    Places,
-    PostedRuns,
-    Proved,
-    Reading,
-    group_by_segment,
-    passage_of,
-)
+from .passage_reading import Reading, passage_of
+from .proved_counts import Places, PostedRuns, Proved, group_by_segment
 from .segments import Posting
 
 COMMON = 2_000
