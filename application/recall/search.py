@@ -204,10 +204,9 @@ def recall(core: Core, thread_id: str, query: RecallQuery) -> Recalled:
         filters = query.filters._replace(thread_id=None, visible=visible)
         # Without an owner, only this conversation is visible.
         answer = _RecallRun(core, query._replace(filters=filters)).answer(None)
-    # If the conversation was erased in the meantime, return nothing of it. A message that was read proves that
-    # it was not.
-    if scope != "conversation" or not any(hit.text for hit in answer.hits):
-        core.log.load(thread_id).present()
+    core.log.load(
+        thread_id
+    ).present()  # If the conversation was erased in the meantime, return nothing of it.
     return answer
 
 
