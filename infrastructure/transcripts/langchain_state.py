@@ -94,15 +94,10 @@ def _kind(message: dict[str, Any]) -> str | None:
     if kind == "constructor":
         path = as_list(message.get("id")) or [""]
         return _CLASSES.get(str(path[-1]).removesuffix("Chunk"))
-    if (
-        isinstance(kind, str)
-        and "role" not in message
-        and kind.removesuffix("MessageChunk") != kind
-    ):
-        kind = kind.removesuffix("MessageChunk").lower()
-    if kind not in _KINDS or "role" in message:
+    if not isinstance(kind, str) or "role" in message or "content" not in _fields(message):
         return None
-    return kind if "content" in _fields(message) else None
+    name = kind.removesuffix("MessageChunk").lower() if kind.endswith("MessageChunk") else kind
+    return name if name in _KINDS else None
 
 
 def _fields(message: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +187,7 @@ class _Thread:
         reasoning = more.get("reasoning_content") or more.get("reasoning")
         if not has_thoughts and (text := text_or_none(reasoning)) is not None:
             blocks.insert(0, thinking_block(text))
-        in_content = {block.get("id") for block in blocks if block.get("type") == "tool_use"}
+        in_content = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
         for block in blocks:
             if block.get("type") == "tool_use":
                 block["id"] = self._draft.call_id(str(block.get("id")))

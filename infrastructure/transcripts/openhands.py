@@ -281,9 +281,10 @@ class _Reader:
         answer = as_object(choice.get("message")) or {}
         given = usable_id(metadata.get("tool_call_id"))
         thought = text_or_none(args.get("thought")) or ""
-        if given is None and action == "finish":
-            ending = joined([thought, str(args.get("final_thought") or "")])
-            self._append(place, event, "assistant", ending or str(event.get("message") or ""))
+        spoken = convert_content(answer.get("content") or thought) or ""
+        blocks = (*_thoughts(answer), *as_blocks(spoken))
+        if action == "finish":  # The last words of a turn. It has no result.
+            self._append(place, event, "assistant", (*blocks, *_ending(blocks, event, args)))
             return
         calls = (as_object(call) or {} for call in objects_in(answer.get("tool_calls")))
         said = next((call for call in calls if call.get("id") == given), {})
@@ -292,8 +293,6 @@ class _Reader:
         arguments = function.get("arguments")
         if arguments is None:
             arguments = {key: one for key, one in args.items() if key not in _NOT_ARGUMENTS}
-        spoken = convert_content(answer.get("content") or thought) or ""
-        blocks = (*_thoughts(answer), *as_blocks(spoken))
         answer_id = usable_id(response.get("id"))
         made = given or f"call_{usable_id(event.get('id')) or place}"
         self._call(place, event, answer_id, made, name, arguments, blocks)
@@ -387,6 +386,16 @@ class _Reader:
 
     def _skip(self, place: int, kind: str) -> None:
         self.draft.skip(place, _OF_PROGRAM.get(kind, "record of another type"), kind)
+
+
+def _ending(
+    blocks: tuple[Block, ...], event: dict[str, Any], args: dict[str, Any]
+) -> Iterator[Block]:
+    """Yield what an agent says at the end besides what its answer has."""
+    known = {str(block.get("text")).strip() for block in blocks}
+    said = text_or_none(args.get("final_thought")) or text_or_none(event.get("message"))
+    if said is not None and said.strip() not in known:
+        yield text_block(said)
 
 
 def _metadata(event: dict[str, Any]) -> dict[str, Any]:
