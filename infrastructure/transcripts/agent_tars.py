@@ -78,7 +78,7 @@ class _Stream:
         self._model: str | None = None
         self._thoughts: list[Block] = []
         """Reasoning before an answer."""
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         """Ids of calls that an answer has, and no event of a call yet."""
 
     def take(self, place: int, event: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class _Stream:
         if content is None:
             self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
             return
-        self._told = {given for given, _ in calls}
+        self._announced = {given for given, _ in calls}
         blocks = [*self._take_thoughts(), *as_blocks(content)]
         for given, function in calls:
             name = text_or_none(function.get("name")) or "unknown"
@@ -136,10 +136,10 @@ class _Stream:
         )
 
     def _called(self, place: int, event: dict[str, Any]) -> None:
-        """Add a call that no answer has. The others are told twice."""
+        """Add a call that no answer has. The others come twice."""
         given = usable_id(event.get("toolCallId")) or f"call_{place}"
-        if given in self._told:
-            self._told.discard(given)
+        if given in self._announced:
+            self._announced.discard(given)
             self.draft.skip(place, "event, which a message has again", "tool_call")
             return
         name = text_or_none(event.get("name")) or "unknown"

@@ -237,8 +237,8 @@ class _Session:
         match value.get("type"):
             case "user" | "assistant" as kind:
                 self._take_message(kind, value, line, agent)
-            case "progress" if (told := _told_by_agent(value)) is not None:
-                self._take_progress(told, line)
+            case "progress" if (said := _said_by_agent(value)) is not None:
+                self._take_progress(said, line)
             case "system":
                 subtype = value.get("subtype")
                 reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
@@ -296,11 +296,11 @@ class _Session:
             self._seen.setdefault(uuid, message)
         self._skipped.extend(thread.add(draft))
 
-    def _take_progress(self, told: dict[str, Any], line: int) -> None:
+    def _take_progress(self, record: dict[str, Any], line: int) -> None:
         """Take the message of a sub-agent out of a record of its progress."""
-        match told.get("type"):
+        match record.get("type"):
             case "user" | "assistant" as kind:
-                self._take_message(kind, told, line, usable_id(told.get("agentId")))
+                self._take_message(kind, record, line, usable_id(record.get("agentId")))
             case _:
                 self._skip(line, "progress record")
 
@@ -347,7 +347,7 @@ class _Session:
         self._skipped.append(Skipped(line=line, reason=reason, detail=detail, damage=damage))
 
 
-def _told_by_agent(value: dict[str, Any]) -> dict[str, Any] | None:
+def _said_by_agent(value: dict[str, Any]) -> dict[str, Any] | None:
     """Return the record of a sub-agent in a record of its progress, or None."""
     data = as_object(value.get("data")) or {}
     record, agent = as_object(data.get("message")), usable_id(data.get("agentId"))

@@ -1,6 +1,5 @@
 """Convert event streams of OpenHands, of both versions, to Anthropic shape."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,9 +11,19 @@ from .conversation_draft import (
     author_of,
     joined,
     result_block,
-    thinking_block,
 )
-from .openai import convert_content, convert_tool
+from .openai import convert_content
+from .openhands_parts import (
+    ending_of,
+    is_failure,
+    knowledge_of,
+    metadata_of,
+    model_of,
+    parts_of,
+    seen_of,
+    thoughts_of,
+    tools_of_events,
+)
 from .transcript_source import (
     Content,
     Reading,
@@ -26,7 +35,6 @@ from .transcript_source import (
     moment,
     not_a_message,
     objects_in,
-    text_block,
     text_or_none,
     tool_use,
     usable_id,
@@ -188,7 +196,7 @@ class _Reader:
     def _take_new(self, place: int, kind: str, event: dict[str, Any]) -> None:
         match kind:
             case "SystemPromptEvent":
-                self.draft.tools = _tools(event.get("tools"))
+                self.draft.tools = tools_of_events(event.get("tools"))
                 prompt = as_object(event.get("system_prompt")) or {}
                 more = as_object(event.get("dynamic_context")) or {}
                 text = joined(str(one.get("text") or "") for one in (prompt, more))
@@ -199,9 +207,9 @@ class _Reader:
                 self._take_call(place, event)
             case "ObservationEvent":
                 seen = as_object(event.get("observation")) or {}
-                content = (*_parts(seen.get("content")), *_parts(event.get("extended_content")))
+                content = (*parts_of(seen.get("content")), *parts_of(event.get("extended_content")))
                 if not content:
-                    content = _parts(seen.get("output") or seen.get("error") or seen.get("text"))
+                    content = parts_of(seen.get("output") or seen.get("error") or seen.get("text"))
                 self._result(place, event, content, is_error=seen.get("is_error") is True)
             case "AgentErrorEvent":
                 self._result(place, event, str(event.get("error") or ""), is_error=True)
@@ -215,15 +223,15 @@ class _Reader:
 
     def _take_message(self, place: int, event: dict[str, Any]) -> None:
         said = as_object(event.get("llm_message")) or {}
-        content = _parts(said.get("content"))
+        content = parts_of(said.get("content"))
         if said.get("role") == "assistant" or event.get("source") == "agent":
-            thoughts = _thoughts(said)
+            thoughts = thoughts_of(said)
             self._append(place, event, "assistant", (*thoughts, *content))
             return
         author = author_of(content) if event.get("source") == "user" else "program"
         # What skills add is the program's, but it belongs to the same message.
         self._append(
-            place, event, "user", (*content, *_parts(event.get("extended_content"))), author
+            place, event, "user", (*content, *parts_of(event.get("extended_content"))), author
         )
 
     def _take_call(self, place: int, event: dict[str, Any]) -> None:
@@ -237,7 +245,7 @@ class _Reader:
         if arguments is None:
             own = as_object(event.get("action")) or {}
             arguments = {key: value for key, value in own.items() if key != "kind"}
-        spoken = (*_thoughts(event), *_parts(event.get("thought")))
+        spoken = (*thoughts_of(event), *parts_of(event.get("thought")))
         self._call(
             place, event, usable_id(event.get("llm_response_id")), given, name, arguments, spoken
         )
@@ -248,9 +256,9 @@ class _Reader:
         args = as_object(event.get("args")) or event
         match action:
             case "system":
-                self.draft.tools = _tools(args.get("tools"))
+                self.draft.tools = tools_of_events(args.get("tools"))
                 self._append(place, event, "system", str(args.get("content") or ""))
-            case "message" if not _metadata(event):
+            case "message" if not metadata_of(event):
                 self._take_words(place, event, args)
             case "condensation":
                 self._take_summary(place, event, args.get("summary"))
@@ -265,7 +273,7 @@ class _Reader:
         text = str(args.get("content") or "")
         content: Content = text
         if pictures:
-            content = (*as_blocks(text), *_parts(pictures))
+            content = (*as_blocks(text), *parts_of(pictures))
         source = event.get("source") or ("agent" if self.draft.messages else "user")
         if source == "agent":
             self._append(place, event, "assistant", content)
@@ -275,16 +283,16 @@ class _Reader:
     def _take_old_call(
         self, place: int, action: str, event: dict[str, Any], args: dict[str, Any]
     ) -> None:
-        metadata = _metadata(event)
+        metadata = metadata_of(event)
         response = as_object(metadata.get("model_response")) or {}
         choice = next(iter(objects_in(response.get("choices"))), {})
         answer = as_object(choice.get("message")) or {}
         given = usable_id(metadata.get("tool_call_id"))
         thought = text_or_none(args.get("thought")) or ""
         spoken = convert_content(answer.get("content") or thought) or ""
-        blocks = (*_thoughts(answer), *as_blocks(spoken))
+        blocks = (*thoughts_of(answer), *as_blocks(spoken))
         if action == "finish":  # The last words of a turn. It has no result.
-            self._append(place, event, "assistant", (*blocks, *_ending(blocks, event, args)))
+            self._append(place, event, "assistant", (*blocks, *ending_of(blocks, event, args)))
             return
         calls = (as_object(call) or {} for call in objects_in(answer.get("tool_calls")))
         said = next((call for call in calls if call.get("id") == given), {})
@@ -299,13 +307,13 @@ class _Reader:
 
     def _take_observation(self, place: int, kind: str, event: dict[str, Any]) -> None:
         extras = as_object(event.get("extras")) or {}
-        content = _seen(event, extras)
-        is_answer = bool(_metadata(event)) or usable_id(event.get("cause")) in self._actions
+        content = seen_of(event, extras)
+        is_answer = bool(metadata_of(event)) or usable_id(event.get("cause")) in self._actions
         if kind == "recall":
-            words = joined([str(event.get("content") or ""), *_knowledge(extras)])
+            words = joined([str(event.get("content") or ""), *knowledge_of(extras)])
             self._append(place, event, "user", words, "program")
         elif is_answer or (kind not in _OF_PROGRAM and self._open and "id" not in event):
-            self._result(place, event, content, is_error=_is_error(kind, event, extras))
+            self._result(place, event, content, is_error=is_failure(kind, event, extras))
         elif kind in _OF_PROGRAM:
             self._skip(place, kind)
         else:
@@ -341,7 +349,7 @@ class _Reader:
         self, place: int, event: dict[str, Any], content: Content, *, is_error: bool
     ) -> None:
         given = usable_id(event.get("tool_call_id")) or usable_id(
-            _metadata(event).get("tool_call_id")
+            metadata_of(event).get("tool_call_id")
         )
         of_action = self._actions.get(
             usable_id(event.get("action_id")) or usable_id(event.get("cause")) or ""
@@ -369,7 +377,7 @@ class _Reader:
             given_id=given,
             at=moment(event.get("timestamp")),
             author=author,
-            model=_model(event),
+            model=model_of(event),
         )
 
     def _take_summary(self, place: int, event: dict[str, Any], text: Any) -> None:
@@ -386,82 +394,3 @@ class _Reader:
 
     def _skip(self, place: int, kind: str) -> None:
         self.draft.skip(place, _OF_PROGRAM.get(kind, "record of another type"), kind)
-
-
-def _ending(
-    blocks: tuple[Block, ...], event: dict[str, Any], args: dict[str, Any]
-) -> Iterator[Block]:
-    """Yield what an agent says at the end besides what its answer has."""
-    known = {str(block.get("text")).strip() for block in blocks}
-    said = text_or_none(args.get("final_thought")) or text_or_none(event.get("message"))
-    if said is not None and said.strip() not in known:
-        yield text_block(said)
-
-
-def _metadata(event: dict[str, Any]) -> dict[str, Any]:
-    return as_object(event.get("tool_call_metadata")) or {}
-
-
-def _model(event: dict[str, Any]) -> str | None:
-    response = as_object(_metadata(event).get("model_response")) or {}
-    return text_or_none(response.get("model"))
-
-
-def _tools(given: Any) -> tuple[dict[str, Any], ...]:
-    return tuple(tool for one in objects_in(given) if (tool := convert_tool(one)) is not None)
-
-
-def _parts(value: Any) -> tuple[Block, ...]:
-    """Return content of a message as blocks. A part with pictures has a list of addresses."""
-    if isinstance(value, str):
-        return (text_block(value),) if value else ()
-    found: list[Block] = []
-    for part in as_list(value) or ():
-        whole = as_object(part) or {}
-        if whole.get("type") == "text":
-            found.append(text_block(str(whole.get("text") or "")))
-            continue
-        urls = as_list(whole.get("image_urls"))
-        shown = (
-            [part]
-            if urls is None
-            else [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-        )
-        found += as_blocks(convert_content(shown) or ())
-    return tuple(found)
-
-
-def _thoughts(message: dict[str, Any]) -> tuple[Block, ...]:
-    """Return the reasoning of an answer: signed blocks, or words."""
-    if signed := objects_in(message.get("thinking_blocks")):
-        return tuple(signed)
-    text = text_or_none(message.get("reasoning_content"))
-    item = as_object(message.get("responses_reasoning_item")) or {}
-    summary = "\n".join(str(one) for one in as_list(item.get("summary")) or ())
-    found = text or text_or_none(summary)
-    return (thinking_block(found),) if found is not None else ()
-
-
-def _seen(event: dict[str, Any], extras: dict[str, Any]) -> Content:
-    content = event.get("content")
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    urls = as_list(extras.get("image_urls")) or ()
-    screen = text_or_none(extras.get("screenshot"))
-    shown = [*urls, *([screen] if screen is not None and screen.startswith("data:") else [])]
-    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in shown]
-    return (*as_blocks(text), *_parts(pictures)) if pictures else text
-
-
-def _is_error(kind: str, event: dict[str, Any], extras: dict[str, Any]) -> bool:
-    code = (as_object(extras.get("metadata")) or extras or event).get("exit_code")
-    failed = isinstance(code, int) and code > 0
-    text = event.get("content")
-    return kind == "error" or failed or (isinstance(text, str) and text.startswith("ERROR:"))
-
-
-def _knowledge(extras: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts that the program found for the model."""
-    for key in ("repo_instructions", "additional_agent_instructions"):
-        yield str(extras.get(key) or "")
-    for found in objects_in(extras.get("microagent_knowledge")):
-        yield str(found.get("content") or "")
