@@ -23,7 +23,15 @@ from . import (
     pi,
 )
 from .chats import ROLES, odd_role
-from .transcript_source import Names, Reading, Source, as_list, as_object, open_source
+from .transcript_source import (
+    Names,
+    Reading,
+    Source,
+    UnknownFormat,
+    as_list,
+    as_object,
+    open_source,
+)
 
 
 def describe(source: Source) -> str:
@@ -173,7 +181,7 @@ def _detect_format(path: Path, source: Source) -> str:
             f"{path} has no known format: it looks like messages, and the first one with a role that cannot "
             f"be read, {odd}. Roles are {', '.join(sorted(ROLES))}."
         )
-    raise TranscriptError(
+    raise UnknownFormat(
         f"{path} has no known format. It looks like {describe(source)}. "
         f"Formats that can be read: {', '.join(FORMATS)}. "
         "Convert it to a list of messages with role and content, then import that."
