@@ -5,7 +5,13 @@ from typing import Any
 
 from refold.domain.messages import Author, Block
 
-from .conversation_draft import ConversationDraft, author_of, result_block, thinking_block
+from .conversation_draft import (
+    ConversationDraft,
+    author_of,
+    reading_of,
+    result_block,
+    thinking_block,
+)
 from .openai import convert_content
 from .transcript_source import (
     Content,
@@ -65,9 +71,7 @@ def read(source: Source) -> Reading:
             stream.draft.skipped.append(not_a_message(place, "an event that is no object"))
         else:
             stream.take(place, event)
-    draft = stream.draft
-    found = (draft.build(),) if draft.messages else ()
-    return Reading(conversations=found, skipped=tuple(draft.skipped))
+    return reading_of([stream.draft])
 
 
 class _Stream:

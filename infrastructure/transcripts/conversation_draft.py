@@ -15,13 +15,14 @@ from refold.domain.messages import Author, Block, Message, Role, said
 from refold.domain.originals import Original
 from refold.domain.value import replace
 
-from .transcript_source import Content, Names, as_blocks, thread_id
+from .transcript_source import Content, Names, Reading, as_blocks, thread_id
 
 
 class ConversationDraft:
     """The messages of one conversation so far, and what was left out."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, *name: str) -> None:
+        """Create an empty draft. The parts of ``name`` become the thread id."""
         self.name = name
         self.label: str | None = None
         self.tools: tuple[dict[str, Any], ...] = ()
@@ -84,15 +85,24 @@ class ConversationDraft:
             Skipped(line=place, reason=reason, detail=ascii(str(detail))[1:-1][:80])
         )
 
-    def build(self, *more: str) -> RecordedConversation:
-        """Return the conversation. ``more`` are further parts of its name."""
+    def build(self) -> RecordedConversation:
+        """Return the conversation."""
         return RecordedConversation(
-            thread_id=thread_id(self.name, *more),
+            thread_id=thread_id(*self.name),
             label=self.label,
             messages=tuple(self.messages),
             tools=self.tools,
             summaries=tuple(self.summaries),
         )
+
+
+def reading_of(drafts: Iterable[ConversationDraft]) -> Reading:
+    """Return the conversations that have messages, and all that was left out."""
+    read = [*drafts]
+    found = tuple(draft.build() for draft in read if draft.messages)
+    return Reading(
+        conversations=found, skipped=tuple(one for draft in read for one in draft.skipped)
+    )
 
 
 def author_of(content: Content) -> Author:

@@ -5,7 +5,7 @@ from typing import Any
 
 from refold.domain.messages import Block, Role
 
-from .conversation_draft import ConversationDraft, result_block, thinking_block
+from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
 from .openai import convert_content, convert_tool
 from .transcript_source import (
     Content,
@@ -19,7 +19,6 @@ from .transcript_source import (
     not_a_message,
     objects_in,
     text_or_none,
-    thread_id,
     tool_use,
     usable_id,
 )
@@ -48,21 +47,15 @@ def _samples(source: Source) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 def read(source: Source) -> Reading:
     """Read the messages of each sample, as they were at its end."""
-    conversations, skipped = [], []
-    for sample, log in _samples(source):
-        reader = _Sample(source.stem, sample, log)
-        if reader.draft.messages:
-            conversations.append(reader.draft.build(*reader.name))
-        skipped += reader.draft.skipped
-    return Reading(conversations=tuple(conversations), skipped=tuple(skipped))
+    return reading_of(_Sample(source.stem, sample, log).draft for sample, log in _samples(source))
 
 
 class _Sample:
     def __init__(self, stem: str, sample: dict[str, Any], log: dict[str, Any]) -> None:
         header = as_object(log.get("eval")) or {}
         run = usable_id(header.get("eval_id")) or usable_id(header.get("task_id")) or stem
-        self.name = (str(sample.get("id")), f"epoch-{sample.get('epoch') or 1}")
-        self.draft = ConversationDraft(thread_id(run))
+        epoch = f"epoch-{sample.get('epoch') or 1}"
+        self.draft = ConversationDraft(run, str(sample.get("id")), epoch)
         self.draft.label = text_or_none(header.get("task"))
         self.draft.tools = _tools(sample)
         self._attachments = as_object(sample.get("attachments")) or {}

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 from refold.domain.messages import Author, Block, Role
 from refold.domain.originals import Original
 
-from .conversation_draft import ConversationDraft, author_of, result_block, thinking_block
+from .conversation_draft import (
+    ConversationDraft,
+    author_of,
+    reading_of,
+    result_block,
+    thinking_block,
+)
 from .openai import convert_content
 from .transcript_source import (
     Content,
@@ -21,7 +27,6 @@ from .transcript_source import (
     not_a_message,
     objects_in,
     text_or_none,
-    thread_id,
     tool_use,
     usable_id,
 )
@@ -120,18 +125,14 @@ def read(source: Source) -> Reading:
     for state in sorted(_states(source), key=lambda state: state.at):
         name = state.thread or source.stem
         threads.setdefault(name, _Thread(name)).add(state)
-    read = [thread.read() for thread in threads.values()]
-    found = tuple(draft.build() for draft in read if draft.messages)
-    return Reading(
-        conversations=found, skipped=tuple(one for draft in read for one in draft.skipped)
-    )
+    return reading_of(thread.read() for thread in threads.values())
 
 
 class _Thread:
     """The messages of a thread, from the oldest state to the newest."""
 
     def __init__(self, name: str) -> None:
-        self._draft = ConversationDraft(thread_id(name))
+        self._draft = ConversationDraft(name)
         self._messages: dict[str, tuple[int | None, dict[str, Any]]] = {}
 
     def add(self, state: _State) -> None:
@@ -166,6 +167,8 @@ class _Thread:
                 content = (self._result(fields, content),)
             case "human":
                 author = author_of(content)
+            case _:
+                pass
         metadata = as_object(fields.get("response_metadata")) or {}
         plain = {name: one for name, one in fields.items() if name != "type"}
         self._draft.append(

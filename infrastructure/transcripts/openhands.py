@@ -10,6 +10,7 @@ from .conversation_draft import (
     ConversationDraft,
     author_of,
     joined,
+    reading_of,
     result_block,
 )
 from .openai import convert_content
@@ -144,20 +145,19 @@ def _flat(events: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
 
 def read(source: Source) -> Reading:
     """Read one conversation for each list of events."""
-    conversations, skipped = [], []
-    for stream in _streams(source):
-        reader = _Reader(source.stem)
-        for place, value in stream.events:
-            event = as_object(value)
-            if event is None:
-                reader.draft.skipped.append(not_a_message(place, "an event that is no object"))
-            else:
-                reader.take(place, event)
-        reader.draft.label = _label(stream.envelope)
-        if reader.draft.messages:
-            conversations.append(reader.draft.build(*filter(None, [stream.name])))
-        skipped += reader.draft.skipped
-    return Reading(conversations=tuple(conversations), skipped=tuple(skipped))
+    return reading_of(_draft(source.stem, stream) for stream in _streams(source))
+
+
+def _draft(stem: str, stream: _Stream) -> ConversationDraft:
+    reader = _Reader(stem, *([] if stream.name is None else [stream.name]))
+    for place, value in stream.events:
+        event = as_object(value)
+        if event is None:
+            reader.draft.skipped.append(not_a_message(place, "an event that is no object"))
+        else:
+            reader.take(place, event)
+    reader.draft.label = _label(stream.envelope)
+    return reader.draft
 
 
 def _label(envelope: dict[str, Any]) -> str | None:
@@ -168,8 +168,8 @@ def _label(envelope: dict[str, Any]) -> str | None:
 class _Reader:
     """Reads events in order."""
 
-    def __init__(self, stem: str) -> None:
-        self.draft = ConversationDraft(stem)
+    def __init__(self, *name: str) -> None:
+        self.draft = ConversationDraft(*name)
         self._answer: str | None = None
         """Response of the model that the newest call is part of."""
         self._answer_at = 0
@@ -285,8 +285,8 @@ class _Reader:
     ) -> None:
         metadata = metadata_of(event)
         response = as_object(metadata.get("model_response")) or {}
-        choice = next(iter(objects_in(response.get("choices"))), {})
-        answer = as_object(choice.get("message")) or {}
+        choices = objects_in(response.get("choices"))
+        answer = (as_object(choices[0].get("message")) if choices else None) or {}
         given = usable_id(metadata.get("tool_call_id"))
         thought = text_or_none(args.get("thought")) or ""
         spoken = convert_content(answer.get("content") or thought) or ""
@@ -294,9 +294,9 @@ class _Reader:
         if action == "finish":  # The last words of a turn. It has no result.
             self._append(place, event, "assistant", (*blocks, *ending_of(blocks, event, args)))
             return
-        calls = (as_object(call) or {} for call in objects_in(answer.get("tool_calls")))
-        said = next((call for call in calls if call.get("id") == given), {})
-        function = as_object(said.get("function")) or {}
+        calls = objects_in(answer.get("tool_calls"))
+        functions = [call.get("function") for call in calls if call.get("id") == given]
+        function = (as_object(functions[0]) if functions else None) or {}
         name = text_or_none(metadata.get("function_name")) or action
         arguments = function.get("arguments")
         if arguments is None:

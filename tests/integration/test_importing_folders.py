@@ -4,6 +4,7 @@ import gzip
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ CODEX = jsonl(
 
 
 def session(name: str, turns: int) -> str:
-    lines = []
+    lines: list[Any] = []
     for n in range(turns):
         lines.append(claude_user(f"{name}-u{n}", f"Question {n}", sessionId=name))
         lines.append(
@@ -48,7 +49,9 @@ def lengths(refold: Refold) -> dict[str, int]:
 
 def test_every_session_below_a_folder_is_imported_once(refold: Refold, folder: Path) -> None:
     first = refold("import", str(folder))
-    assert "3 files with 3 conversations and 7 messages, of which 7 are new" in " ".join(first.out.split())
+    assert "3 files with 3 conversations and 7 messages, of which 7 are new" in " ".join(
+        first.out.split()
+    )
     assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
     again = refold("import", str(folder))
     assert "7 messages, of which 0 are new" in " ".join(again.out.split())
@@ -100,7 +103,12 @@ def test_watching_imports_what_is_written_meanwhile_and_ends_with_ctrl_c(
         raise KeyboardInterrupt
 
     steps: list[Callable[[], None]] = [begin, lambda: None, go_on, stop]
-    monkeypatch.setattr(time, "sleep", lambda seconds: steps.pop(0)() if seconds >= 1 else None)
+
+    def sleep(seconds: float) -> None:
+        if seconds >= 1:
+            steps.pop(0)()
+
+    monkeypatch.setattr(time, "sleep", sleep)
     done = refold("import", str(folder), "--watch")
     assert done.code == 0
     assert "a: 2 new messages" in done.out

@@ -76,7 +76,7 @@ def test_items_of_one_answer_become_one_message_and_its_results_another(tmp_path
 def test_reasoning_stands_before_the_answer_and_sealed_reasoning_in_its_original_form(
     tmp_path: Path,
 ) -> None:
-    sealed = {"type": "reasoning", "summary": [], "encrypted_content": "zzz"}
+    sealed: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "zzz"}
     shown = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "**Look**"}]}
     talk = read_records(
         tmp_path,

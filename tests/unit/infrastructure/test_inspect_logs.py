@@ -62,7 +62,7 @@ def test_each_sample_and_epoch_is_a_conversation(tmp_path: Path) -> None:
 
 def test_who_said_it_and_when_and_with_which_tools(tmp_path: Path) -> None:
     answer = {"message": {"id": "m2"}, "stop_reason": "stop"}
-    event = {"event": "model", "timestamp": "2026-02-01T10:00:00+00:00",
+    event: dict[str, Any] = {"event": "model", "timestamp": "2026-02-01T10:00:00+00:00",
              "tools": [{"name": "zoom", "parameters": {"type": "object", "properties": {}}}],
              "output": {"choices": [answer]}}  # fmt: skip
     one = only(read_json(tmp_path, log(sample(events=[event]))))

@@ -73,7 +73,7 @@ SAID = [
 
 
 def test_the_history_of_a_task(tmp_path: Path) -> None:
-    task = {"instance_id": "task-7", "metadata": {}, "history": OLD}
+    task: dict[str, Any] = {"instance_id": "task-7", "metadata": {}, "history": OLD}
     talk = read_records(tmp_path, task, {**task, "instance_id": "task-8"})
     assert talk.format == "openhands"
     assert [one.thread_id for one in talk.conversations] == ["talk:task-7", "talk:task-8"]
@@ -97,7 +97,7 @@ def test_the_oldest_events_have_no_ids_and_stand_in_pairs(tmp_path: Path) -> Non
     asked = {"action": "message", "content": "Fix it", "wait_for_response": None}
     run = {"action": "run", "command": "ls", "thought": "I look.", "is_confirmed": "confirmed"}
     seen = {"observation": "run", "content": "a.py", "command": "ls", "exit_code": 0}
-    end = {"action": "finish", "outputs": {}, "thought": "Done."}
+    end: dict[str, Any] = {"action": "finish", "outputs": {}, "thought": "Done."}
     talk = read_json(
         tmp_path, {"history": [[asked, seen | {"observation": "null"}], [run, seen], end]}
     )
