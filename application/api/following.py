@@ -41,6 +41,11 @@ class FollowingMemory:
         """Return the conversation in which the last list went on, for a blocking caller."""
         return self.conversation(self._lists.current(thread_id))
 
+    def length(self, name: str) -> int:
+        """Return the number of messages of a conversation, erased ones as well."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        return core.log.load(name).state.length
+
     def context(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         return self.conversation(name).context(**given)
@@ -54,3 +59,24 @@ class FollowingMemory:
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
         return await asyncio.to_thread(self.context, name, **given)
+
+
+def says_the_same(
+    messages: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether a request says what these messages say: nothing was shortened, added or left out."""
+    return _turns(messages) == _turns(given)
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Return the blocks of each turn, results first, as a request has them."""
+    turns: list[tuple[str, list[Any]]] = []
+    for message in messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if not turns or turns[-1][0] != message["role"]:
+            turns.append((message["role"], []))
+        turns[-1][1].extend(blocks)
+    for _, blocks in turns:
+        blocks.sort(key=lambda block: block.get("type") != "tool_result")
+    return turns
