@@ -46,6 +46,26 @@ class FollowingMemory:
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         return core.log.load(name).state.length
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the ids of the conversations that begin with a text, oldest first."""
+        rows = self._blocking.iter_conversations()
+        found = [
+            (row.created_at, row.thread_id) for row in rows if row.thread_id.startswith(prefix)
+        ]
+        return [name for _, name in sorted(found)]
+
+    def logged_at(self, name: str) -> str:
+        """Return the time when the newest event of a conversation was logged: ISO 8601, UTC."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        version = core.log.load(name).state.version
+        return next(logged.at for logged in core.log.read(name, version, version))
+
+    def erase_conversation(self, name: str, reason: str) -> None:
+        """Erase a conversation for good. Nothing happens if there is none."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        if core.log.load(name).state.version:
+            self._blocking.erase_conversation(name, reason)
+
     def context(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         return self.conversation(name).context(**given)
