@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.recall.hits import Recalled
 
 from .async_memory import AsyncMemory, blocking_memory
 from .conversation_memory import ConversationMemory
@@ -70,9 +71,17 @@ class FollowingMemory:
         """Return the request to send next."""
         return self.conversation(name).context(**given)
 
-    def conversation(self, name: str) -> ConversationMemory:
-        """Return a conversation, for a blocking caller."""
-        return self._blocking.conversation(name, owner=self._owner)
+    def conversation(self, name: str, owner: str | None = None) -> ConversationMemory:
+        """Return a conversation, for a blocking caller. ``owner`` is its owner, if it is not that of all."""
+        return self._blocking.conversation(name, owner=owner or self._owner)
+
+    def search(self, query: str, *, owner: str, limit: int) -> Recalled:
+        """Return the best passages of an owner, for a blocking caller."""
+        return self._blocking.search(query, owner=owner, limit=limit)
+
+    def erase_owner(self, owner: str, reason: str) -> None:
+        """Erase all conversations of an owner, for a blocking caller."""
+        self._blocking.erase_owner(owner, reason)
 
     async def acontext(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
