@@ -32,7 +32,7 @@ def answer(uuid: str, message_id: str, block: Any) -> Any:
     return {"type": "assistant", "uuid": uuid, "sessionId": "s1", "message": message}
 
 
-ENTRIES = [
+ENTRIES: list[Any] = [
     {"type": "ai-title", "aiTitle": "Red build", "sessionId": "s1"},
     user("u1", "Why is the build red?", timestamp="2026-02-01T10:00:00.000Z"),
     answer("a1", "m1", {"type": "text", "text": "I look."}),
@@ -62,8 +62,8 @@ def test_a_session_is_a_conversation_that_refold_reads(memory: refold.Memory) ->
             await store.append(KEY, ENTRIES[begin : begin + 3])
             await store.append(KEY, ENTRIES[begin : begin + 3])
         # Entries without an id are not known again.
-        begin = [*ENTRIES[:3], ENTRIES[0]]
-        assert await store.load(KEY) == [*begin, *ENTRIES[3:], ENTRIES[3]]
+        stored = [*ENTRIES[:3], ENTRIES[0], *ENTRIES[3:], ENTRIES[3]]
+        assert await store.load(KEY) == stored
 
     asyncio.run(play())
     (row,) = memory.conversations()
@@ -79,7 +79,7 @@ def test_a_session_is_a_conversation_that_refold_reads(memory: refold.Memory) ->
 )
 def test_recorded_sessions_come_back_equal(memory: refold.Memory, path: Path) -> None:
     entries: list[Any] = []
-    seen: set[str] = set()
+    seen: set[Any] = set()
     for line in read_bytes(path).splitlines():
         try:
             entries.append(json.loads(line))
@@ -92,11 +92,11 @@ def test_recorded_sessions_come_back_equal(memory: refold.Memory, path: Path) ->
             await store.append(KEY, entries[begin : begin + 37])
         return await store.load(KEY)
 
-    expected = [
-        one
-        for one in entries
-        if not one.get("uuid") or not (one["uuid"] in seen or seen.add(one["uuid"]))
-    ]
+    expected: list[Any] = []
+    for one in entries:
+        if one.get("uuid") is None or one["uuid"] not in seen:
+            expected.append(one)
+            seen.add(one.get("uuid"))
     assert asyncio.run(play()) == expected
 
 
@@ -113,7 +113,7 @@ def _append(path: Path, begin: int) -> int:
 
 
 def test_two_processes_share_a_session(tmp_path: Path) -> None:
-    lengths = []
+    lengths: list[int] = []
     for begin in (0, 3):
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             lengths.append(pool.submit(_append, tmp_path / "a.db", begin).result())
@@ -128,11 +128,12 @@ def test_odd_keys_stay_apart(memory: refold.Memory) -> None:
         for number, project in enumerate(odd):
             key: Any = {"project_key": project, "session_id": "s/1"}
             await lists.append(key, [user(f"u{number}", "hi")])
-            await lists.append({**key, "subpath": "subagents/a"}, [user(f"v{number}", "ho")])
+            under: Any = {**key, "subpath": "subagents/a"}
+            await lists.append(under, [user(f"v{number}", "ho")])
         for number, project in enumerate(odd):
-            key = {"project_key": project, "session_id": "s/1"}
-            assert [one["uuid"] for one in await lists.load(key) or ()] == [f"u{number}"]
+            again: Any = {"project_key": project, "session_id": "s/1"}
+            assert [one.get("uuid") for one in await lists.load(again) or ()] == [f"u{number}"]
             assert [one["session_id"] for one in await lists.list_sessions(project)] == ["s/1"]
-            assert await lists.list_subkeys(key) == ["subagents/a"]
+            assert await lists.list_subkeys(again) == ["subagents/a"]
 
     asyncio.run(play())

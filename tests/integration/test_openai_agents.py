@@ -35,10 +35,12 @@ ITEMS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@agents.function_tool
 def run(command: str) -> str:
     """Run a command."""
     return f"{command} went well. " * 40
+
+
+RUN: Any = agents.function_tool(run)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def agent_of(server: OpenAIServer, *, responses: bool = True) -> Any:
     client = openai.AsyncOpenAI(api_key="key", base_url=server.base_url, max_retries=0)
     kind = agents.OpenAIResponsesModel if responses else agents.OpenAIChatCompletionsModel
     model = kind(model="gpt-5.2", openai_client=client)
-    return agents.Agent(name="helper", instructions="You help.", model=model, tools=[run])
+    return agents.Agent(name="helper", instructions="You help.", model=model, tools=[RUN])
 
 
 def config_of(session: RefoldSession) -> Any:
@@ -72,8 +74,9 @@ def test_sixty_turns_of_an_agent_are_never_refused(
         with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
             session = RefoldSession("t", memory)
 
-            async def live(life: int = life, session: RefoldSession = session) -> int:
+            async def live(life: int = life, session: RefoldSession = session) -> tuple[int, int]:
                 agent = agent_of(server, responses=responses)
+                result: Any = None
                 for number in range(30):
                     asked = f"Question {life} {number}: please build part {number}. " * 3
                     result = await ask(agent, session, asked)

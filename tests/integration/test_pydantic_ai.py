@@ -106,7 +106,7 @@ def test_sixty_turns_of_an_agent_are_never_refused(
     assert prefix_breaks(server.bodies) <= changes < 60
 
 
-HISTORY = [
+HISTORY: list[Any] = [
     ModelRequest(parts=[
         SystemPromptPart("Be brief."),
         UserPromptPart(["Look", ImageUrl("https://example.org/a.png"),

@@ -109,10 +109,11 @@ class RefoldSessionStore(SessionStore):
 
     def _uuids(self, conversation: ConversationMemory) -> set[str]:
         name = conversation.thread_id
-        read, known = self._known.get(name, (0, set[str]()))
+        nothing: tuple[int, set[str]] = (0, set())
+        read, known = self._known.get(name, nothing)
         length = self._memory.length(name)
         if length < read:
-            read, known = 0, set()
+            read, known = nothing
         for entry in _entries(conversation, read, length):
             if isinstance(uuid := entry.get("uuid"), str):
                 known.add(uuid)
