@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.recall.hits import Recalled
 
 from .async_memory import AsyncMemory, blocking_memory
 from .conversation_memory import ConversationMemory
@@ -41,16 +42,70 @@ class FollowingMemory:
         """Return the conversation in which the last list went on, for a blocking caller."""
         return self.conversation(self._lists.current(thread_id))
 
+    def length(self, name: str) -> int:
+        """Return the number of messages of a conversation, erased ones as well."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        return core.log.load(name).state.length
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the ids of the conversations that begin with a text, oldest first."""
+        rows = self._blocking.iter_conversations()
+        found = [
+            (row.created_at, row.thread_id) for row in rows if row.thread_id.startswith(prefix)
+        ]
+        return [name for _, name in sorted(found)]
+
+    def logged_at(self, name: str) -> str:
+        """Return the time when the newest event of a conversation was logged: ISO 8601, UTC."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        version = core.log.load(name).state.version
+        return next(logged.at for logged in core.log.read(name, version, version))
+
+    def erase_conversation(self, name: str, reason: str) -> None:
+        """Erase a conversation for good. Nothing happens if there is none."""
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        if core.log.load(name).state.version:
+            self._blocking.erase_conversation(name, reason)
+
     def context(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         return self.conversation(name).context(**given)
 
-    def conversation(self, name: str) -> ConversationMemory:
-        """Return a conversation, for a blocking caller."""
-        return self._blocking.conversation(name, owner=self._owner)
+    def conversation(self, name: str, owner: str | None = None) -> ConversationMemory:
+        """Return a conversation, for a blocking caller. ``owner`` is its owner, if it is not that of all."""
+        return self._blocking.conversation(name, owner=owner or self._owner)
+
+    def search(self, query: str, *, owner: str, limit: int) -> Recalled:
+        """Return the best passages of an owner, for a blocking caller."""
+        return self._blocking.search(query, owner=owner, limit=limit)
+
+    def erase_owner(self, owner: str, reason: str) -> None:
+        """Erase all conversations of an owner, for a blocking caller."""
+        self._blocking.erase_owner(owner, reason)
 
     async def acontext(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
         return await asyncio.to_thread(self.context, name, **given)
+
+
+def says_the_same(
+    messages: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether a request says what these messages say: nothing was shortened, added or left out."""
+    return _turns(messages) == _turns(given)
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Return the blocks of each turn, results first, as a request has them."""
+    turns: list[tuple[str, list[Any]]] = []
+    for message in messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if not turns or turns[-1][0] != message["role"]:
+            turns.append((message["role"], []))
+        turns[-1][1].extend(blocks)
+    for _, blocks in turns:
+        blocks.sort(key=lambda block: block.get("type") != "tool_result")
+    return turns

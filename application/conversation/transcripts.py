@@ -69,6 +69,8 @@ class Transcript(Value, frozen=True):
 
     source: str
     format: str
-    """Name of the detected format: claude-code, codex, gemini-cli, pi, openai, anthropic, langgraph."""
+    """Name of the detected format: claude-code, codex, gemini-cli, pi, openhands, inspect, agent-tars, langchain,
+    openai, anthropic, langgraph.
+    """
     conversations: tuple[RecordedConversation, ...]
     skipped: tuple[Skipped, ...] = ()

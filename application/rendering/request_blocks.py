@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from refold.application.conversation.entries import Preview
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import THINKING, Block, block_words, text_of
+from refold.domain.messages import THINKING, Block, Message, block_words, text_of
 from refold.domain.text_cuts import ends
 from refold.domain.value import is_list, is_object
 
@@ -327,6 +327,11 @@ def _is_signed(block: Block) -> bool:
     if block.get("type") == "redacted_thinking":
         return bool(block.get("data"))
     return bool(block.get("signature"))
+
+
+def without_unsigned(message: Message) -> list[Block]:
+    """Return the blocks of a message without thinking that has no signature, which no request shows."""
+    return [b for b in message.blocks() if b.get("type") not in THINKING or _is_signed(b)]
 
 
 def _is_server_tool(kind: Any) -> bool:

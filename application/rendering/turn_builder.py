@@ -259,7 +259,7 @@ class TurnBuilder:
         else:
             if self.turns[-1]["role"] == "assistant":
                 self._say(texts.CONTINUE)
-            if entry.original is not None and shown == list(entry.message.blocks()):
+            if entry.original is not None and shown == blocks.without_unsigned(entry.message):
                 self.originals[len(self.turns)] = entry.original.restore(entry.message.content)
             self.turns.append({"role": "assistant", "content": content})
         self._paused = entry.stop_reason == "pause_turn"

@@ -1,9 +1,11 @@
 """``refold import``: import recorded conversations into the log."""
 
+import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -22,11 +24,14 @@ from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
 from .list_commands import unique_beginnings
-from .options import DEFAULT_DB, Db, Format, Json, is_verbose
+from .options import DEFAULT_DB, Db, Format, FormatName, Json, is_verbose
 from .output import clean, print_json, say, show_table, steps, warn
 
 Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Transcript files, plain or .gz.")
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Transcript files, plain or .gz, and folders with sessions."
+    ),
 ]
 ThreadOption = Annotated[
     str | None,
@@ -35,6 +40,12 @@ ThreadOption = Annotated[
 OwnerOption = Annotated[
     str | None,
     typer.Option("--owner", metavar="ID", help="The owner of the conversations, such as user-7."),
+]
+Watch = Annotated[
+    bool,
+    typer.Option(
+        "--watch", help="Go on, and import what is new in the files, until Ctrl-C.", metavar=""
+    ),
 ]
 MANY = 4
 """Number of transactions from which a single file gets its own progress bar."""
@@ -48,31 +59,132 @@ def import_files(
     format: Format = "auto",
     thread: ThreadOption = None,
     owner: OwnerOption = None,
+    watch: Watch = False,
     json: Json = False,
 ) -> None:
-    """Import recorded conversations. Importing the same file again adds nothing."""
-    from refold.infrastructure.bootstrap import open_memory
-    from refold.infrastructure.transcripts.read_transcript import read_transcript
-
-    done: list[dict[str, Any]] = []
-    memory: Memory | None = None
+    """Import recorded conversations. Importing the same file again adds only what is new in it."""
+    if watch and json:
+        raise TranscriptError("--watch never ends, and --json prints one object: use one of them")
+    if thread is not None and any(path.is_dir() for path in files):
+        raise TranscriptError("--thread names one conversation, and a folder has many: omit it")
     with ExitStack() as stack:
-        for path in steps(files, "importing", quiet=json):
-            try:
-                transcript = read_transcript(path, format=format)
-                # Opened only when there is something to store: a wrong path leaves no empty log.
-                memory = memory or stack.enter_context(open_memory(db.given))
-                quiet = json or len(files) > 1
-                done.append(_import(memory, path, transcript, thread, owner, quiet=quiet))
-            except TranscriptError as error:
-                done.append({"file": str(path), "error": str(error)})
-                warn(f"[red]not imported[/red]: {clean(error)}")
-    if json:
-        print_json({"db": str(db), "files": done})
-    else:
-        _print_result(db, done)
+        importer = _Importer(db, stack, format=format, thread=thread, owner=owner)
+        found = find_sessions(files)
+        quiet = json or len(found) > 1
+        for session in steps(found, "importing", quiet=json):
+            importer.take(session, quiet=quiet)
+        done = importer.done
+        if json:
+            print_json({"db": str(db), "files": done})
+        else:
+            _print_result(db, done, brief=any(path.is_dir() for path in files))
+        if watch:
+            _watch(files, found, importer)
     if any("error" in item for item in done):
         raise typer.Exit(2)
+
+
+class Session(NamedTuple):
+    """A file to import."""
+
+    path: Path
+    is_named: bool
+    """True if the user named it, False if it was found in a folder."""
+    state: tuple[int, float] = (0, 0.0)
+    """Its size, and the time of its last change."""
+
+
+def find_sessions(paths: Sequence[Path]) -> list[Session]:
+    """Return the files that are named and those in named folders, the oldest of a folder first."""
+    from refold.infrastructure.transcripts.session_files import find_files
+
+    found: list[Session] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(Session(path, True, _state_of(path)))
+            continue
+        oldest_first = reversed(find_files([path]).files)
+        found += [Session(file.path, False, (file.size, file.changed)) for file in oldest_first]
+    return found
+
+
+def _state_of(path: Path) -> tuple[int, float]:
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return 0, 0.0
+    return stat.st_size, stat.st_mtime
+
+
+class _Importer:
+    """Imports files into a log that is opened when there is something to store."""
+
+    def __init__(
+        self,
+        db: LogPlace,
+        stack: ExitStack,
+        *,
+        format: FormatName,
+        thread: str | None,
+        owner: str | None,
+    ) -> None:
+        self.done: list[dict[str, Any]] = []
+        """What was imported from each file."""
+        self._db, self._stack = db, stack
+        self._format, self._thread, self._owner = format, thread, owner
+        self._memory: Memory | None = None
+
+    def take(self, session: Session, *, quiet: bool) -> dict[str, Any]:
+        """Import a file, and return what was imported from it."""
+        from refold.infrastructure.transcripts.read_transcript import read_transcript
+        from refold.infrastructure.transcripts.transcript_source import UnknownFormat
+
+        path = session.path
+        try:
+            transcript = read_transcript(path, format=self._format)
+            if self._memory is None:  # A wrong path leaves no empty log.
+                from refold.infrastructure.bootstrap import open_memory
+
+                self._memory = self._stack.enter_context(open_memory(self._db.given))
+            item = _import(self._memory, path, transcript, self._thread, self._owner, quiet=quiet)
+        except UnknownFormat as error:
+            left_out = {"file": str(path), "left_out": "no session"}
+            item = _failed(path, error) if session.is_named else left_out
+        except TranscriptError as error:
+            item = _failed(path, error)
+        self.done.append(item)
+        return item
+
+
+def _failed(path: Path, error: TranscriptError) -> dict[str, Any]:
+    warn(f"[red]not imported[/red]: {clean(error)}")
+    return {"file": str(path), "error": str(error)}
+
+
+WATCHED_EVERY_S = 2.0
+"""Seconds between two looks at the files."""
+
+
+def _watch(paths: Sequence[Path], found: Sequence[Session], importer: _Importer) -> None:
+    """Import files again when they have changed, until Ctrl-C."""
+    known = {session.path: session.state for session in found}
+    say(f"Watching {len(known):,} files. Ctrl-C ends it.")
+    new = 0
+    try:
+        while True:
+            time.sleep(WATCHED_EVERY_S)
+            for session in find_sessions(paths):
+                if known.get(session.path) == session.state:
+                    continue
+                known[session.path] = session.state
+                item = importer.take(session, quiet=True)
+                importer.done.clear()
+                for one in item.get("conversations", ()):
+                    if one["new"]:
+                        new += one["new"]
+                        say(f"{clean(one['thread_id'])}: {one['new']:,} new messages")
+    except KeyboardInterrupt:
+        say(f"Stopped. {new:,} new messages were stored meanwhile.")
 
 
 def _import(
@@ -190,24 +302,43 @@ def _print_skipped(done: list[dict[str, Any]]) -> None:
     """Print the skipped content, of all files together or per file with ``-v``."""
     if is_verbose() or len(done) == 1:
         for item in done:
-            name = clean(Path(item["file"]).name)
-            for reason, count in item.get("skipped", {}).items():
-                say(f"  {name}: left out {count:,} × {clean(reason)}")
+            if skipped := item.get("skipped"):
+                say(f"  {clean(Path(item['file']).name)}: left out {_counted(Counter(skipped))}")
         return
     total: Counter[str] = Counter()
     for item in done:
         total.update(item.get("skipped", {}))
     if total:
-        said = ", ".join(f"{count:,} × {clean(reason)}" for reason, count in total.most_common())
-        say(f"Skipped by design or because of damage: {said}. -v shows each file.")
+        say(f"Left out by design or because of damage: {_counted(total)}. -v shows each file.")
 
 
-def _print_result(db: LogPlace, done: list[dict[str, Any]]) -> None:
+def _counted(skipped: Counter[str]) -> str:
+    return ", ".join(f"{count:,} × {clean(reason)}" for reason, count in skipped.most_common())
+
+
+SHOWN = 20
+"""Number of conversations of a folder that are shown, if new messages were found in them."""
+
+
+def _print_result(db: LogPlace, done: list[dict[str, Any]], *, brief: bool) -> None:
+    """Print what was imported. With ``brief`` only the newest conversations with new messages are shown."""
+    stored = [(f, c) for f in done for c in f.get("conversations", ())]
     rows = [
         (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
-        for f in done
-        for c in f.get("conversations", ())
+        for f, c in stored
+        if c["new"] or not brief
     ]
+    if brief:
+        more, rows = len(rows) - SHOWN, rows[-SHOWN:]
+        sessions = sum(1 for f in done if f.get("conversations"))
+        others = sum(1 for f in done if "left_out" in f)
+        messages, new = (sum(c[name] for _, c in stored) for name in ("messages", "new"))
+        say(
+            f"{sessions:,} files with {len(stored):,} conversations and {messages:,} messages, of which {new:,} are "
+            f"new. {others:,} other files."
+        )
+        if more > 0:
+            say(f"The newest {SHOWN} of {more + SHOWN:,} conversations with new messages:")
     if rows:
         ids = unique_beginnings([str(row[2]) for row in rows])
         shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
@@ -215,11 +346,11 @@ def _print_result(db: LogPlace, done: list[dict[str, Any]]) -> None:
     _print_skipped(done)
     for item in done:
         name = clean(Path(item["file"]).name)
-        if not item.get("conversations") and "error" not in item:
+        if not brief and not item.get("conversations") and "error" not in item:
             say(f"  {name}: contains no messages, nothing to import")
         for damage in item.get("damaged", ()):
             place = "" if damage["line"] is None else f" line {damage['line']}"
             say(f"  [yellow]{name}{place}[/yellow]: "
                 f"{clean(damage['reason'])}: {clean(damage['detail'])}")  # fmt: skip
-    if rows:
+    if stored:
         say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")

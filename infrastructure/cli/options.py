@@ -206,6 +206,10 @@ FormatName = Literal[
     "anthropic",
     "openai",
     "pi",
+    "openhands",
+    "inspect",
+    "agent-tars",
+    "langchain",
     "langgraph",
 ]
 _FORMATS = get_args(FormatName)[1:]

@@ -223,9 +223,14 @@ def _score_sealed(value: Any) -> int:
 
 
 def _score_thinking(block: Mapping[str, Any]) -> int:
-    """Return the score of thinking: of its text, or of its signature if the API left the text empty."""
+    """Return the score of thinking: of its text, or of its signature if the API left the text empty.
+
+    Without a signature it is in no request.
+    """
     if block.get("type") == "redacted_thinking":
         return _score_sealed(block.get("data"))
+    if not block.get("signature"):
+        return 0
     return max(_score_value(block.get("thinking")), _score_sealed(block.get("signature")))
 
 

@@ -155,6 +155,8 @@ def _collect_chats(stem: str, items: list[Any], places: list[int]) -> Chats:
 def _chat(value: Any, name: tuple[str, ...], place: int | None) -> Chat | None:
     """Return the chat in ``value``, a list of messages or an object with one, or None."""
     envelope = as_object(value) or {}
+    if "messages" not in envelope and (request := as_object(envelope.get("request"))) is not None:
+        envelope = {**envelope, **request}  # A log of requests.
     lists = [as_list(value), *(as_list(envelope.get(key)) for key in _LISTS)]
     messages = next((one for one in lists if one and _mostly_messages(one)), list[Any]())
     if not messages and envelope.get("messages") != []:

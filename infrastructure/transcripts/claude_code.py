@@ -237,6 +237,8 @@ class _Session:
         match value.get("type"):
             case "user" | "assistant" as kind:
                 self._take_message(kind, value, line, agent)
+            case "progress" if (said := _said_by_agent(value)) is not None:
+                self._take_progress(said, line)
             case "system":
                 subtype = value.get("subtype")
                 reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
@@ -294,6 +296,14 @@ class _Session:
             self._seen.setdefault(uuid, message)
         self._skipped.extend(thread.add(draft))
 
+    def _take_progress(self, record: dict[str, Any], line: int) -> None:
+        """Take the message of a sub-agent out of a record of its progress."""
+        match record.get("type"):
+            case "user" | "assistant" as kind:
+                self._take_message(kind, record, line, usable_id(record.get("agentId")))
+            case _:
+                self._skip(line, "progress record")
+
     def _why_not(
         self, value: dict[str, Any], message: dict[str, Any], thread: Thread
     ) -> str | None:
@@ -335,6 +345,15 @@ class _Session:
     def _skip(self, line: int, reason: str, detail: str = "", *, damage: bool = False) -> None:
         detail = ascii(detail)[1:-1][:80]
         self._skipped.append(Skipped(line=line, reason=reason, detail=detail, damage=damage))
+
+
+def _said_by_agent(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the record of a sub-agent in a record of its progress, or None."""
+    data = as_object(value.get("data")) or {}
+    record, agent = as_object(data.get("message")), usable_id(data.get("agentId"))
+    if data.get("type") != "agent_progress" or record is None or agent is None:
+        return None
+    return {**record, "agentId": agent, "isSidechain": True}
 
 
 def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int) -> Draft | None:

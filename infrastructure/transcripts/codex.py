@@ -12,9 +12,11 @@ from refold.application.conversation.transcripts import (
 )
 from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, said
+from refold.domain.originals import Original
 from refold.domain.value import replace
 
 from .chats import why_no_role
+from .conversation_draft import thinking_block
 from .openai import convert_content
 from .transcript_source import (
     Names,
@@ -34,6 +36,8 @@ from .transcript_source import (
     usable_id,
 )
 
+FORMAT = "codex"
+"""Form of messages whose reasoning is sealed: its items."""
 _RECORDS = ("session_meta", "turn_context", "event_msg", "response_item", "compacted")
 _ITEMS = ("message", "reasoning", "function_call", "function_call_output")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -42,7 +46,7 @@ _OTHER = {
     "session_meta": "session header",
     "turn_context": "settings of a turn",
     "event_msg": "event, which an item has again",
-    "reasoning": "reasoning without a signature",
+    "reasoning": "reasoning that has no words and cannot be opened",
     "web_search_call": "web search without its result",
     "ghost_snapshot": "snapshot of the files",
     "compacted": "summary by the recording tool; the original is before it",
@@ -96,6 +100,12 @@ class _Rollout:
     _names: Names = field(default_factory=Names)
     _is_open: bool = False
     """True if the next item of the same kind belongs to the last message."""
+    _thoughts: list[Block] = field(default_factory=list[Block])
+    """Reasoning before the next part of an answer."""
+    _sealed: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The items of it that only the model can read."""
+    _thought_at: int = 0
+    """Line of the newest reasoning."""
 
     def take(self, line: int, record: dict[str, Any] | None) -> None:
         """Add one record."""
@@ -153,7 +163,9 @@ class _Rollout:
         match item.get("type"):
             case "message":
                 self._take_message(line, at, item)
-            case "reasoning" | "web_search_call" | "ghost_snapshot" as kind:
+            case "reasoning":
+                self._take_reasoning(line, item)
+            case "web_search_call" | "ghost_snapshot" as kind:
                 self._skip(line, kind)
             case kind if kind in _CALLS:
                 self._add(line, at, "assistant", (_call(item, line),))
@@ -161,6 +173,28 @@ class _Rollout:
                 self._add(line, at, "user", (_output(item),))
             case kind:
                 self._skip(line, str(kind))
+
+    def _end_answer(self, at: datetime | None) -> None:
+        """Add the reasoning of an answer that was interrupted."""
+        if self._thoughts:
+            self._add(self._thought_at, at, "assistant", ())
+        elif self._sealed:
+            self._skip(self._thought_at, "reasoning")
+            self._sealed = []
+
+    def _take_reasoning(self, line: int, item: dict[str, Any]) -> None:
+        texts = [
+            str(part.get("text") or "")
+            for name in ("summary", "content")
+            for part in objects_in(item.get(name))
+        ]
+        self._thought_at = line
+        if text := "\n\n".join(filter(str.strip, texts)):
+            self._thoughts.append(thinking_block(text))
+        if text_or_none(item.get("encrypted_content")):
+            self._sealed.append(item)
+        elif not text:
+            self._skip(line, "reasoning")
 
     def _take_message(self, line: int, at: datetime | None, item: dict[str, Any]) -> None:
         content, role = convert_content(item.get("content")), item.get("role")
@@ -171,6 +205,7 @@ class _Rollout:
         if role == "assistant":
             self._add(line, at, "assistant", tuple(as_blocks(content)), usable_id(item.get("id")))
             return
+        self._end_answer(at)
         made: Role = "user" if role == "user" else "system"
         message = Message(role=made, content=content)
         author: Author | None = _author(message) if made == "user" else None
@@ -187,17 +222,26 @@ class _Rollout:
         message_id: str | None = None,
     ) -> None:
         """Add blocks to the last message if it is of the same role, or begin a new one."""
+        sealed = list[dict[str, Any]]()
+        if role == "assistant":
+            blocks = (*self._thoughts, *blocks)
+            sealed, self._thoughts, self._sealed = self._sealed, [], []
         last = self.messages[-1] if self.messages and self._is_open else None
         if last is not None and last.message.role == role:
-            content = (*last.message.blocks(), *blocks)
-            message = Message(role=role, content=content)
-            self.messages[-1] = replace(last, message=message)
+            sealed = [*(last.original.data if last.original else ()), *sealed]
+            message = Message(role=role, content=(*last.message.blocks(), *blocks))
+            self.messages[-1] = replace(last, message=message, original=_original(sealed))
             return
-        self._append(line, at, Message(role=role, content=blocks), message_id)
+        self._append(line, at, Message(role=role, content=blocks), message_id, _original(sealed))
         self._is_open = True
 
     def _append(
-        self, line: int, at: datetime | None, message: Message, message_id: str | None
+        self,
+        line: int,
+        at: datetime | None,
+        message: Message,
+        message_id: str | None,
+        original: Original | None = None,
     ) -> None:
         self.messages.append(
             RecordedMessage(
@@ -207,12 +251,17 @@ class _Rollout:
                 at=at,
                 line=line,
                 model=self.model if message.role == "assistant" else None,
+                original=original,
             )
         )
 
     def _skip(self, line: int, kind: str) -> None:
         reason = _OTHER.get(kind, "record of another type")
         self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(kind)[1:-1][:80]))
+
+
+def _original(sealed: list[dict[str, Any]]) -> Original | None:
+    return Original(format=FORMAT, data=sealed) if sealed else None
 
 
 def _author(message: Message) -> Author:

@@ -9,6 +9,7 @@ from refold.application.conversation.transcripts import (
 )
 from refold.domain.messages import Author, Block, Message, said
 
+from .conversation_draft import joined, thinking_block
 from .transcript_source import (
     Content,
     Names,
@@ -98,10 +99,9 @@ class _Session:
                 place, record, Message(role="user", content=content, author=_author(content))
             )
             return
-        if record.get("thoughts"):
-            skipped.append(Skipped(line=place, reason="reasoning without a signature"))
+        thoughts = map(_thought, objects_in(record.get("thoughts")))
         calls = objects_in(record.get("toolCalls"))
-        blocks = (*as_blocks(content), *(_call(call, place) for call in calls))
+        blocks = (*thoughts, *as_blocks(content), *(_call(call, place) for call in calls))
         if blocks:
             self._append(place, record, Message(role="assistant", content=blocks))
         results = tuple(_result(call, place) for call in calls)
@@ -152,6 +152,11 @@ def _part(part: Any) -> Block:
             return image_block(kind, data)
         case _:
             return {"type": "unknown", **(as_object(part) or {})}
+
+
+def _thought(thought: dict[str, Any]) -> Block:
+    parts = (thought.get("subject"), thought.get("description"))
+    return thinking_block(joined(part for part in parts if isinstance(part, str)))
 
 
 def _call(call: dict[str, Any], place: int) -> Block:

@@ -22,6 +22,7 @@ from .chats import (
     tools_of,
     why_no_role,
 )
+from .conversation_draft import thinking_block
 from .transcript_source import (
     Content,
     Names,
@@ -259,11 +260,15 @@ class MessageConverter:
         return Message(role="assistant", content=content)
 
     def _thinking(self, place: int | None, item: dict[str, Any]) -> list[Block]:
-        """Return signed thinking blocks, as some gateways provide them. Unsigned reasoning is skipped."""
-        if any(item.get(key) for key in ("reasoning_content", "reasoning")):
-            reason = "reasoning without a signature"
+        """Return signed thinking blocks, as some gateways provide them, or reasoning in words."""
+        if signed := objects_in(item.get("thinking_blocks")):
+            return signed
+        texts = (text_or_none(item.get(key)) for key in ("reasoning_content", "reasoning"))
+        text = next(filter(None, texts), None)
+        if text is None and item.get("reasoning"):
+            reason = "reasoning of an unknown kind"
             self._skipped.append(Skipped(line=place, reason=reason))
-        return objects_in(item.get("thinking_blocks"))
+        return [] if text is None else [thinking_block(text)]
 
     def _calls(self, index: int, item: dict[str, Any]) -> list[Block]:
         calls = objects_in(item.get("tool_calls"))

@@ -11,15 +11,27 @@ from refold.application.errors import TranscriptError
 from refold.domain.value import Value, replace
 
 from . import (
+    agent_tars,
     anthropic,
     claude_code,
     codex,
     gemini_cli,
+    inspect_logs,
+    langchain_state,
     openai,
+    openhands,
     pi,
 )
 from .chats import ROLES, odd_role
-from .transcript_source import Names, Reading, Source, as_list, as_object, open_source
+from .transcript_source import (
+    Names,
+    Reading,
+    Source,
+    UnknownFormat,
+    as_list,
+    as_object,
+    open_source,
+)
 
 
 def describe(source: Source) -> str:
@@ -83,6 +95,12 @@ _FORMATS = {
     "codex": _Format(detect=codex.fits, fits=codex.fits, read=codex.read),
     "gemini-cli": _Format(detect=gemini_cli.fits, fits=gemini_cli.fits, read=gemini_cli.read),
     "pi": _Format(detect=pi.fits, fits=pi.fits, read=pi.read),
+    "openhands": _Format(detect=openhands.fits, fits=openhands.fits, read=openhands.read),
+    "inspect": _Format(detect=inspect_logs.fits, fits=inspect_logs.fits, read=inspect_logs.read),
+    "agent-tars": _Format(detect=agent_tars.fits, fits=agent_tars.fits, read=agent_tars.read),
+    "langchain": _Format(
+        detect=langchain_state.fits, fits=langchain_state.fits, read=langchain_state.read
+    ),
     "openai": _Format(detect=openai.detect, fits=openai.fits, read=openai.read),
     "anthropic": _Format(detect=anthropic.detect, fits=anthropic.fits, read=anthropic.read),
 }
@@ -163,7 +181,7 @@ def _detect_format(path: Path, source: Source) -> str:
             f"{path} has no known format: it looks like messages, and the first one with a role that cannot "
             f"be read, {odd}. Roles are {', '.join(sorted(ROLES))}."
         )
-    raise TranscriptError(
+    raise UnknownFormat(
         f"{path} has no known format. It looks like {describe(source)}. "
         f"Formats that can be read: {', '.join(FORMATS)}. "
         "Convert it to a list of messages with role and content, then import that."

@@ -25,6 +25,10 @@ MAX_DEPTH = 200
 _MAX_DIGITS = 4000  # CPython refuses to convert integers of more than 4,300 digits.
 
 
+class UnknownFormat(TranscriptError):
+    """A file has none of the formats that can be read."""
+
+
 class BrokenJsonError(ValueError):
     """The text is not JSON, or its JSON cannot be stored."""
 
@@ -174,7 +178,7 @@ def parse_source(path: Path, data: bytes) -> Source:
         TranscriptError: it is empty, or neither JSON nor JSON lines.
     """
     if not data.strip(b" \t\r\n\x00"):
-        raise TranscriptError(f"{path} is empty: there is no conversation in it.")
+        raise UnknownFormat(f"{path} is empty: there is no conversation in it.")
     stem = _stem(path)
     document = _only_value(data)
     if document is None:
@@ -239,8 +243,8 @@ def _utf8(path: Path, data: bytes) -> bytes:
         raise _not_text(path, error) from error
 
 
-def _not_text(path: Path, problem: Exception) -> TranscriptError:
-    return TranscriptError(
+def _not_text(path: Path, problem: Exception) -> UnknownFormat:
+    return UnknownFormat(
         f"{path} is not a transcript: no line of it is JSON text in UTF-8 ({str(problem)[:120]})."
     )
 

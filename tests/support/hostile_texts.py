@@ -140,6 +140,48 @@ def _gemini_cli() -> str:
     return json.dumps({"sessionId": f"../../{PATHS}", "projectHash": ALL, "messages": messages})
 
 
+def _openhands() -> str:
+    events: list[dict[str, Any]] = []
+    for n in range(24):
+        event = {"id": f"../{n}", "timestamp": ALL, "source": "user", "kind": "MessageEvent"}
+        if n % 2:
+            made = {"source": "agent", "kind": "ActionEvent", "tool_name": ALL, "tool_call_id": ALL}
+            said = {"thought": [{"type": "text", "text": f"{n} {ALL}"}], "llm_response_id": ALL}
+            events.append({**event, **made, **said, "tool_call": {"name": ALL, "arguments": ALL}})
+        else:
+            content = [{"type": "text", "text": f"{n} {ALL}"}]
+            events.append({**event, "llm_message": {"role": "user", "content": content}})
+    return json.dumps({"instance_id": f"../../{PATHS}", "title": ALL, "history": events})
+
+
+def _inspect() -> str:
+    said = [
+        {"role": ("user", "assistant")[n % 2], "content": f"{n} {ALL}", "id": ALL, "model": ALL}
+        for n in range(24)
+    ]
+    sample = {"id": f"../../{PATHS}", "epoch": 1, "messages": said, "attachments": {"a": ALL}}
+    return json.dumps({"eval": {"task": ALL, "task_id": f"../{PATHS}"}, "samples": [sample]})
+
+
+def _agent_tars() -> str:
+    kinds = ("user_message", "assistant_message")
+    return json.dumps(
+        [
+            {"id": f"../{n}", "type": kinds[n % 2], "timestamp": n, "content": f"{n} {ALL}"}
+            for n in range(24)
+        ]
+    )
+
+
+def _langchain() -> str:
+    said = [
+        {"type": ("human", "ai")[n % 2], "content": f"{n} {ALL}", "id": f"../{n}", "name": ALL}
+        for n in range(24)
+    ]
+    values = {"messages": said, "title": ALL}
+    return json.dumps({"values": values, "checkpoint": {"thread_id": f"../../{PATHS}"}})
+
+
 RECORDINGS: Mapping[str, Callable[[], str]] = {
     "claude-code": _claude_code,
     "codex": _codex,
@@ -147,6 +189,10 @@ RECORDINGS: Mapping[str, Callable[[], str]] = {
     "openai": _openai,
     "anthropic": lambda: json.dumps({"messages": LIVE, "id": f"../../x{QUERIES}", "title": ALL}),
     "pi": _pi,
+    "openhands": _openhands,
+    "inspect": _inspect,
+    "agent-tars": _agent_tars,
+    "langchain": _langchain,
 }
 """A recording in each format that can be imported."""
 

@@ -22,7 +22,6 @@ try:
         given_messages,
         original_of,
         plain_content,
-        says_the_same,
         stored_messages,
         without_thinking,
     )
@@ -34,7 +33,7 @@ except ImportError as error:  # pragma: no cover
 
 from refold.application.agent_tools.tool_scope import Tool
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.following import FollowingMemory
+from refold.application.api.following import FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
@@ -321,7 +320,9 @@ def _definition(tool: Any) -> Json:
 def _override(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
     """Return the request with the compacted messages; as it is while they say what the agent's own say."""
     own, added = _split(request)
-    if context.system == (_system_of(request) or "") and says_the_same(context.messages, own):
+    if context.system == (_system_of(request) or "") and says_the_same(
+        context.messages, given_messages(own)
+    ):
         # Middleware before this one may have edited the messages of the request alone.
         is_own = all(a is b for a, b in zip(own, request.messages, strict=False))
         return request if is_own else request.override(messages=[*own, *added])

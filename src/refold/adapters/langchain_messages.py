@@ -196,25 +196,6 @@ def _ai_message(blocks: Sequence[Json], is_anthropic: bool) -> AIMessage:
     return AIMessage(content=text, tool_calls=calls)
 
 
-def says_the_same(messages: Sequence[Mapping[str, Any]], given: Sequence[BaseMessage]) -> bool:
-    """Return whether a request says what these messages say: nothing was shortened, added or left out."""
-    return _turns(messages) == _turns(given_messages(given))
-
-
-def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Json]]]:
-    """Return the blocks of each turn, results first, as a request has them."""
-    turns: list[tuple[str, list[Json]]] = []
-    for message in messages:
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-        if not turns or turns[-1][0] != message["role"]:
-            turns.append((message["role"], []))
-        turns[-1][1].extend(blocks)
-    for _, blocks in turns:
-        blocks.sort(key=lambda block: block.get("type") != "tool_result")
-    return turns
-
-
 def without_thinking(message: AnyMessage) -> AnyMessage:
     """Return the message without its thinking blocks."""
     content: Any = message.content

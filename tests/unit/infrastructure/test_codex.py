@@ -73,6 +73,33 @@ def test_items_of_one_answer_become_one_message_and_its_results_another(tmp_path
     assert not any(skipped.damage for skipped in talk.skipped)
 
 
+def test_reasoning_stands_before_the_answer_and_sealed_reasoning_in_its_original_form(
+    tmp_path: Path,
+) -> None:
+    sealed: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "zzz"}
+    shown = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "**Look**"}]}
+    talk = read_records(
+        tmp_path,
+        {"timestamp": AT, **META},
+        words("user", "Build it"),
+        item(**sealed),
+        item(**shown),
+        words("assistant", "I look."),
+        item(**shown),
+        words("user", "Stop"),
+        item(**sealed),
+    )
+    one = only(talk)
+    thought = {"type": "thinking", "thinking": "**Look**"}
+    assert contents(one) == [
+        [text("Build it")],
+        [thought, text("I look."), thought],
+        [text("Stop")],
+    ]
+    assert keys(one) == ["line:2", "line:5", "line:7"]
+    assert [m.original and m.original.data for m in one.messages] == [None, [sealed], None]
+
+
 def test_texts_that_codex_itself_sends_are_not_words_of_the_person(tmp_path: Path) -> None:
     sent = ["<environment_context>\n<cwd>/</cwd>", "# AGENTS.md instructions for /x", "Go on"]
     talk = read_records(tmp_path, {"timestamp": AT, **META}, *(words("user", s) for s in sent))

@@ -27,7 +27,8 @@ RECORDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 TOLD = [
     "Read it",
-    [text("I read."), {"type": "tool_use", "id": "read_file-1", "name": "read_file",
+    [{"type": "thinking", "thinking": "Reading"},
+     text("I read."), {"type": "tool_use", "id": "read_file-1", "name": "read_file",
                        "input": {"path": "a.py"}}],
     [result("read_file-1", "words")],
     [{"type": "tool_use", "id": "edit_file-1", "name": "edit_file", "input": {"path": "a.py"}}],
@@ -47,7 +48,7 @@ def test_a_call_and_its_result_stand_in_two_messages(tmp_path: Path, form: str) 
     assert only(talk).thread_id == "g-1"
     assert contents(only(talk)) == TOLD
     assert keys(only(talk)) == ["m1", "m2", "m2:results", "m4", "m4:results", "m5"]
-    assert reasons(talk) == ["reasoning without a signature", "message of the program"]
+    assert reasons(talk) == ["message of the program"]
     assert only(talk).summaries == ()
 
 

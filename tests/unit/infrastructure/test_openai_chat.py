@@ -132,11 +132,18 @@ def test_images_become_image_blocks(tmp_path: Path) -> None:
     ]
 
 
-def test_reasoning_without_a_signature_is_left_out_and_counted(tmp_path: Path) -> None:
-    message = {"role": "assistant", "content": "ho", "reasoning_content": "secret"}
+def test_reasoning_without_a_signature_is_kept_as_thinking(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": "ho", "reasoning_content": "Hm"}
+    talk = read_json(tmp_path, [message], format="openai")
+    assert contents(only(talk)) == [[{"type": "thinking", "thinking": "Hm"}, text("ho")]]
+    assert reasons(talk) == []
+
+
+def test_reasoning_that_is_no_text_is_left_out_and_counted(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": "ho", "reasoning": [{"sealed": "x"}]}
     talk = read_json(tmp_path, [message], format="openai")
     assert contents(only(talk)) == ["ho"]
-    assert reasons(talk) == ["reasoning without a signature"]
+    assert reasons(talk) == ["reasoning of an unknown kind"]
 
 
 def test_an_answer_without_content_is_kept_empty(tmp_path: Path) -> None:

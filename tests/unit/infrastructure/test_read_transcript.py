@@ -28,6 +28,11 @@ from tests.support.transcript_files import (
     text,
 )
 
+
+def codex_item(**fields: Any) -> dict[str, Any]:
+    return {"type": "response_item", "timestamp": 1, "payload": fields}
+
+
 SEEDS = [
     jsonl(
         {"type": "summary", "summary": "t", "leafUuid": "u1"},
@@ -61,7 +66,58 @@ SEEDS = [
         },
         {"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": ""}},
     ),
-]
+    jsonl(
+        {"type": "session_meta", "timestamp": 1, "payload": {"id": "s"}},
+        codex_item(type="reasoning", summary=[text("x")], encrypted_content="y"),
+        codex_item(type="message", role="assistant", content=[text("hi")]),
+        codex_item(type="function_call", name="f", call_id="c", arguments="{}"),
+        codex_item(type="function_call_output", call_id="c", output="ok"),
+    ),
+    json.dumps(
+        [
+            {"id": 0, "source": "user", "action": "message", "args": {"content": "go"}},
+            {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls"},
+             "tool_call_metadata": {"tool_call_id": "c", "function_name": "bash", "model_response": {
+                 "id": "r", "choices": [{"message": {"content": "I look", "tool_calls": [
+                     {"id": "c", "function": {"arguments": "{}"}}]}}]}}},
+            {"id": 2, "observation": "run", "content": "ok", "cause": 1, "extras": {"x": [1]}},
+            {"id": 3, "observation": "recall", "content": "ok",
+             "extras": {"microagent_knowledge": [{"content": "k"}]}},
+        ]
+    ),
+    jsonl(
+        {"id": "a", "source": "agent", "kind": "ActionEvent", "thought": [text("x")], "tool_name": "f",
+         "tool_call_id": "c", "tool_call": {"arguments": "{}"}, "llm_response_id": "r"},
+        {"id": "b", "source": "environment", "kind": "ObservationEvent", "tool_call_id": "c",
+         "observation": {"content": [{"type": "image", "image_urls": ["u"]}]}},
+        {"id": "d", "source": "user", "kind": "MessageEvent",
+         "llm_message": {"role": "user", "content": [text("go")]}},
+    ),
+    json.dumps(
+        {"eval": {"task_id": "t"}, "samples": [{"id": 1, "epoch": 1, "attachments": {"a": "A"},
+         "events": [{"event": "model", "tools": [{"name": "f"}]}], "messages": [
+             {"role": "user", "content": "attachment://a"},
+             {"role": "assistant", "content": [{"type": "reasoning", "reasoning": "x"}],
+              "tool_calls": [{"id": "c", "function": "f", "arguments": {}}]},
+             {"role": "tool", "tool_call_id": "c", "content": "", "error": {"message": "m"}}]}]}
+    ),
+    json.dumps(
+        [
+            {"id": "a", "type": "user_message", "timestamp": 1, "content": "go"},
+            {"id": "b", "type": "assistant_message", "timestamp": 2, "content": "I look",
+             "toolCalls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+            {"id": "d", "type": "tool_call", "timestamp": 3, "toolCallId": "c", "arguments": {}},
+            {"id": "e", "type": "tool_result", "timestamp": 4, "toolCallId": "c", "content": [1]},
+        ]
+    ),
+    json.dumps(
+        {"created_at": "x", "checkpoint": {"thread_id": "t"}, "values": {"messages": [
+            {"type": "human", "id": "a", "content": "go"},
+            {"type": "ai", "id": "b", "content": [call("d")], "tool_calls": [
+                {"id": "c", "name": "f", "args": {}}], "additional_kwargs": {"reasoning": "x"}},
+            {"type": "tool", "id": "e", "content": "ok", "tool_call_id": "c", "status": "error"}]}}
+    ),
+]  # fmt: skip
 PIECES = [b"null", b"[]", b"{}", b'"', b"1e999", b"-1", b"NaN", b"\xff", b"\x00", b"\n", b"[" * 300]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -130,6 +186,12 @@ def test_the_undamaged_seeds_are_read_as_what_they_are() -> None:
         "anthropic",
         "openai",
         "pi",
+        "codex",
+        "openhands",
+        "openhands",
+        "inspect",
+        "agent-tars",
+        "langchain",
     ]
 
 
@@ -152,7 +214,10 @@ def test_gzip_is_told_by_its_first_bytes_not_by_its_name(tmp_path: Path) -> None
         (b"\xff\xfe\x00", "no line of it is JSON text"),
         (gzip.compress(b"[]" * 999, mtime=0)[:-9], "gzip file that is broken or cut off"),
         (b"\x1f\x8b\x00nonsense", "gzip file that is broken or cut off"),
-        (b"[]", "an empty list.*claude-code, codex, gemini-cli, pi, openai, anthropic"),
+        (
+            b"[]",
+            "an empty list.*claude-code, codex, gemini-cli, pi, openhands, .*, openai, anthropic",
+        ),
         (b'{"values": {"messages": []}}', "an object with the keys values"),
         (b'[{"id": 1, "type": "user_message"}]', "a list of 1; its first is an object with"),
         (b'{"a": 1}\n{"b": 2}\n', "2 JSON lines; the first is an object with the keys a"),
@@ -190,7 +255,7 @@ def test_an_unpacked_size_without_bounds_is_refused(
 
 def test_a_format_that_nobody_knows_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        TranscriptError, match="use auto, claude-code, codex, gemini-cli, pi, openai, anthropic"
+        TranscriptError, match="use auto, claude-code, codex, gemini-cli, pi, openhands"
     ):
         read_text(tmp_path, SEEDS[0], format="word")
 

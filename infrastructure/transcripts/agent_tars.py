@@ -1,0 +1,190 @@
+"""Convert event streams of Agent TARS to Anthropic shape: a JSON list, JSON lines, or an object with the list."""
+
+import json
+from typing import Any
+
+from refold.domain.messages import Author, Block
+
+from .conversation_draft import (
+    ConversationDraft,
+    author_of,
+    reading_of,
+    result_block,
+    thinking_block,
+)
+from .openai import convert_content
+from .transcript_source import (
+    Content,
+    Reading,
+    Source,
+    arguments_of,
+    as_blocks,
+    as_list,
+    as_object,
+    moment,
+    not_a_message,
+    objects_in,
+    text_block,
+    text_or_none,
+    tool_use,
+    usable_id,
+)
+
+_STARTS = ("user_message", "agent_run_start", "session_start")
+_OTHER = {
+    "agent_run_start": "beginning of a run",
+    "agent_run_end": "end of a run",
+    "plan_start": "plan",
+    "plan_update": "plan",
+    "plan_finish": "plan",
+    "system": "message of the program",
+    "assistant_streaming_message": "part of a message that follows",
+    "assistant_streaming_thinking_message": "part of a message that follows",
+    "assistant_streaming_tool_call": "part of a message that follows",
+    "final_answer_streaming": "part of a message that follows",
+}
+
+
+def fits(source: Source) -> bool:
+    """Return whether the first event of a stream is in the file."""
+    events = _events(source)
+    first = as_object(events[0][1]) if events else None
+    return (
+        first is not None and first.get("type") in _STARTS and {"id", "timestamp"} <= first.keys()
+    )
+
+
+def _events(source: Source) -> list[tuple[int, Any]]:
+    """Return the events with their lines or indexes."""
+    if not source.is_document:
+        return [(record.line, record.value) for record in source.records]
+    listed = as_list(source.document) or as_list((as_object(source.document) or {}).get("events"))
+    return list(enumerate(listed or [source.document]))
+
+
+def read(source: Source) -> Reading:
+    """Read the conversation of a stream. An answer and its calls become one message."""
+    stream = _Stream(source.stem)
+    for place, value in _events(source):
+        event = as_object(value)
+        if event is None:
+            stream.draft.skipped.append(not_a_message(place, "an event that is no object"))
+        else:
+            stream.take(place, event)
+    return reading_of([stream.draft])
+
+
+class _Stream:
+    """Reads events in order."""
+
+    def __init__(self, stem: str) -> None:
+        self.draft = ConversationDraft(stem)
+        self._model: str | None = None
+        self._thoughts: list[Block] = []
+        """Reasoning before an answer."""
+        self._announced: set[str] = set()
+        """Ids of calls that an answer has, and no event of a call yet."""
+
+    def take(self, place: int, event: dict[str, Any]) -> None:
+        """Add one event."""
+        kind, draft = event.get("type"), self.draft
+        match kind:
+            case "user_message":
+                self._said(place, event, None)
+            case "environment_input":
+                self._said(place, event, "program")
+            case "assistant_thinking_message":
+                self._thoughts += map(
+                    thinking_block, filter(None, [text_or_none(event.get("content"))])
+                )
+            case "assistant_message" | "final_answer":
+                self._answered(place, event)
+            case "tool_call":
+                self._called(place, event)
+            case "tool_result":
+                self._returned(place, event)
+            case _:
+                if kind == "agent_run_start":
+                    self._model = text_or_none(event.get("model")) or self._model
+                reason = _OTHER.get(str(kind), "record of another type")
+                draft.skip(place, reason, kind)
+
+    def _said(self, place: int, event: dict[str, Any], author: Author | None) -> None:
+        content = convert_content(event.get("content"))
+        if content is None:
+            self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
+            return
+        self._append(place, event, "user", content, author or author_of(content))
+
+    def _answered(self, place: int, event: dict[str, Any]) -> None:
+        content = convert_content(event.get("content") or "")
+        calls = [
+            (
+                usable_id(call.get("id")) or f"call_{place}_{number}",
+                as_object(call.get("function")) or {},
+            )
+            for number, call in enumerate(objects_in(event.get("toolCalls")))
+        ]
+        if content is None:
+            self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
+            return
+        self._announced = {given for given, _ in calls}
+        blocks = [*self._take_thoughts(), *as_blocks(content)]
+        for given, function in calls:
+            name = text_or_none(function.get("name")) or "unknown"
+            arguments = arguments_of(function.get("arguments"))
+            blocks.append(tool_use(self.draft.call_id(given), name, arguments))
+        # Answers to the same request of a stream can have no words.
+        self._append(
+            place, event, "assistant", content if blocks == as_blocks(content) else tuple(blocks)
+        )
+
+    def _called(self, place: int, event: dict[str, Any]) -> None:
+        """Add a call that no answer has. The others come twice."""
+        given = usable_id(event.get("toolCallId")) or f"call_{place}"
+        if given in self._announced:
+            self._announced.discard(given)
+            self.draft.skip(place, "event, which a message has again", "tool_call")
+            return
+        name = text_or_none(event.get("name")) or "unknown"
+        block = tool_use(self.draft.call_id(given), name, arguments_of(event.get("arguments")))
+        self._append(place, event, "assistant", (*self._take_thoughts(), block))
+
+    def _returned(self, place: int, event: dict[str, Any]) -> None:
+        given = usable_id(event.get("toolCallId")) or "unknown"
+        error = text_or_none(event.get("error"))
+        content = _content(event.get("content") if error is None else event.get("content") or error)
+        block = result_block(self.draft.answered(given), content, is_error=error is not None)
+        self._append(place, event, "user", (block,))
+
+    def _append(
+        self,
+        place: int,
+        event: dict[str, Any],
+        role: Any,
+        content: Content,
+        author: Author | None = None,
+    ) -> None:
+        self.draft.append(
+            place,
+            role,
+            content,
+            given_id=usable_id(event.get("id")),
+            at=moment(event.get("timestamp")),
+            author=author,
+            model=self._model,
+        )
+
+    def _take_thoughts(self) -> list[Block]:
+        thoughts, self._thoughts = self._thoughts, []
+        return thoughts
+
+
+def _content(value: Any) -> Content:
+    """Return the content of a result. A value that is no text and no list of parts becomes JSON."""
+    if isinstance(value, str):
+        return value
+    parts = as_list(value)
+    if parts is not None and all("type" in (as_object(part) or {}) for part in parts):
+        return convert_content(parts) or ()
+    return (text_block(json.dumps(value, ensure_ascii=False)),)

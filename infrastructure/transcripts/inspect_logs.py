@@ -1,0 +1,170 @@
+"""Convert evaluation logs of Inspect to Anthropic shape: one conversation for each sample and epoch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.domain.messages import Block, Role
+
+from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
+from .openai import convert_content, convert_tool
+from .transcript_source import (
+    Content,
+    Reading,
+    Source,
+    arguments_of,
+    as_blocks,
+    as_list,
+    as_object,
+    moment,
+    not_a_message,
+    objects_in,
+    text_or_none,
+    tool_use,
+    usable_id,
+)
+
+_ATTACHED = "attachment://"
+"""Beginning of a text that is stored once for the whole sample, under its digest."""
+
+
+def fits(source: Source) -> bool:
+    """Return whether the file is a log of an evaluation, or one sample of such a log."""
+    return any(True for _ in _samples(source))
+
+
+def _samples(source: Source) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the samples, each with the header of its log."""
+    for record in source.records:
+        log = as_object(record.value) or {}
+        if as_object(log.get("eval")) is not None:
+            for sample in objects_in(log.get("samples")):
+                yield sample, log
+        elif (
+            as_list(log.get("messages")) is not None and {"epoch", "input", "target"} <= log.keys()
+        ):
+            yield log, {}
+
+
+def read(source: Source) -> Reading:
+    """Read the messages of each sample, as they were at its end."""
+    return reading_of(_Sample(source.stem, sample, log).draft for sample, log in _samples(source))
+
+
+class _Sample:
+    def __init__(self, stem: str, sample: dict[str, Any], log: dict[str, Any]) -> None:
+        header = as_object(log.get("eval")) or {}
+        run = usable_id(header.get("eval_id")) or usable_id(header.get("task_id")) or stem
+        epoch = f"epoch-{sample.get('epoch') or 1}"
+        self.draft = ConversationDraft(run, str(sample.get("id")), epoch)
+        self.draft.label = text_or_none(header.get("task"))
+        self.draft.tools = _tools(sample)
+        self._attachments = as_object(sample.get("attachments")) or {}
+        output = as_object(sample.get("output")) or {}
+        self._model = text_or_none(output.get("model")) or text_or_none(header.get("model"))
+        self._times = _times(sample)
+        for place, value in enumerate(as_list(sample.get("messages")) or ()):
+            self._take(place, self._attached(as_object(value) or {}))
+
+    def _attached(self, value: Any) -> Any:
+        """Return a value with the texts that are stored elsewhere in the sample."""
+        if isinstance(value, str) and value.startswith(_ATTACHED):
+            return self._attachments.get(value.removeprefix(_ATTACHED), value)
+        if (items := as_list(value)) is not None:
+            return [self._attached(one) for one in items]
+        fields = as_object(value)
+        return (
+            value if fields is None else {key: self._attached(one) for key, one in fields.items()}
+        )
+
+    def _take(self, place: int, message: dict[str, Any]) -> None:
+        content = _content(message.get("content"))
+        if content is None:
+            self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
+            return
+        match message.get("role"):
+            case "system":
+                self._append(place, message, "system", content)
+            case "user":
+                self._append(place, message, "user", content)
+            case "assistant":
+                calls = [self._call(place, call) for call in objects_in(message.get("tool_calls"))]
+                if calls:
+                    content = (*as_blocks(content), *calls)
+                self._append(place, message, "assistant", content)
+            case "tool":
+                self._append(place, message, "user", (self._result(message, content),))
+            case _:
+                self.draft.skipped.append(not_a_message(place, "no role that is known"))
+
+    def _call(self, place: int, call: dict[str, Any]) -> Block:
+        function = call.get("function")
+        named = function if isinstance(function, str) else (as_object(function) or {}).get("name")
+        given = usable_id(call.get("id")) or f"call_{place}"
+        arguments = arguments_of(call.get("arguments"))
+        return tool_use(self.draft.call_id(given), text_or_none(named) or "unknown", arguments)
+
+    def _result(self, message: dict[str, Any], content: Content) -> Block:
+        given = usable_id(message.get("tool_call_id")) or "unknown"
+        error = as_object(message.get("error"))
+        if error is not None and not content:
+            content = str(error.get("message") or "")
+        return result_block(self.draft.answered(given), content, is_error=error is not None)
+
+    def _append(self, place: int, message: dict[str, Any], role: Role, content: Content) -> None:
+        given = usable_id(message.get("id"))
+        self.draft.append(
+            place,
+            role,
+            content,
+            given_id=given,
+            at=self._times.get(given or ""),
+            author=_author(message) if role == "user" and message.get("role") == "user" else None,
+            model=text_or_none(message.get("model")) or self._model,
+        )
+
+
+def _author(message: dict[str, Any]) -> Any:
+    """Return the author of a user message. What is neither the sample's input nor typed in is the program's."""
+    return "person" if message.get("source") in ("input", "operator") else "program"
+
+
+def _content(value: Any) -> Content | None:
+    """Return content in Anthropic shape, with reasoning as thinking."""
+    if value is None:
+        return ""
+    content = convert_content(value)
+    if content is None or isinstance(content, str):
+        return content
+    return tuple(map(_block, content))
+
+
+def _block(block: Block) -> Block:
+    if block.get("type") != "reasoning":
+        return block
+    text, signature = str(block.get("reasoning") or ""), text_or_none(block.get("signature"))
+    if block.get("redacted") is True:
+        return {"type": "redacted_thinking", "data": text}
+    made = thinking_block(text)
+    return made if signature is None else {**made, "signature": signature}
+
+
+def _tools(sample: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return the tools of the newest call of the model that had some."""
+    for event in reversed(objects_in(sample.get("events"))):
+        if event.get("event") == "model" and (tools := objects_in(event.get("tools"))):
+            return tuple(made for tool in tools if (made := convert_tool(tool)) is not None)
+    return ()
+
+
+def _times(sample: dict[str, Any]) -> dict[str, Any]:
+    """Map ids of answers to the time when they were complete."""
+    found: dict[str, Any] = {}
+    for event in objects_in(sample.get("events")):
+        if event.get("event") != "model":
+            continue
+        at = moment(event.get("completed")) or moment(event.get("timestamp"))
+        for choice in objects_in((as_object(event.get("output")) or {}).get("choices")):
+            given = usable_id((as_object(choice.get("message")) or {}).get("id"))
+            if given is not None and at is not None:
+                found.setdefault(given, at)
+    return found

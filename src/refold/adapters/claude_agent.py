@@ -1,0 +1,225 @@
+"""A memory for agents of the Claude Agent SDK: the store of their sessions."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+try:
+    from claude_agent_sdk import SessionStore, fold_session_summary
+    from claude_agent_sdk.types import (
+        SessionKey,
+        SessionListSubkeysKey,
+        SessionStoreEntry,
+        SessionStoreListEntry,
+        SessionSummaryEntry,
+    )
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        "refold.adapters.claude_agent needs claude-agent-sdk 0.2 or newer: pip install claude-agent-sdk"
+    ) from error
+
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.following import FollowingMemory
+from refold.application.api.memory import Memory
+from refold.application.conversation.transcripts import RecordedMessage
+from refold.domain.messages import Message
+from refold.domain.originals import Original
+from refold.domain.value import replace
+from refold.infrastructure.transcripts import claude_code
+from refold.infrastructure.transcripts.transcript_source import Record, Source
+
+__all__ = ["RefoldSessionStore"]
+FORMAT = "claude-agent-sdk"
+"""Form of a message: the entries of a transcript from its first one to the next message."""
+_LONGEST = 80
+"""Characters of a project's key in the id of a conversation. A longer key is named by its beginning and a digest."""
+
+Entry = dict[str, Any]
+
+
+class RefoldSessionStore(SessionStore):
+    """Keeps each session, and each of its sub-agents, in a conversation whose id begins with its project.
+
+    Entries come back as they were given, and an entry with a known ``uuid`` is stored once. A deleted session is
+    erased from the log. Errors are raised: the SDK logs them, tries again, and the agent goes on.
+    """
+
+    def __init__(self, memory: Memory | AsyncMemory, *, owner: str | None = None) -> None:
+        """Create the store. ``owner``: owner of the conversations.
+
+        Raises:
+            InvalidSetting: ``memory`` is no memory.
+        """
+        self._memory = FollowingMemory(memory, owner)
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[int, set[str]]] = {}
+        """Number of messages of a conversation that were read, and the ids of their entries."""
+        self._last_ms = 0
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Store entries of a transcript."""
+        await asyncio.to_thread(self._append, key, cast("list[Entry]", entries))
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return all entries of a transcript, or None if there are none."""
+        found = await asyncio.to_thread(self._load, _name(key))
+        return cast("list[SessionStoreEntry]", found) or None
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """Return the sessions of a project, each with the time of its last entry in milliseconds."""
+        return await asyncio.to_thread(self._sessions, project_key)
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Return the summaries that the SDK makes of the sessions of a project, from all of their entries."""
+        return await asyncio.to_thread(self._summaries, project_key)
+
+    async def delete(self, key: SessionKey) -> None:
+        """Erase a session with its sub-agents, or one sub-agent."""
+        await asyncio.to_thread(self._delete, key)
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """Return the paths of the sub-agents of a session."""
+        return await asyncio.to_thread(self._subkeys, key)
+
+    def _append(self, key: SessionKey, entries: Sequence[Entry]) -> None:
+        name = _name(key)
+        with self._lock:
+            conversation = self._memory.conversation(name)
+            known = self._uuids(conversation)
+            fresh: list[Entry] = []
+            for entry in entries:
+                uuid = entry.get("uuid")
+                if not isinstance(uuid, str) or uuid not in known:
+                    fresh.append(entry)
+                    known |= {uuid} if isinstance(uuid, str) else set()
+            if fresh:
+                self._wait_for_the_next_millisecond()
+                try:
+                    conversation.append_recorded(_messages(fresh))
+                except BaseException:
+                    self._known.pop(name, None)
+                    raise
+
+    def _uuids(self, conversation: ConversationMemory) -> set[str]:
+        name = conversation.thread_id
+        nothing: tuple[int, set[str]] = (0, set())
+        read, known = self._known.get(name, nothing)
+        length = self._memory.length(name)
+        if length < read:
+            read, known = nothing
+        for entry in _entries(conversation, read, length):
+            if isinstance(uuid := entry.get("uuid"), str):
+                known.add(uuid)
+        self._known[name] = (length, known)
+        return known
+
+    def _wait_for_the_next_millisecond(self) -> None:
+        """Wait, so that the time of each append of this process differs from that of the one before."""
+        while (now := time.time_ns() // 1_000_000) == self._last_ms:
+            time.sleep(0.0002)
+        self._last_ms = now
+
+    def _load(self, name: str) -> list[Entry]:
+        return [*_entries(self._memory.conversation(name), 0, None)]
+
+    def _sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        return [
+            {"session_id": session_id, "mtime": self._changed(name)}
+            for name, session_id, subpath in self._names(project_key)
+            if not subpath
+        ]
+
+    def _summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        found: list[SessionSummaryEntry] = []
+        for name, session_id, subpath in self._names(project_key):
+            if subpath:
+                continue
+            changed = self._changed(name)
+            entries = cast("list[SessionStoreEntry]", self._load(name))
+            key: SessionKey = {"project_key": project_key, "session_id": session_id}
+            found.append({**fold_session_summary(None, key, entries), "mtime": changed})
+        return found
+
+    def _delete(self, key: SessionKey) -> None:
+        name = _name(key)
+        subpath = key.get("subpath")
+        under = (
+            []
+            if subpath
+            else [n for n, *_ in self._names(key["project_key"]) if n.startswith(f"{name}/")]
+        )
+        for one in (name, *under):
+            self._memory.erase_conversation(one, "deleted by the Claude Agent SDK")
+            self._known.pop(one, None)
+
+    def _subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        found = self._names(key["project_key"])
+        return [path for _, session_id, path in found if path and session_id == key["session_id"]]
+
+    def _names(self, project_key: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the conversations of a project, each with its session and the path of its sub-agent."""
+        prefix = f"{_project(project_key)}/"
+        for name in self._memory.names(prefix):
+            session_id, _, subpath = name.removeprefix(prefix).partition("/")
+            yield name, unquote(session_id), unquote(subpath)
+
+    def _changed(self, name: str) -> int:
+        return int(datetime.fromisoformat(self._memory.logged_at(name)).timestamp() * 1000)
+
+
+def _project(key: str) -> str:
+    named = quote(key, safe="")
+    if len(named) <= _LONGEST:
+        return named
+    return f"{named[: _LONGEST - 13]}-{sha256(key.encode()).hexdigest()[:12]}"
+
+
+def _name(key: SessionKey) -> str:
+    """Return the id of the conversation of a transcript."""
+    parts = [_project(key["project_key"]), quote(key["session_id"], safe="")]
+    if subpath := key.get("subpath"):
+        parts.append(quote(subpath, safe=""))
+    return "/".join(parts)
+
+
+def _messages(entries: Sequence[Entry]) -> list[RecordedMessage]:
+    """Return entries as messages: each has what follows it up to the next one."""
+    records = tuple(Record(line=line, value=entry) for line, entry in enumerate(entries))
+    reading = claude_code.read(Source(stem="session", is_document=False, records=records))
+    spoken = sorted(
+        (
+            message
+            for conversation in reading.conversations
+            for message in conversation.messages
+            if entries[message.line or 0].get("type") != "progress"
+        ),
+        key=lambda message: message.line or 0,
+    )
+    silent = RecordedMessage(
+        message=Message(role="user", content=(), author="program"), key="", line=0
+    )
+    if not spoken:
+        spoken = [silent]
+    begins = [0, *(message.line or 0 for message in spoken[1:]), len(entries)]
+    return [
+        replace(
+            message,
+            key=uuid4().hex,
+            original=Original(format=FORMAT, data=list(entries[begin:end])),
+        )
+        for message, begin, end in zip(spoken, begins, begins[1:], strict=False)
+    ]
+
+
+def _entries(conversation: ConversationMemory, start: int, stop: int | None) -> Iterator[Entry]:
+    for stored in conversation.iter_messages(start, stop):
+        original = stored.original
+        if original is not None and original.format == FORMAT:
+            yield from original.data

@@ -1,0 +1,325 @@
+"""A memory for agents of the OpenAI Agents SDK: their session, and a filter that compacts the input of the model."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+try:
+    from agents.memory.session_settings import SessionSettings
+    from agents.run_config import CallModelData, ModelInputData
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        "refold.adapters.openai_agents needs openai-agents 0.20 or newer: pip install 'refold[openai-agents]'"
+    ) from error
+
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.following import FollowingMemory, says_the_same
+from refold.application.api.memory import Memory
+from refold.application.api.results import Context, StoredMessage
+from refold.application.conversation.parsing import read_thread_id
+from refold.application.errors import ThreadExists
+from refold.application.rendering.request_forms import responses_request
+from refold.application.runtime.opening_process import waiting_at_most
+from refold.application.runtime.plain_lines import conversation as named
+from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.originals import RESPONSES
+
+from .openai_items import Item, fingerprint, messages_of
+
+__all__ = ["RefoldSession"]
+logger = plain_logger("refold.adapters.openai_agents")
+Answer = TypeVar("Answer")
+_COMPARED = 64
+"""Number of items at the end of a session that the input of a model is compared with."""
+_PAGE = 200
+"""Number of messages that are read at a time, from the end."""
+
+
+class RefoldSession:
+    """The session of a run, whose items are kept in a conversation.
+
+    Items come back exactly. What is popped or cleared is left in the log: the session goes on in a copy. If the
+    memory cannot be used, items are kept in this object until it works again, with one warning.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | AsyncMemory,
+        *,
+        owner: str | None = None,
+        session_settings: SessionSettings | None = None,
+        lock_wait: float = 2.0,
+    ) -> None:
+        """Create the session of the conversation ``session_id``.
+
+        ``owner``: owner of the conversation. ``session_settings``: those of the SDK; ``limit`` is the number of the
+        newest items that a run gets. ``lock_wait``: seconds to wait for a log that another process holds.
+
+        Raises:
+            InvalidThreadId: ``session_id`` is blank, too long or not printable.
+            InvalidSetting: ``memory`` is no memory.
+        """
+        self.session_id = read_thread_id(session_id)
+        self.session_settings = session_settings or SessionSettings()
+        self._memory = FollowingMemory(memory, owner)
+        self._lock_wait = lock_wait
+        self._lock = threading.RLock()
+        self._number = 0
+        """Number of the copy in which the session goes on; 0 is the first conversation."""
+        self._unsaved: list[Item] = []
+        self._ahead = Counter[str]()
+        """Items that the filter has stored, and that the run will give as well."""
+        self._failing = False
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the items of the session, or the newest ``limit`` ones."""
+        most = self.session_settings.limit if limit is None else limit
+        return await self._run(partial(self._get, most), lambda: list(self._unsaved))
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Store items."""
+        given = [cast(Item, _plain(item)) for item in items]
+        await self._run(partial(self._add, given), partial(self._unsaved.extend, given))
+
+    async def pop_item(self) -> Any:
+        """Return the newest item, and go on without it. None if there is none."""
+        return await self._run(self._pop, lambda: self._unsaved.pop() if self._unsaved else None)
+
+    async def clear_session(self) -> None:
+        """Go on without items."""
+        await self._run(self._clear, self._unsaved.clear)
+
+    async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
+        """Return the compacted input. Give it to the run as ``RunConfig(call_model_input_filter=…)``."""
+        given = data.model_data
+        try:
+            with waiting_at_most(self._lock_wait):
+                name = await _settled(
+                    partial(self._store_ahead, list(cast("list[Item]", given.input)))
+                )
+                context = await self._memory.acontext(name, **_shown(data))
+        except Exception as error:  # The agent must go on as it would without a memory.
+            self._warn(error)
+            return given
+        self._works_again()
+        return _compacted(given, context)
+
+    async def _run(self, call: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
+        try:
+            with waiting_at_most(self._lock_wait):
+                answer = await _settled(partial(self._locked, call))
+        except Exception as error:  # The agent must go on without its memory.
+            self._warn(error)
+            return otherwise()
+        self._works_again()
+        return answer
+
+    def _locked(self, call: Callable[[], Answer]) -> Answer:
+        with self._lock:
+            if self._unsaved:
+                self._current().append(messages_of(self._unsaved), recorded=True)
+                self._unsaved.clear()
+            return call()
+
+    # What runs in a thread, while the lock is held.
+
+    def _get(self, limit: int | None) -> list[Item]:
+        # A run begins: what an earlier one has not given any more, it will not give.
+        self._ahead.clear()
+        if limit is not None and limit <= 0:
+            return []
+        return self._newest(limit)
+
+    def _add(self, items: Sequence[Item]) -> None:
+        fresh: list[Item] = []
+        for item in items:
+            known = fingerprint(item) if self._ahead else ""
+            if self._ahead[known] > 0:
+                self._ahead[known] -= 1
+            else:
+                fresh.append(item)
+        if fresh:
+            self._current().append(messages_of(fresh), recorded=True)
+
+    def _pop(self) -> Item | None:
+        while True:
+            conversation = self._current()
+            last = self._last(conversation)
+            if last is None:
+                return None
+            items = _items_of(last)
+            try:
+                self._go_on(conversation, last.position, items[:-1])
+            except ThreadExists:
+                continue  # Another process was faster.
+            return items[-1]
+
+    def _clear(self) -> None:
+        self._ahead.clear()
+        while self._last(conversation := self._current()) is not None:
+            try:
+                self._go_on(conversation, 0, [])
+            except ThreadExists:
+                continue
+
+    def _go_on(self, conversation: ConversationMemory, position: int, rest: Sequence[Item]) -> None:
+        """Go on in a copy of the messages before a position, and with these items."""
+        name = self._name(self._number + 1)
+        copy = self._memory.conversation(name)
+        if position:
+            conversation.fork(position=position - 1, thread_id=name)
+        elif not rest:
+            copy.label(self.session_id)
+        if rest:
+            copy.append(messages_of(rest), recorded=True, key=_rest_key(position))
+        self._number += 1
+
+    def _current(self) -> ConversationMemory:
+        """Return the conversation in which the session goes on, whichever process has popped an item last."""
+        while (found := self._memory.conversation(self._name(self._number + 1))).version:
+            before = self._memory.conversation(self._name(self._number))
+            self._number += 1
+            self._complete(before, found)
+        return self._memory.conversation(self._name(self._number))
+
+    def _complete(self, before: ConversationMemory, copy: ConversationMemory) -> None:
+        """Add the items that stood before a popped one in its message, if the process that popped it ended there."""
+        position = self._memory.length(copy.thread_id)
+        known = before.messages(position, position + 1)
+        if position and known and len(items := _items_of(known[0])) > 1:
+            copy.append(messages_of(items[:-1]), recorded=True, key=_rest_key(position))
+
+    def _last(self, conversation: ConversationMemory) -> StoredMessage | None:
+        stop = self._memory.length(conversation.thread_id)
+        found = conversation.messages(max(0, stop - 1), stop)
+        return found[-1] if found else None
+
+    def _name(self, number: int) -> str:
+        return f"{self.session_id}~{number}" if number else self.session_id
+
+    def _newest(self, limit: int | None) -> list[Item]:
+        conversation = self._current()
+        if limit is None:
+            return [item for stored in conversation.messages() for item in _items_of(stored)]
+        stop = self._memory.length(conversation.thread_id)
+        found: list[Item] = []
+        while stop and len(found) < limit:
+            start = max(0, stop - _PAGE)
+            some = [
+                item for stored in conversation.messages(start, stop) for item in _items_of(stored)
+            ]
+            found, stop = [*some, *found], start
+        return found[-limit:]
+
+    def _store_ahead(self, given: Sequence[Item]) -> str:
+        """Store the end of the input that the run has not given to the session yet. Return the conversation."""
+        with self._lock:
+            known = [*map(fingerprint, self._newest(_COMPARED))]
+            asked = [*map(fingerprint, given)]
+            begin = _end_of_known(known, asked)
+            if begin < len(given):
+                self._current().append(messages_of(given[begin:]), recorded=True)
+                self._ahead.update(asked[begin:])
+            return self._current().thread_id
+
+    def _works_again(self) -> None:
+        if self._failing:
+            self._failing = False
+            logger.info("%s: the memory works again; nothing is missing", named(self.session_id))
+
+    def _warn(self, error: Exception) -> None:
+        if not self._failing:
+            self._failing = True
+            logger.warning(
+                "%s: the memory cannot be used, so the agent goes on without it: %s",
+                named(self.session_id),
+                raised(error),
+            )
+
+
+class NotContinued(Exception):
+    """The input of a model does not continue what its session has."""
+
+
+def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
+    """Return where the part of the input begins that is new. ``known`` has the newest items of the session.
+
+    Raises:
+        NotContinued: the items of the session are not in the input.
+    """
+    if not known:
+        return 0
+    for end in range(len(asked), 0, -1):
+        size = min(end, len(known))
+        if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
+            return end
+    raise NotContinued("the input of the model does not continue its session")
+
+
+def _rest_key(position: int) -> str:
+    return f"rest:{position}"
+
+
+def _items_of(stored: StoredMessage) -> list[Item]:
+    """Return the items of a message. One that was stored in other ways is converted."""
+    original = stored.original
+    if original is not None and original.format == RESPONSES:
+        return list(original.data)
+    message = stored.message
+    content = message.content if isinstance(message.content, str) else list(message.content)
+    made = responses_request("", [{"role": message.role, "content": content}], ())["input"]
+    return list(made) or [{"role": message.role, "content": ""}]
+
+
+def _shown(data: CallModelData[Any]) -> dict[str, Any]:
+    """Return what the compacted input depends on besides the items."""
+    model = getattr(data.agent, "model", None)
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    tools = [
+        {
+            "name": tool.name,
+            "description": tool.description or "",
+            "input_schema": {"type": "object", **tool.params_json_schema},
+        }
+        for tool in getattr(data.agent, "tools", ())
+        if hasattr(tool, "params_json_schema")
+    ]
+    return {
+        "system": data.model_data.instructions,
+        "tools": tools,
+        "model": name if isinstance(name, str) else None,
+    }
+
+
+def _compacted(given: ModelInputData, context: Context) -> ModelInputData:
+    """Return the compacted input; as it is while it says what the run's own says."""
+    own = messages_of(cast("list[Item]", given.input))
+    if context.system == (given.instructions or "") and says_the_same(context.messages, own):
+        return given
+    request = context.for_openai(api="responses")
+    return ModelInputData(input=request["input"], instructions=request.get("instructions"))
+
+
+async def _settled(call: Callable[[], Answer]) -> Answer:
+    """Run a call in a thread to its end, also if the caller is cancelled."""
+    task = asyncio.ensure_future(asyncio.to_thread(call))
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        task.exception()
+        raise asyncio.CancelledError
+    return task.result()
+
+
+def _plain(item: Any) -> Any:
+    dump = getattr(item, "model_dump", None)
+    return dump(mode="json", exclude_unset=True) if callable(dump) else item

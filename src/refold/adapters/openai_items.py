@@ -1,0 +1,129 @@
+"""Items of OpenAI's Responses API in the form of the Messages API."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from refold.domain.messages import Block
+from refold.domain.originals import RESPONSES
+from refold.domain.value import is_list, is_object
+from refold.infrastructure.transcripts.openai import convert_content
+from refold.infrastructure.transcripts.transcript_source import arguments_of, as_blocks
+
+Item = dict[str, Any]
+_OWN_CALLS = {
+    "custom_tool_call": "input",
+    "computer_call": "action",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+}
+"""Calls besides functions that the application answers, with the field of their arguments."""
+
+
+def messages_of(items: Sequence[Item]) -> list[Item]:
+    """Return items as messages that have them as their original form.
+
+    The items of an answer become one message, and so do results that follow each other.
+    """
+    sides = [(_side(item, number), item) for number, item in enumerate(items)]
+    return [
+        _message(side, [item for _, item in some])
+        for side, some in groupby(sides, lambda one: one[0])
+    ]
+
+
+def _side(item: Item, number: int) -> str:
+    role, kind = item.get("role"), str(item.get("type") or "")
+    if role in ("system", "developer"):
+        return f"system {number}"
+    if role is not None and role != "assistant":
+        return f"user {number}"
+    if kind.endswith("_output") or kind == "mcp_approval_response":
+        return "results"
+    return "assistant"
+
+
+def _message(side: str, items: Sequence[Item]) -> Item:
+    role = side.split()[0].replace("results", "user")
+    content: Any
+    if role == "system" or side.startswith("user"):
+        content = _said(items[0])
+    else:
+        content = [block for item in items for block in _blocks(item)]
+    return {
+        "role": role,
+        "content": content,
+        "original": {"format": RESPONSES, "data": list(items)},
+    }
+
+
+def _said(item: Item) -> Any:
+    content = item.get("content")
+    made = convert_content(content)
+    if made is None:
+        return "" if content is None else _json(content)
+    return made if isinstance(made, str) else list(made)
+
+
+def _blocks(item: Item) -> Iterator[Block]:
+    kind, call_id = item.get("type"), str(item.get("call_id") or item.get("id") or "unknown")
+    if item.get("role") == "assistant":
+        said = _said(item)
+        yield from as_blocks(said if isinstance(said, str) else tuple(said))
+    elif kind == "function_call":
+        name = str(item.get("name") or "unknown")
+        yield {
+            "type": "tool_use",
+            "id": call_id,
+            "name": name,
+            "input": arguments_of(item.get("arguments")),
+        }
+    elif isinstance(kind, str) and kind in _OWN_CALLS:
+        given = item.get(_OWN_CALLS[kind])
+        arguments = given if is_object(given) else {"input": given}
+        yield {
+            "type": "tool_use",
+            "id": call_id,
+            "name": str(item.get("name") or kind),
+            "input": arguments,
+        }
+    elif str(kind).endswith("_output"):
+        yield {
+            "type": "tool_result",
+            "tool_use_id": call_id,
+            "content": _output(item.get("output")),
+        }
+    elif kind != "reasoning":
+        # A call that ran on a server, with its result.
+        yield {"type": "text", "text": f"[{kind}] {_json(item)}"}
+
+
+def _output(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    parts = [value] if is_object(value) and "type" in value else value
+    made = convert_content(parts) if is_list(parts) else None
+    return _json(value) if made is None or isinstance(made, str) else list(made)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def fingerprint(item: Mapping[str, Any]) -> str:
+    """Return what forms of the same item have in common: those that were sent have no ids, for instance."""
+    kept = {
+        name: value for name, value in item.items() if name not in ("id", "status", "provider_data")
+    }
+    if kept.get("type") == "message":
+        del kept["type"]
+    content = convert_content(kept.get("content"))
+    if content is not None:
+        texts = [
+            {"text": block.get("text")} if block.get("type") == "text" else block
+            for block in as_blocks(content)
+        ]
+        kept["content"] = texts
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)

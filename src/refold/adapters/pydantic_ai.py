@@ -1,0 +1,156 @@
+"""A memory for agents of Pydantic AI, as a capability."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+try:
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import InstructionPart
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import RunContext
+
+    from .pydantic_ai_messages import GivenMessages, from_context, stored_messages
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        "refold.adapters.pydantic_ai needs pydantic-ai-slim 2 or newer: pip install 'refold[pydantic-ai]'"
+    ) from error
+
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.following import FollowingMemory, says_the_same
+from refold.application.api.memory import Memory
+from refold.application.api.results import Context
+from refold.application.conversation.parsing import read_thread_id
+from refold.application.runtime.opening_process import waiting_at_most
+from refold.application.runtime.plain_lines import conversation as named
+from refold.application.runtime.plain_lines import plain_logger, raised
+
+__all__ = ["MemoryCapability", "stored_messages"]
+logger = plain_logger("refold.adapters.pydantic_ai")
+ThreadOf = Callable[[RunContext[Any]], str]
+
+
+class MemoryCapability(AbstractCapability[Any]):
+    """Stores the history of an agent, and gives its model the compacted messages.
+
+    The history itself stays as it is. If the memory cannot be used, the model gets the agent's own messages, with one
+    warning.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        thread: str | ThreadOf | None = None,
+        owner: str | None = None,
+        lock_wait: float = 2.0,
+    ) -> None:
+        """Create the capability.
+
+        ``thread``: id of the conversation, or a function of the run that returns it; by default the
+        ``conversation_id`` of the run. ``owner``: owner of the conversations. ``lock_wait``: seconds to wait for a log
+        that another process holds.
+
+        Raises:
+            InvalidThreadId: ``thread`` is blank, too long or not printable.
+            InvalidSetting: ``memory`` is no memory.
+        """
+        self._memory = FollowingMemory(memory, owner)
+        self._thread = thread if thread is None or callable(thread) else read_thread_id(thread)
+        self._lock_wait = lock_wait
+        self._failing = set[str]()
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Store what is new in the history, and return the request with the compacted messages."""
+        given = GivenMessages(request_context.messages)
+        thread_id = ""
+        try:
+            thread_id = self._thread_id(ctx)
+            with waiting_at_most(self._lock_wait):
+                name = await self._follow(thread_id, given)
+                context = await self._memory.acontext(name, **_shown(request_context))
+        except Exception as error:  # The agent must go on as it would without a memory.
+            self._warn(thread_id, error)
+            return request_context
+        if thread_id in self._failing:
+            self._failing.discard(thread_id)
+            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        return _compacted(request_context, given, context)
+
+    async def after_run(
+        self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
+    ) -> AgentRunResult[Any]:
+        """Store the end of a run."""
+        thread_id = ""
+        try:
+            thread_id = self._thread_id(ctx)
+            with waiting_at_most(self._lock_wait):
+                await self._follow(thread_id, GivenMessages(result.all_messages()))
+        except Exception as error:  # The end comes again in the history of the next run.
+            self._warn(thread_id, error)
+        return result
+
+    def _thread_id(self, ctx: RunContext[Any]) -> str:
+        if callable(self._thread):
+            return read_thread_id(self._thread(ctx))
+        return self._thread or read_thread_id(ctx.conversation_id or ctx.run_id or "agent")
+
+    async def _follow(self, thread_id: str, given: GivenMessages) -> str:
+        return await asyncio.to_thread(
+            self._memory.follow, thread_id, given.messages, original=given.original
+        )
+
+    def _warn(self, thread_id: str, error: Exception) -> None:
+        if thread_id not in self._failing:
+            self._failing.add(thread_id)
+            logger.warning(
+                "%s: the memory cannot be used, so the model gets the agent's own messages: %s",
+                named(thread_id),
+                raised(error),
+            )
+
+
+def _instructions(request: ModelRequestContext) -> str:
+    parts = request.model_request_parameters.instruction_parts or []
+    return "\n\n".join(part.content for part in parts)
+
+
+def _shown(request: ModelRequestContext) -> dict[str, Any]:
+    """Return what the compacted request depends on besides the messages."""
+    parameters = request.model_request_parameters
+    return {
+        "system": _instructions(request) or None,
+        "tools": [
+            {
+                "name": tool.name,
+                "description": tool.description or "",
+                "input_schema": {"type": "object", **tool.parameters_json_schema},
+            }
+            for tool in (*parameters.function_tools, *parameters.output_tools)
+        ],
+        "model": request.model.model_name,
+    }
+
+
+def _compacted(
+    request: ModelRequestContext, given: GivenMessages, context: Context
+) -> ModelRequestContext:
+    """Return the request with the compacted messages; as it is while they say what the agent's own say."""
+    system, own = _text(context.system), _instructions(request)
+    if system == own and says_the_same(context.messages, given.messages):
+        return request
+    parameters = request.model_request_parameters
+    if added := system.removeprefix(own).strip():
+        parts = [*(parameters.instruction_parts or []), InstructionPart(content=added)]
+        parameters = replace(parameters, instruction_parts=parts)
+    return replace(request, messages=from_context(context), model_request_parameters=parameters)
+
+
+def _text(system: Any) -> str:
+    if isinstance(system, str):
+        return system
+    return "\n\n".join(str(block.get("text")) for block in system)

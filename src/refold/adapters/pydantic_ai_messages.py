@@ -1,0 +1,215 @@
+"""Messages of Pydantic AI in the form of the Messages API, and back."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.results import Context
+from refold.domain.messages import Block
+from refold.infrastructure.transcripts.transcript_source import arguments_of
+
+Json = dict[str, Any]
+FORMAT = "pydantic-ai"
+"""Form of a stored message: a message of Pydantic AI."""
+
+
+class GivenMessages:
+    """A history in the form of the Messages API. A request with system prompts becomes two messages."""
+
+    def __init__(self, messages: Sequence[ModelMessage]) -> None:
+        self.messages: list[Json] = []
+        self._from: list[ModelMessage | None] = []
+        for message in messages:
+            for made in _messages(message):
+                self.messages.append(made)
+                self._from.append(None if made["role"] == "system" else message)
+
+    def original(self, index: int) -> Json | None:
+        """Return the form in which Pydantic AI has a message, or None if it has it with another one."""
+        message = self._from[index]
+        if message is None:
+            return None
+        data = ModelMessagesTypeAdapter.dump_python([message], mode="json")
+        return {"format": FORMAT, "data": data[0]}
+
+
+def _messages(message: ModelMessage) -> Iterator[Json]:
+    if isinstance(message, ModelResponse):
+        blocks = [block for part in message.parts for block in _answer_blocks(part)]
+        yield {"role": "assistant", "content": blocks}
+        return
+    prompts = [part.content for part in message.parts if isinstance(part, SystemPromptPart)]
+    if prompts:
+        yield {"role": "system", "content": "\n\n".join(prompts)}
+    said = [block for part in message.parts for block in _request_blocks(part)]
+    if said or not prompts:
+        yield {"role": "user", "content": said}
+
+
+def _answer_blocks(part: Any) -> Iterator[Block]:
+    match part.part_kind:
+        case "text":
+            yield {"type": "text", "text": part.content}
+        case "thinking":
+            is_signed = part.signature and part.provider_name == "anthropic"
+            signed = {"signature": part.signature} if is_signed else {}
+            yield {"type": "thinking", "thinking": part.content, **signed}
+        case "tool-call":
+            arguments = arguments_of(part.args)
+            yield {
+                "type": "tool_use",
+                "id": part.tool_call_id,
+                "name": part.tool_name,
+                "input": arguments,
+            }
+        case kind:
+            yield {
+                "type": "text",
+                "text": f"[{kind}] {_text(getattr(part, 'content', None) or part)}",
+            }
+
+
+def _request_blocks(part: Any) -> Iterator[Block]:
+    match part.part_kind:
+        case "system-prompt":
+            return
+        case "user-prompt":
+            content = [part.content] if isinstance(part.content, str) else part.content
+            yield from map(_user_block, content)
+        case "tool-return":
+            is_error = part.outcome != "success"
+            yield _result(part.tool_call_id, part.model_response_str(), is_error=is_error)
+        case "retry-prompt" if part.tool_name is not None:
+            yield _result(part.tool_call_id, part.model_response(), is_error=True)
+        case "retry-prompt" | "retry-feedback":
+            yield {"type": "text", "text": part.model_response()}
+        case kind:
+            if isinstance(content := getattr(part, "content", None), str):
+                yield {"type": "text", "text": f"[{kind}] {content}"}
+
+
+def _result(call_id: str, content: str, *, is_error: bool) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return {**block, "is_error": True} if is_error else block
+
+
+def _user_block(content: Any) -> Block:
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    if isinstance(content, ImageUrl):
+        return {"type": "image", "source": {"type": "url", "url": content.url}}
+    if isinstance(content, BinaryContent) and content.media_type.startswith("image/"):
+        source = {"type": "base64", "media_type": content.media_type, "data": content.base64}
+        return {"type": "image", "source": source}
+    if isinstance(text := getattr(content, "content", None), str):
+        return {"type": "text", "text": text}
+    return {"type": "text", "text": f"[{content.kind}] {_text(content)}"}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def from_context(context: Context) -> list[ModelMessage]:
+    """Return the messages of a request. Answers that are shown whole are those that Pydantic AI gave."""
+    made: list[ModelMessage] = []
+    names: dict[str, str] = {}
+    for index, message in enumerate(context.messages):
+        blocks = _blocks(message["content"])
+        names |= {block["id"]: block["name"] for block in blocks if block["type"] == "tool_use"}
+        original = context.originals.get(index)
+        if original is not None and original.format == FORMAT:
+            made += ModelMessagesTypeAdapter.validate_python([original.data])
+        elif message["role"] == "assistant":
+            made.append(ModelResponse(parts=[*_answer_parts(blocks)]))
+        elif message["role"] == "system":
+            text = "\n\n".join(str(block.get("text")) for block in blocks)
+            made.append(ModelRequest(parts=[SystemPromptPart(content=text)]))
+        else:
+            made.append(ModelRequest(parts=[*_request_parts(blocks, names)]))
+    return made
+
+
+def _blocks(content: Any) -> Sequence[Block]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _answer_parts(blocks: Sequence[Block]) -> Iterator[Any]:
+    for block in blocks:
+        match block["type"]:
+            case "thinking":
+                signature = block.get("signature")
+                text = str(block.get("thinking"))
+                yield ThinkingPart(content=text, signature=signature, provider_name="anthropic")
+            case "tool_use":
+                yield ToolCallPart(block["name"], block["input"], tool_call_id=block["id"])
+            case _:
+                yield TextPart(content=str(block.get("text")))
+
+
+def _request_parts(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Any]:
+    said: list[Any] = []
+    for block in blocks:
+        if block["type"] == "tool_result":
+            call_id = block["tool_use_id"]
+            outcome: Any = "failed" if block.get("is_error") else "success"
+            content = _shown(block.get("content"))
+            name = names.get(call_id, "unknown")
+            yield ToolReturnPart(name, content, tool_call_id=call_id, outcome=outcome)
+        else:
+            said.append(_user_content(block))
+    if said:
+        is_text = all(isinstance(one, str) for one in said)
+        yield UserPromptPart(content="\n\n".join(said) if is_text else said)
+
+
+def _shown(content: Any) -> str:
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "\n".join(str(block.get("text") or json.dumps(block)) for block in content)
+
+
+def _user_content(block: Block) -> Any:
+    match block:
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return ImageUrl(url=url)
+        case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:
+            return BinaryContent.from_data_uri(f"data:{kind};base64,{data}")
+        case _:
+            return str(block.get("text") or json.dumps(block))
+
+
+def stored_messages(conversation: ConversationMemory) -> list[ModelMessage]:
+    """Return the messages of a conversation as Pydantic AI gave them, to pass as ``message_history``.
+
+    A message that was stored in other ways, or whose content was erased, is made from what is stored.
+    """
+    found: list[ModelMessage] = []
+    names: dict[str, str] = {}
+    for stored in conversation.messages():
+        blocks = stored.message.blocks()
+        names |= {str(b["id"]): str(b["name"]) for b in blocks if b.get("type") == "tool_use"}
+        original = stored.original
+        if original is not None and original.format == FORMAT:
+            found += ModelMessagesTypeAdapter.validate_python([original.data])
+        elif stored.message.role == "assistant":
+            found.append(ModelResponse(parts=[*_answer_parts(blocks)]))
+        elif stored.message.role == "user":
+            found.append(ModelRequest(parts=[*_request_parts(blocks, names)]))
+    return found

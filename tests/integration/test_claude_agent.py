@@ -1,0 +1,139 @@
+"""The store of the Claude Agent SDK's sessions: every entry comes back, once."""
+
+import asyncio
+import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from refold.infrastructure.transcripts.transcript_source import read_bytes
+from tests.support.real_data import files, needs_data
+
+pytest.importorskip("claude_agent_sdk")
+
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from refold.adapters.claude_agent import RefoldSessionStore
+
+KEY: Any = {"project_key": "-home-ann-shop", "session_id": "s1"}
+
+
+def user(uuid: str, said: str, **more: Any) -> Any:
+    message = {"role": "user", "content": said}
+    return {"type": "user", "uuid": uuid, "sessionId": "s1", "message": message, **more}
+
+
+def answer(uuid: str, message_id: str, block: Any) -> Any:
+    message = {"role": "assistant", "id": message_id, "model": "m", "content": [block]}
+    return {"type": "assistant", "uuid": uuid, "sessionId": "s1", "message": message}
+
+
+ENTRIES: list[Any] = [
+    {"type": "ai-title", "aiTitle": "Red build", "sessionId": "s1"},
+    user("u1", "Why is the build red?", timestamp="2026-02-01T10:00:00.000Z"),
+    answer("a1", "m1", {"type": "text", "text": "I look."}),
+    {"type": "file-history-snapshot", "snapshot": {}},
+    answer("a2", "m1", {"type": "tool_use", "id": "c1", "name": "run", "input": {"x": 1}}),
+    user("u2", "Go on."),
+]
+
+
+def test_the_store_fulfils_every_contract_of_the_sdk(tmp_path: Path) -> None:
+    opened: list[refold.Memory] = []
+
+    def make() -> RefoldSessionStore:
+        opened.append(refold.open(tmp_path / f"{len(opened)}.db", telemetry=False))
+        return RefoldSessionStore(opened[-1])
+
+    asyncio.run(run_session_store_conformance(make))
+    assert len(opened) >= 14
+    for memory in opened:
+        memory.close()
+
+
+def test_a_session_is_a_conversation_that_refold_reads(memory: refold.Memory) -> None:
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        for begin in (0, 3):
+            await store.append(KEY, ENTRIES[begin : begin + 3])
+            await store.append(KEY, ENTRIES[begin : begin + 3])
+        # Entries without an id are not known again.
+        stored = [*ENTRIES[:3], ENTRIES[0], *ENTRIES[3:], ENTRIES[3]]
+        assert await store.load(KEY) == stored
+
+    asyncio.run(play())
+    (row,) = memory.conversations()
+    assert row.thread_id == "-home-ann-shop/s1"
+    found = memory.search("Why was the build red?")
+    assert found[0].text == "Why is the build red?"
+    assert found[0].at.startswith("2026-02-01T10:00:00")
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "path", files("claude-code-entire/*.jsonl.gz")[:4], ids=lambda path: path.name
+)
+def test_recorded_sessions_come_back_equal(memory: refold.Memory, path: Path) -> None:
+    entries: list[Any] = []
+    seen: set[Any] = set()
+    for line in read_bytes(path).splitlines():
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            continue
+
+    async def play() -> Any:
+        store = RefoldSessionStore(memory)
+        for begin in range(0, len(entries), 37):
+            await store.append(KEY, entries[begin : begin + 37])
+        return await store.load(KEY)
+
+    expected: list[Any] = []
+    for one in entries:
+        if one.get("uuid") is None or one["uuid"] not in seen:
+            expected.append(one)
+            seen.add(one.get("uuid"))
+    assert asyncio.run(play()) == expected
+
+
+def _append(path: Path, begin: int) -> int:
+    async def play() -> int:
+        with refold.open(path, telemetry=False) as memory:
+            store = RefoldSessionStore(memory)
+            await store.append(
+                KEY, [user(f"u{n}", f"Question {n}") for n in range(begin, begin + 5)]
+            )
+            return len(await store.load(KEY) or ())
+
+    return asyncio.run(play())
+
+
+def test_two_processes_share_a_session(tmp_path: Path) -> None:
+    lengths: list[int] = []
+    for begin in (0, 3):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            lengths.append(pool.submit(_append, tmp_path / "a.db", begin).result())
+    assert lengths == [5, 8]
+
+
+def test_odd_keys_stay_apart(memory: refold.Memory) -> None:
+    lists = RefoldSessionStore(memory)
+
+    async def play() -> None:
+        odd = ["a/b", "a", "a%2Fb", "x" * 300, "x" * 301, " ", "ünï"]
+        for number, project in enumerate(odd):
+            key: Any = {"project_key": project, "session_id": "s/1"}
+            await lists.append(key, [user(f"u{number}", "hi")])
+            under: Any = {**key, "subpath": "subagents/a"}
+            await lists.append(under, [user(f"v{number}", "ho")])
+        for number, project in enumerate(odd):
+            again: Any = {"project_key": project, "session_id": "s/1"}
+            assert [one.get("uuid") for one in await lists.load(again) or ()] == [f"u{number}"]
+            assert [one["session_id"] for one in await lists.list_sessions(project)] == ["s/1"]
+            assert await lists.list_subkeys(again) == ["subagents/a"]
+
+    asyncio.run(play())

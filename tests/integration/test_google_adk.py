@@ -1,0 +1,122 @@
+"""Google's ADK: its memory service finds what the sessions of a user said, and of that user alone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import refold
+
+pytest.importorskip("google.adk")
+
+from google.adk.events.event import Event
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.genai import types
+
+from refold.adapters.google_adk import RefoldMemoryService
+
+APP = "shop / app"
+
+
+def said(author: str, *parts: types.Part, number: int = 0) -> Event:
+    role = "user" if author == "user" else "model"
+    content = types.Content(role=role, parts=list(parts))
+    return Event(author=author, content=content, timestamp=1_700_000_000.0 + number)
+
+
+def words(text: str) -> types.Part:
+    return types.Part(text=text)
+
+
+EVENTS = [
+    said("user", words("My cat is called Zorro."), number=1),
+    said("helper", types.Part(text="Hm", thought=True), words("I note it."),
+         types.Part(function_call=types.FunctionCall(id="c1", name="note", args={"cat": "Zorro"})),
+         number=2),
+    said("helper", types.Part(function_response=types.FunctionResponse(
+        id="c1", name="note", response={"result": "noted in the ledger of pets"})), number=3),
+    Event(author="helper", timestamp=1_700_000_004.0),
+]  # fmt: skip
+
+
+async def session_of(service: InMemorySessionService, user: str, events: list[Event]) -> Any:
+    session = await service.create_session(app_name=APP, user_id=user)
+    for event in events:
+        await service.append_event(session, event)
+    return await service.get_session(app_name=APP, user_id=user, session_id=session.id)
+
+
+def texts(found: Any) -> list[str]:
+    return [entry.content.parts[0].text for entry in found.memories]
+
+
+def test_a_session_is_found_by_its_user_and_no_other(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        session = await session_of(sessions, "ann", EVENTS)
+        for _ in range(2):
+            await service.add_session_to_memory(session)
+        found = await service.search_memory(
+            app_name=APP, user_id="ann", query="What is my cat called?"
+        )
+        best = found.memories[0]
+        assert texts(found)[0] == "My cat is called Zorro."
+        assert best.timestamp is not None
+        assert best.timestamp.startswith("2023-11-14T22:13:21")
+        assert best.content.role == "user"
+        for app, user in ((APP, "bob"), ("other", "ann")):
+            other = await service.search_memory(
+                app_name=app, user_id=user, query="cat called Zorro"
+            )
+            assert other.memories == []
+
+    asyncio.run(play())
+    (row,) = memory.conversations()
+    assert (row.messages, row.owner) == (3, "shop%20%2F%20app/ann")
+    stored = memory.conversation(row.thread_id, owner=row.owner).messages()
+    assert [m.message.role for m in stored] == ["user", "assistant", "user"]
+    assert [b["type"] for b in stored[1].message.blocks()] == ["thinking", "text", "tool_use"]
+    assert stored[2].original is not None
+    assert stored[2].original.data["content"]["parts"][0]["function_response"]["id"] == "c1"
+
+
+def test_a_session_that_grew_and_events_without_a_session(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        session = await session_of(sessions, "ann", EVENTS[:1])
+        await service.add_session_to_memory(session)
+        session.events += EVENTS[1:]
+        await service.add_session_to_memory(session)
+        alone = [said("user", words("The vet is in Utrecht."), number=9)]
+        await service.add_events_to_memory(app_name=APP, user_id="ann", events=alone)
+        found = await service.search_memory(app_name=APP, user_id="ann", query="Where is the vet?")
+        assert texts(found)[0] == "The vet is in Utrecht."
+
+    asyncio.run(play())
+    assert sorted(row.messages for row in memory.conversations()) == [1, 3]
+
+
+def test_memories_are_added_and_deleted_for_good(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service = RefoldMemoryService(memory)
+        entry = MemoryEntry(content=types.Content(parts=[words("Ann likes figs.")]), id="m1")
+        for _ in range(2):
+            await service.add_memory(app_name=APP, user_id="ann", memories=[entry])
+        found = await service.search_memory(app_name=APP, user_id="ann", query="figs")
+        assert texts(found) == ["Ann likes figs."]
+        with pytest.raises(refold.InvalidSetting):
+            await service.delete_memory(app_name=APP, user_id="bob", memory_id=found.memories[0].id)
+        await service.delete_memory(app_name=APP, user_id="ann", memory_id=found.memories[0].id)
+        await service.add_memory(app_name=APP, user_id="ann", memories=[entry])
+        found = await service.search_memory(app_name=APP, user_id="ann", query="figs")
+        assert found.memories == []
+        await service.delete_memory(app_name=APP, user_id="ann")
+
+    asyncio.run(play())
+    assert [row.tokens for row in memory.conversations()] == [0]
+
+
+def test_a_wrong_limit_is_refused(memory: refold.Memory) -> None:
+    with pytest.raises(refold.InvalidSetting, match="limit"):
+        RefoldMemoryService(memory, limit=0)

@@ -1,0 +1,116 @@
+"""``refold import FOLDER``: every session of a folder, once, and what is written to it meanwhile."""
+
+import gzip
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Refold
+from tests.support.transcript_files import claude_answer, claude_user, jsonl, text
+
+CODEX = jsonl(
+    {"type": "session_meta", "timestamp": "2026-02-01T10:00:00Z", "payload": {"id": "codex-1"}},
+    {"type": "response_item", "timestamp": "2026-02-01T10:00:01Z", "payload": {
+        "type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go"}]}},
+)  # fmt: skip
+
+
+def session(name: str, turns: int) -> str:
+    lines: list[Any] = []
+    for n in range(turns):
+        lines.append(claude_user(f"{name}-u{n}", f"Question {n}", sessionId=name))
+        lines.append(
+            claude_answer(f"{name}-a{n}", f"{name}-m{n}", text(f"Answer {n}"), sessionId=name)
+        )
+    return jsonl(*lines)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Sessions of two tools in folders, and files that are none."""
+    projects = tmp_path / "projects"
+    (projects / "one" / "deep").mkdir(parents=True)
+    (projects / "one" / "a.jsonl").write_text(session("a", 2))
+    (projects / "one" / "deep" / "b.jsonl.gz").write_bytes(gzip.compress(session("b", 1).encode()))
+    (projects / "rollout.jsonl").write_text(CODEX)
+    (projects / "settings.json").write_text('{"theme": "dark"}')
+    (projects / "notes.txt").write_text("no session")
+    (projects / "empty.jsonl").write_text("")
+    return projects
+
+
+def lengths(refold: Refold) -> dict[str, int]:
+    rows = refold("list", "--json").answer["conversations"]
+    return {row["thread_id"]: row["messages"] for row in rows}
+
+
+def test_every_session_below_a_folder_is_imported_once(refold: Refold, folder: Path) -> None:
+    first = refold("import", str(folder))
+    assert "3 files with 3 conversations and 7 messages, of which 7 are new" in " ".join(
+        first.out.split()
+    )
+    assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
+    again = refold("import", str(folder))
+    assert "7 messages, of which 0 are new" in " ".join(again.out.split())
+    assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
+
+
+def test_files_that_are_no_sessions_are_counted_and_broken_ones_named(
+    refold: Refold, folder: Path
+) -> None:
+    (folder / "broken.jsonl.gz").write_bytes(b"\x1f\x8b\x00nonsense")
+    done = refold("import", str(folder))
+    assert "2 other files" in " ".join(done.out.split())
+    assert "broken.jsonl.gz is a gzip file that is broken" in " ".join(done.err.split())
+    assert done.code == 2
+    assert lengths(refold) == {"a": 4, "b": 2, "codex-1": 1}
+
+
+def test_a_session_that_grew_goes_on(refold: Refold, folder: Path) -> None:
+    refold("import", str(folder))
+    (folder / "one" / "a.jsonl").write_text(session("a", 5))
+    done = refold("import", str(folder), "--json").answer
+    new = [c["new"] for f in done["files"] for c in f.get("conversations", ())]
+    assert sum(new) == 6
+    assert lengths(refold)["a"] == 10
+
+
+def test_one_thread_id_for_a_folder_is_refused(refold: Refold, folder: Path) -> None:
+    done = refold("import", str(folder), "--thread", "t")
+    assert done.code == 2
+    assert "a folder has many" in done.err
+    both = refold("import", str(folder), "--watch", "--json")
+    assert both.code == 2
+    assert "use one of them" in both.err
+
+
+def test_watching_imports_what_is_written_meanwhile_and_ends_with_ctrl_c(
+    refold: Refold, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, cut = session("a", 3), session("c", 1)
+
+    def begin() -> None:
+        (folder / "one" / "a.jsonl").write_text(grown)
+        (folder / "c.jsonl").write_text(cut[: len(cut) // 2 + 60])
+
+    def go_on() -> None:
+        (folder / "c.jsonl").write_text(cut)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    steps: list[Callable[[], None]] = [begin, lambda: None, go_on, stop]
+
+    def sleep(seconds: float) -> None:
+        if seconds >= 1:
+            steps.pop(0)()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    done = refold("import", str(folder), "--watch")
+    assert done.code == 0
+    assert "a: 2 new messages" in done.out
+    assert "Stopped. 4 new messages" in done.out
+    assert lengths(refold) == {"a": 6, "b": 2, "c": 2, "codex-1": 1}

@@ -1,0 +1,236 @@
+"""Agents of the OpenAI Agents SDK: their items come back exactly, and their model gets compacted input."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from tests.support.openai_server import OpenAIServer
+from tests.support.prefixes import prefix_breaks, recorded_changes
+
+agents = pytest.importorskip("agents")
+
+import openai  # noqa: E402
+from agents.memory.session_settings import SessionSettings  # noqa: E402
+
+from refold.adapters.openai_agents import RefoldSession  # noqa: E402
+
+WINDOW = 12_000
+ITEMS: list[dict[str, Any]] = [
+    {"role": "user", "content": "hi"},
+    {"role": "user", "content": "hi"},
+    {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "sealed"},
+    {"type": "message", "role": "assistant", "id": "m1", "status": "completed",
+     "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
+    {"type": "function_call", "id": "f1", "call_id": "c1", "name": "run", "arguments": '{"a":  1}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+    {"type": "web_search_call", "id": "w1", "status": "completed", "action": {"query": "x"}},
+    {"type": "unheard_of", "payload": [1, None, {"deep": "\u2028"}]},
+]  # fmt: skip
+
+
+def run(command: str) -> str:
+    """Run a command."""
+    return f"{command} went well. " * 40
+
+
+RUN: Any = agents.function_tool(run)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        yield running
+
+
+def agent_of(server: OpenAIServer, *, responses: bool = True) -> Any:
+    client = openai.AsyncOpenAI(api_key="key", base_url=server.base_url, max_retries=0)
+    kind = agents.OpenAIResponsesModel if responses else agents.OpenAIChatCompletionsModel
+    model = kind(model="gpt-5.2", openai_client=client)
+    return agents.Agent(name="helper", instructions="You help.", model=model, tools=[RUN])
+
+
+def config_of(session: RefoldSession) -> Any:
+    return agents.RunConfig(call_model_input_filter=session.input_filter, tracing_disabled=True)
+
+
+def ask(agent: Any, session: RefoldSession, asked: str) -> Any:
+    return agents.Runner.run(agent, asked, session=session, run_config=config_of(session))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
+def test_sixty_turns_of_an_agent_are_never_refused(
+    server: OpenAIServer, tmp_path: Path, responses: bool
+) -> None:
+    changes = 0
+    for life in range(2):
+        with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
+            session = RefoldSession("t", memory)
+
+            async def live(life: int = life, session: RefoldSession = session) -> tuple[int, int]:
+                agent = agent_of(server, responses=responses)
+                result: Any = None
+                for number in range(30):
+                    asked = f"Question {life} {number}: please build part {number}. " * 3
+                    result = await ask(agent, session, asked)
+                return len(result.to_input_list()), len(await session.get_items())
+
+            given, kept = asyncio.run(live())
+            assert given == kept
+            conversation = memory.conversation("t")
+            assert len(memory.conversations()) == 1
+            assert conversation.summaries()
+            changes = recorded_changes(conversation)
+    field = "input" if responses else "messages"
+    assert prefix_breaks(server.bodies, field) <= changes < 60
+    assert server.refused == []
+
+
+def test_items_come_back_exactly(memory: refold.Memory) -> None:
+    async def play() -> None:
+        session = RefoldSession("t", memory)
+        await session.add_items(ITEMS[:4])
+        await session.add_items([])
+        await session.add_items(ITEMS[4:])
+        assert await session.get_items() == ITEMS
+        for limit in range(len(ITEMS) + 2):
+            assert await session.get_items(limit) == (ITEMS[-limit:] if limit else [])
+        settings = SessionSettings(limit=3)
+        few = RefoldSession("t", memory, session_settings=settings)
+        assert await few.get_items() == ITEMS[-3:]
+
+    asyncio.run(play())
+
+
+def test_items_are_popped_one_by_one_and_the_log_keeps_them(memory: refold.Memory) -> None:
+    async def play() -> None:
+        session, other = (RefoldSession("t", memory) for _ in range(2))
+        await session.add_items(ITEMS)
+        left = list(ITEMS)
+        while left:
+            assert await other.pop_item() == left.pop()
+            assert await session.get_items() == left
+        assert await session.pop_item() is None
+        await other.add_items(ITEMS[:1])
+        assert await session.get_items() == ITEMS[:1]
+        await session.clear_session()
+        await session.clear_session()
+        assert await other.get_items() == []
+
+    asyncio.run(play())
+    (first, *_) = memory.conversation("t").messages()
+    assert first.original is not None
+    assert first.original.data == ITEMS[:1]
+    assert memory.verify().ok
+
+
+def test_a_pop_that_ended_in_its_middle_is_completed(memory: refold.Memory) -> None:
+    async def play() -> None:
+        await RefoldSession("t", memory).add_items(ITEMS)
+        # The copy is there, and not yet what stood before the popped item in its message.
+        first = memory.conversation("t")
+        first.fork(position=len(first.messages()) - 2, thread_id="t~1")
+        for _ in range(2):
+            assert await RefoldSession("t", memory).get_items() == ITEMS[:-1]
+
+    asyncio.run(play())
+
+
+def test_two_runs_at_once_do_not_mix(server: OpenAIServer, memory: refold.Memory) -> None:
+    async def play() -> list[list[Any]]:
+        sessions = [RefoldSession(name, memory) for name in ("a", "b")]
+        agent = agent_of(server)
+        for number in range(3):
+            await asyncio.gather(*(ask(agent, s, f"{s.session_id} {number}") for s in sessions))
+        return [await session.get_items() for session in sessions]
+
+    for name, items in zip("ab", asyncio.run(play()), strict=True):
+        asked = [item["content"] for item in items if item.get("role") == "user"]
+        assert asked == [f"{name} {number}" for number in range(3)]
+        bodies = [body for body in server.bodies if f"{name} 0" in str(body)]
+        assert bodies
+        assert all(
+            f"{other} 0" not in str(body) for body in bodies for other in "ab" if other != name
+        )
+
+
+def _other_process(path: Path, base_url: str, number: int) -> int:
+    class Elsewhere:
+        pass
+
+    server: Any = Elsewhere()
+    server.base_url = base_url
+
+    async def play() -> int:
+        with refold.open(path, window=WINDOW, telemetry=False) as memory:
+            session = RefoldSession("t", memory)
+            await ask(agent_of(server), session, f"Question {number}")
+            return len(await session.get_items())
+
+    return asyncio.run(play())
+
+
+def test_another_process_goes_on(server: OpenAIServer, tmp_path: Path) -> None:
+    lengths: list[int] = []
+    for number in range(3):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            lengths.append(
+                pool.submit(_other_process, tmp_path / "a.db", server.base_url, number).result()
+            )
+    assert lengths == [lengths[0], 2 * lengths[0], 3 * lengths[0]]
+    assert "Question 0" in str(server.bodies[-1])
+    assert server.refused == []
+
+
+def test_a_log_that_fails_does_not_stop_the_agent(
+    server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+
+    async def play(memory: refold.Memory) -> None:
+        session = RefoldSession("t", memory, lock_wait=0.1)
+        agent = agent_of(server)
+        await ask(agent, session, "One")
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        await ask(agent, session, "Two")
+        holder.execute("ROLLBACK")
+        holder.close()
+        await ask(agent, session, "Three")
+        asked = [i["content"] for i in await session.get_items() if i.get("role") == "user"]
+        assert asked == ["One", "Two", "Three"]
+
+    with refold.open(path, window=WINDOW, telemetry=False) as memory:
+        asyncio.run(play(memory))
+    assert server.refused == []
+    warned = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len([one for one in warned if "the agent goes on without it" in one.message]) == 1
+
+
+def test_conversations_of_the_server_are_refused(
+    server: OpenAIServer, memory: refold.Memory
+) -> None:
+    async def play() -> None:
+        session = RefoldSession("t", memory)
+        with pytest.raises(agents.UserError, match="previous_response_id"):
+            await agents.Runner.run(
+                agent_of(server), "Hi", session=session, previous_response_id="resp_1"
+            )
+
+    asyncio.run(play())
+    assert server.bodies == []
+
+
+def test_what_is_no_session_is_refused() -> None:
+    given: Any = "no memory"
+    with pytest.raises(refold.InvalidSetting):
+        RefoldSession("t", given)
+    with refold.open(":memory:") as memory, pytest.raises(refold.InvalidThreadId):
+        RefoldSession(" ", memory)

@@ -1,0 +1,221 @@
+"""Agents of Pydantic AI: their history goes in, the compacted messages reach the model."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager, closing
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from tests.support.prefixes import prefix_breaks, recorded_changes
+from tests.support.strict_server import StrictServer
+
+pydantic_ai = pytest.importorskip("pydantic_ai")
+
+import anthropic  # noqa: E402
+from pydantic_ai.messages import (  # noqa: E402
+    BinaryContent,
+    ImageUrl,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.anthropic import AnthropicModel  # noqa: E402
+from pydantic_ai.models.function import FunctionModel  # noqa: E402
+from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: E402
+
+from refold.adapters.pydantic_ai import MemoryCapability, stored_messages  # noqa: E402
+from refold.adapters.pydantic_ai_messages import GivenMessages  # noqa: E402
+
+MODELS = ("claude-opus-4-8", "claude-opus-5-5")
+THINKING: dict[str, Any] = {
+    "claude-opus-4-8": {"type": "adaptive"},
+    "claude-opus-5-5": {"type": "adaptive"},
+}
+WINDOW = 12_000
+
+
+@pytest.fixture
+def server() -> Iterator[StrictServer]:
+    with StrictServer() as running:
+        yield running
+
+
+def run(command: str) -> str:
+    """Run a command."""
+    return f"{command} went well. " * 40
+
+
+@asynccontextmanager
+async def agent_of(
+    base_url: str, memory: refold.Memory, model: str = MODELS[0], **how: Any
+) -> AsyncGenerator[Any]:
+    async with anthropic.AsyncAnthropic(api_key="key", base_url=base_url, max_retries=0) as client:
+        yield _agent(client, memory, model, **how)
+
+
+def _agent(client: Any, memory: refold.Memory, model: str, **how: Any) -> Any:
+    made = AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+    settings: Any = {"max_tokens": 4_096, "anthropic_thinking": THINKING[model]}
+    capability = MemoryCapability(memory, thread="t", **how)
+    return pydantic_ai.Agent(
+        made,
+        instructions="You help.",
+        tools=[run],
+        model_settings=settings,
+        capabilities=[capability],
+    )
+
+
+async def talk(base_url: str, memory: refold.Memory, asked: list[str], *how: str) -> list[Any]:
+    """Ask, each time with the history of before, and return the history."""
+    history: list[Any] = stored_messages(memory.conversation("t"))
+    async with agent_of(base_url, memory, *how) as agent:
+        for question in asked:
+            history = (await agent.run(question, message_history=history)).all_messages()
+    return history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_sixty_turns_of_an_agent_are_never_refused(
+    server: StrictServer, tmp_path: Path, model: str
+) -> None:
+    changes = 0
+    for life in range(2):
+        with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
+            asked = [f"Question {life} {n}: please build part {n}. " * 3 for n in range(30)]
+            history = asyncio.run(talk(server.base_url, memory, asked, model))
+            conversation = memory.conversation("t")
+            assert len(memory.conversations()) == 1
+            assert len(conversation.messages()) == len(history)
+            assert conversation.summaries()
+            changes = recorded_changes(conversation)
+    assert server.refused == []
+    assert prefix_breaks(server.bodies) <= changes < 60
+
+
+HISTORY: list[Any] = [
+    ModelRequest(parts=[
+        SystemPromptPart("Be brief."),
+        UserPromptPart(["Look", ImageUrl("https://example.org/a.png"),
+                        BinaryContent(b"A", media_type="image/png")]),
+    ]),
+    ModelResponse(parts=[
+        ThinkingPart("Hm", signature="s", provider_name="anthropic"), ThinkingPart("Aha"),
+        TextPart("I look."), ToolCallPart("run", '{"command": "ls"}', tool_call_id="c1"),
+        ToolCallPart("run", {"wrong": 1}, tool_call_id="c2"),
+    ], model_name="m"),
+    ModelRequest(parts=[
+        ToolReturnPart("run", {"files": ["a"]}, tool_call_id="c1"),
+        ToolReturnPart("run", "no such argument", tool_call_id="c2", outcome="retried"),
+        UserPromptPart("Answer in words."),
+    ]),
+]  # fmt: skip
+
+
+def test_every_part_is_told_in_the_form_of_the_messages_api() -> None:
+    given = GivenMessages(HISTORY)
+    system, asked, answer, results = given.messages
+    assert system == {"role": "system", "content": "Be brief."}
+    assert [block["type"] for block in asked["content"]] == ["text", "image", "image"]
+    assert [block["type"] for block in answer["content"]] == [
+        "thinking", "thinking", "text", "tool_use", "tool_use"]  # fmt: skip
+    assert answer["content"][3]["input"] == {"command": "ls"}
+    assert [b.get("is_error") for b in results["content"]] == [None, True, None]
+    assert results["content"][0]["content"] == '{"files":["a"]}'
+    originals = [given.original(index) for index in range(4)]
+    assert originals[0] is None
+    data = [original["data"] for original in originals if original]
+    assert ModelMessagesTypeAdapter.validate_python(data) == ModelMessagesTypeAdapter.validate_json(
+        ModelMessagesTypeAdapter.dump_json(HISTORY)
+    )
+
+
+def _other_process(path: Path, base_url: str, number: int) -> int:
+    with refold.open(path, window=WINDOW, telemetry=False) as memory:
+        return len(asyncio.run(talk(base_url, memory, [f"Question {number}"])))
+
+
+def test_another_process_goes_on(server: StrictServer, tmp_path: Path) -> None:
+    lengths: list[int] = []
+    for number in range(2):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            lengths.append(
+                pool.submit(_other_process, tmp_path / "a.db", server.base_url, number).result()
+            )
+    assert lengths == [lengths[0], 2 * lengths[0]]
+    assert "Question 0" in str(server.bodies[-1])
+    assert server.refused == []
+
+
+def test_a_log_that_fails_does_not_stop_the_agent(
+    server: StrictServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+
+    async def play(memory: refold.Memory) -> int:
+        history: list[Any] = []
+        async with agent_of(server.base_url, memory, lock_wait=0.1) as agent:
+            for number in range(3):
+                with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+                    if number == 1:
+                        holder.execute("BEGIN EXCLUSIVE")
+                    result = await agent.run(f"Question {number}", message_history=history)
+                    history = result.all_messages()
+        return len(history)
+
+    with refold.open(path, window=WINDOW, telemetry=False) as memory:
+        length = asyncio.run(play(memory))
+        assert len(memory.conversation("t").messages()) == length
+    assert server.refused == []
+    warned = [
+        one for one in caplog.records if "the model gets the agent's own messages" in one.message
+    ]
+    assert len(warned) == 1
+
+
+def test_runs_at_once_do_not_mix(memory: refold.Memory) -> None:
+    def answer(messages: list[Any], info: Any) -> Any:
+        del info
+        asked = [p.content for m in messages for p in m.parts if isinstance(p, UserPromptPart)]
+        return ModelResponse(parts=[TextPart(f"heard {asked}")])
+
+    agent: Any = pydantic_ai.Agent(
+        FunctionModel(answer),
+        capabilities=[MemoryCapability(memory, thread=lambda ctx: str(ctx.conversation_id))],
+    )
+
+    async def play() -> None:
+        histories: dict[str, Any] = {"a": [], "b": []}
+        for number in range(3):
+            runs = [
+                agent.run(f"{name} {number}", message_history=history, conversation_id=name)
+                for name, history in histories.items()
+            ]
+            for name, result in zip(histories, await asyncio.gather(*runs), strict=True):
+                histories[name] = result.all_messages()
+
+    asyncio.run(play())
+    for name in "ab":
+        said = [m.message.blocks() for m in memory.conversation(name).messages()]
+        assert len(said) == 6
+        other = "b" if name == "a" else "a"
+        assert f"{other} 0" not in str(said)
+
+
+def test_what_is_no_memory_is_refused() -> None:
+    given: Any = "no memory"
+    with pytest.raises(refold.InvalidSetting):
+        MemoryCapability(given)

@@ -1,0 +1,78 @@
+"""Logs of Inspect: each sample of an evaluation is a conversation."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.transcript_files import contents, keys, only, read_json, result, text
+
+URL = "data:image/png;base64,QQ=="
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
+MESSAGES: list[dict[str, Any]] = [
+    {"id": "m0", "role": "system", "content": "Be brief"},
+    {"id": "m1", "role": "user", "source": "input", "content": [
+        text("What is it?"), {"type": "image", "image": "attachment://abc", "detail": "auto"}]},
+    {"id": "m2", "role": "assistant", "model": "m", "content": [
+        {"type": "reasoning", "reasoning": "Hm", "signature": "s"},
+        {"type": "reasoning", "reasoning": "sealed", "redacted": True},
+        {"type": "reasoning", "reasoning": "Aha"}, text("I zoom.")],
+     "tool_calls": [{"id": "c1", "function": "zoom", "type": "function", "arguments": {"by": 2}}]},
+    {"id": "m3", "role": "tool", "tool_call_id": "c1", "function": "zoom", "content": "",
+     "error": {"type": "timeout", "message": "took too long"}},
+    {"id": "m4", "role": "user", "content": "Go on"},
+    {"id": "m5", "role": "assistant", "content": "A hedgehog."},
+]  # fmt: skip
+
+
+def log(*samples: Any) -> dict[str, Any]:
+    header = {"task": "pictures", "task_id": "t-1", "model": "openai/m"}
+    return {"version": 2, "status": "success", "eval": header, "samples": list(samples)}
+
+
+def sample(epoch: int = 1, **more: Any) -> dict[str, Any]:
+    return {"id": 1, "epoch": epoch, "input": "?", "target": "!", "messages": MESSAGES,
+            "attachments": {"abc": URL}, **more}  # fmt: skip
+
+
+SAID = [
+    "Be brief",
+    [text("What is it?"), PICTURE],
+    [
+        {"type": "thinking", "thinking": "Hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "sealed"},
+        {"type": "thinking", "thinking": "Aha"},
+        text("I zoom."),
+        {"type": "tool_use", "id": "c1", "name": "zoom", "input": {"by": 2}},
+    ],
+    [result("c1", "took too long") | {"is_error": True}],
+    "Go on",
+    "A hedgehog.",
+]
+
+
+def test_each_sample_and_epoch_is_a_conversation(tmp_path: Path) -> None:
+    talk = read_json(tmp_path, log(sample(1), sample(2)))
+    assert talk.format == "inspect"
+    assert [one.thread_id for one in talk.conversations] == ["t-1:1:epoch-1", "t-1:1:epoch-2"]
+    for one in talk.conversations:
+        assert contents(one) == SAID
+        assert keys(one) == ["m0", "m1", "m2", "m3", "m4", "m5"]
+        assert one.label == "pictures"
+    assert talk.skipped == ()
+
+
+def test_who_said_it_and_when_and_with_which_tools(tmp_path: Path) -> None:
+    answer = {"message": {"id": "m2"}, "stop_reason": "stop"}
+    event: dict[str, Any] = {"event": "model", "timestamp": "2026-02-01T10:00:00+00:00",
+             "tools": [{"name": "zoom", "parameters": {"type": "object", "properties": {}}}],
+             "output": {"choices": [answer]}}  # fmt: skip
+    one = only(read_json(tmp_path, log(sample(events=[event]))))
+    assert [m.message.author for m in one.messages] == [None, "person", None, None, "program", None]
+    assert [m.model for m in one.messages if m.model] == ["m", "openai/m"]
+    assert [str(m.at) for m in one.messages if m.at] == ["2026-02-01 10:00:00+00:00"]
+    assert [tool["name"] for tool in one.tools] == ["zoom"]
+
+
+def test_a_sample_by_itself(tmp_path: Path) -> None:
+    talk = read_json(tmp_path, sample())
+    assert talk.format == "inspect"
+    assert contents(only(talk)) == SAID
