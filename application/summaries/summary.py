@@ -402,8 +402,7 @@ def _build_summary(
     ledger = _enlarge_ledger(gathering, gathered.ledger, rooms, written)
     index = _select_index(before, gathering, ledger, rooms, written)
     made = _join_parts(rooms.core, summariser, task, written, ledger, index)
-    if written.omitted:  # Otherwise it is what was requested.
-        made = replace(made, source_digest=source.digest(written.omitted))
+    made = replace(made, source_digest=source.digest(written.omitted))
     topics = _topics(rooms.core, before, source, task, written, made)
     return replace(
         made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
