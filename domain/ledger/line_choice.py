@@ -324,7 +324,8 @@ class _Choice:
         spent = self._spent.get(line.kind, 0)
         if self._left <= 0 or spent >= allowed:
             return False
-        chooser, group = self._chooser, (line.kind, line.author)
+        chooser = self._chooser
+        group: _Group = (line.kind, line.author)
         cost = chooser.costs[one.order]
         if cost is None:
             cost = chooser.measure(one)

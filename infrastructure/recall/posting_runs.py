@@ -374,7 +374,7 @@ class BatchTexts:
                 having[term].append(found)
         return grouped(
             {
-                term: found[0] if len(found) == 1 else sorted(set().union(*found))
+                term: found[0] if len(found) == 1 else sorted(set[int]().union(*found))
                 for term, found in having.items()
             }
         )

@@ -13,9 +13,7 @@ import refold
 from refold.infrastructure.transcripts.transcript_source import read_bytes
 from tests.support.real_data import files, needs_data
 
-pytest.importorskip("claude_agent_sdk")
-
-from claude_agent_sdk.testing import run_session_store_conformance
+testing: Any = pytest.importorskip("claude_agent_sdk.testing")
 
 from refold.adapters.claude_agent import RefoldSessionStore
 
@@ -49,7 +47,7 @@ def test_the_store_fulfils_every_contract_of_the_sdk(tmp_path: Path) -> None:
         opened.append(refold.open(tmp_path / f"{len(opened)}.db", telemetry=False))
         return RefoldSessionStore(opened[-1])
 
-    asyncio.run(run_session_store_conformance(make))
+    asyncio.run(testing.run_session_store_conformance(make))
     assert len(opened) >= 14
     for memory in opened:
         memory.close()

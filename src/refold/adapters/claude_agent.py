@@ -3,22 +3,17 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, cast
+from importlib import import_module
+from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
 try:
-    from claude_agent_sdk import SessionStore, fold_session_summary
-    from claude_agent_sdk.types import (
-        SessionKey,
-        SessionListSubkeysKey,
-        SessionStoreEntry,
-        SessionStoreListEntry,
-        SessionSummaryEntry,
-    )
+    # The package is under terms of its own, so refold can be developed and checked without it.
+    _fold: Any = import_module("claude_agent_sdk").fold_session_summary
 except ImportError as error:  # pragma: no cover
     raise ImportError(
         "refold.adapters.claude_agent needs claude-agent-sdk 0.2 or newer: pip install claude-agent-sdk"
@@ -42,9 +37,11 @@ _LONGEST = 80
 """Characters of a project's key in the id of a conversation. A longer key is named by its beginning and a digest."""
 
 Entry = dict[str, Any]
+Key = Mapping[str, Any]
+"""A project, a session, and maybe the path of a sub-agent."""
 
 
-class RefoldSessionStore(SessionStore):
+class RefoldSessionStore:
     """Keeps each session, and each of its sub-agents, in a conversation whose id begins with its project.
 
     Entries come back as they were given, and an entry with a known ``uuid`` is stored once. A deleted session is
@@ -63,32 +60,31 @@ class RefoldSessionStore(SessionStore):
         """Number of messages of a conversation that were read, and the ids of their entries."""
         self._last_ms = 0
 
-    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+    async def append(self, key: Key, entries: Sequence[Any]) -> None:
         """Store entries of a transcript."""
-        await asyncio.to_thread(self._append, key, cast("list[Entry]", entries))
+        await asyncio.to_thread(self._append, key, entries)
 
-    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+    async def load(self, key: Key) -> Any:
         """Return all entries of a transcript, or None if there are none."""
-        found = await asyncio.to_thread(self._load, _name(key))
-        return cast("list[SessionStoreEntry]", found) or None
+        return await asyncio.to_thread(self._load, _name(key)) or None
 
-    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+    async def list_sessions(self, project_key: str) -> Any:
         """Return the sessions of a project, each with the time of its last entry in milliseconds."""
         return await asyncio.to_thread(self._sessions, project_key)
 
-    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+    async def list_session_summaries(self, project_key: str) -> Any:
         """Return the summaries that the SDK makes of the sessions of a project, from all of their entries."""
         return await asyncio.to_thread(self._summaries, project_key)
 
-    async def delete(self, key: SessionKey) -> None:
+    async def delete(self, key: Key) -> None:
         """Erase a session with its sub-agents, or one sub-agent."""
         await asyncio.to_thread(self._delete, key)
 
-    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+    async def list_subkeys(self, key: Key) -> list[str]:
         """Return the paths of the sub-agents of a session."""
         return await asyncio.to_thread(self._subkeys, key)
 
-    def _append(self, key: SessionKey, entries: Sequence[Entry]) -> None:
+    def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         name = _name(key)
         with self._lock:
             conversation = self._memory.conversation(name)
@@ -129,25 +125,24 @@ class RefoldSessionStore(SessionStore):
     def _load(self, name: str) -> list[Entry]:
         return [*_entries(self._memory.conversation(name), 0, None)]
 
-    def _sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+    def _sessions(self, project_key: str) -> list[dict[str, Any]]:
         return [
             {"session_id": session_id, "mtime": self._changed(name)}
             for name, session_id, subpath in self._names(project_key)
             if not subpath
         ]
 
-    def _summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        found: list[SessionSummaryEntry] = []
+    def _summaries(self, project_key: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for name, session_id, subpath in self._names(project_key):
             if subpath:
                 continue
             changed = self._changed(name)
-            entries = cast("list[SessionStoreEntry]", self._load(name))
-            key: SessionKey = {"project_key": project_key, "session_id": session_id}
-            found.append({**fold_session_summary(None, key, entries), "mtime": changed})
+            key = {"project_key": project_key, "session_id": session_id}
+            found.append({**_fold(None, key, self._load(name)), "mtime": changed})
         return found
 
-    def _delete(self, key: SessionKey) -> None:
+    def _delete(self, key: Key) -> None:
         name = _name(key)
         subpath = key.get("subpath")
         under = (
@@ -159,7 +154,7 @@ class RefoldSessionStore(SessionStore):
             self._memory.erase_conversation(one, "deleted by the Claude Agent SDK")
             self._known.pop(one, None)
 
-    def _subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+    def _subkeys(self, key: Key) -> list[str]:
         found = self._names(key["project_key"])
         return [path for _, session_id, path in found if path and session_id == key["session_id"]]
 
@@ -181,7 +176,7 @@ def _project(key: str) -> str:
     return f"{named[: _LONGEST - 13]}-{sha256(key.encode()).hexdigest()[:12]}"
 
 
-def _name(key: SessionKey) -> str:
+def _name(key: Key) -> str:
     """Return the id of the conversation of a transcript."""
     parts = [_project(key["project_key"]), quote(key["session_id"], safe="")]
     if subpath := key.get("subpath"):
