@@ -114,14 +114,15 @@ class CandidateSearch:
         hits = _hits(backend, self._question.text, self.mode, filters.thread_id)
         best = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
         found: dict[tuple[str, int], Ranked] = {}
+
+        def explain(_: Passage) -> tuple[str, ...]:
+            return (f"found by {backend.name}",)
+
         for hit in best:
             passage = self._passage_of(hit, filters)
             if passage is not None:
                 place = (hit.thread_id, hit.position)
-                one = Ranked(
-                    passage, hit.score / best[0].score, lambda _: (f"found by {backend.name}",)
-                )
-                found.setdefault(place, one)
+                found.setdefault(place, Ranked(passage, hit.score / best[0].score, explain))
         return list(found.values())
 
     def _passage_of(self, hit: BackendHit, filters: Filters) -> Passage | None:

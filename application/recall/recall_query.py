@@ -359,8 +359,8 @@ _USER = lazy_pattern(
     r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
     re.IGNORECASE,
 )
-_NAMED = frozenset({"ai", "agent", "assistant", "model", "user"})
-_SPEAKERS = _NAMED | {"i", "me", "mine", "my", "us", "you", "your"}
+_ROLES = frozenset({"ai", "agent", "assistant", "model", "user"})
+_SPEAKERS = _ROLES | {"i", "me", "mine", "my", "us", "you", "your"}
 # Ways to ask that say nothing about the speaker.
 _ASKING = lazy_pattern(
     r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"

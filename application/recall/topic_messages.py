@@ -42,9 +42,12 @@ class TopicMessages:
         first = [one for one in found if _place(one.passage) in pieces]
         for one in first:
             del pieces[_place(one.passage)]
-        why = (f"topic {self.name}",)
+
+        def explain(_: Passage) -> tuple[str, ...]:
+            return (f"topic {self.name}",)
+
         rest = sorted(pieces.values(), key=lambda passage: -passage.number)
-        return [*first, *(Ranked(passage, LEAST, lambda _: why) for passage in rest)]
+        return [*first, *(Ranked(passage, LEAST, explain) for passage in rest)]
 
     def notice(self, thread_id: str | None) -> str | None:
         """Return a notice if the conversation does not list this topic, else None."""

@@ -78,7 +78,7 @@ def merge_pair(known: LedgerLine, line: LedgerLine) -> LedgerLine:
     """Merge two equal lines into one with the kind of ``line``. Two in one message count once."""
     count = known.count + line.count - (1 if line.position == known.position else 0)
     newer = line if line.position >= known.position else known
-    said_by: Speaker = min(known.said_by, line.said_by, key=_SPEAKERS.index)
+    said_by = min((known.said_by, line.said_by), key=_SPEAKERS.index)
     return replace(
         newer,
         kind=line.kind,

@@ -174,7 +174,7 @@ class PostedRuns:
         if len(rows) != len(wanted):
             raise FoldDamaged("rows of postings are missing")
         for row in rows:
-            checks = self._runs[row[0] >> BUCKET_BITS].checks
+            checks: Sequence[int] = self._runs[row[0] >> BUCKET_BITS].checks
             self._buckets[row[0]] = open_bucket(row, checks[row[0] & ((1 << BUCKET_BITS) - 1)])
             self._bytes += len(row[2]) + len(row[3] or b"")
 

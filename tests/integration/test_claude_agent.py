@@ -15,7 +15,7 @@ from tests.support.real_data import files, needs_data
 
 testing: Any = pytest.importorskip("claude_agent_sdk.testing")
 
-from refold.adapters.claude_agent import RefoldSessionStore
+from refold.adapters.claude_agent import RefoldSessionStore  # noqa: E402
 
 KEY: Any = {"project_key": "-home-ann-shop", "session_id": "s1"}
 

@@ -659,6 +659,6 @@ def test_a_summary_and_its_leaf_collect_the_lines_of_their_messages_once(
     ExtractiveSummariser().extract(replace(asked, read=read, messages=asked.messages[:1]))
     assert collected == [2, 2, 1]
     first_id = id(asked.messages[0])
-    assert first_id in summariser._newest
+    assert first_id in summariser._newest  # pyright: ignore[reportPrivateUsage]
     del asked
-    assert first_id not in summariser._newest
+    assert first_id not in summariser._newest  # pyright: ignore[reportPrivateUsage]
