@@ -439,13 +439,10 @@ def _unknown(content: Iterable[Block], role: str) -> Iterator[str]:
 
 
 def _is_known(kind: str, role: str) -> bool:
-    if kind.endswith(
-        "_tool_result"
-    ):  # Results of the provider's own tools are shown with their call or left out.
+    # Results of the provider's own tools are shown with their call or left out.
+    if kind.endswith("_tool_result"):
         return True
-    if kind == "search_result":
-        return role == "user"
-    return kind in _REPLACED
+    return role == "user" if kind == "search_result" else kind in _REPLACED
 
 
 def _is_part(part: Block) -> bool:

@@ -62,7 +62,7 @@ class FollowingMemory:
         return next(logged.at for logged in core.log.read(name, version, version))
 
     def erase_conversation(self, name: str, reason: str) -> None:
-        """Erase a conversation for good. Nothing happens if there is none."""
+        """Erase a conversation for good, if it exists."""
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         if core.log.load(name).state.version:
             self._blocking.erase_conversation(name, reason)

@@ -319,14 +319,11 @@ def _has_content(content: Any) -> bool:
 
 def _copy_if_unchanged(block: Block) -> Block | None:
     # A block that had to be changed no longer matches its signature.
-    shown = copied(block)
-    return shown if shown == block else None
+    return shown if (shown := copied(block)) == block else None
 
 
 def _is_signed(block: Block) -> bool:
-    if block.get("type") == "redacted_thinking":
-        return bool(block.get("data"))
-    return bool(block.get("signature"))
+    return bool(block.get("data" if block.get("type") == "redacted_thinking" else "signature"))
 
 
 def without_unsigned(message: Message) -> list[Block]:

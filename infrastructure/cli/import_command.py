@@ -129,7 +129,7 @@ class _Importer:
         owner: str | None,
     ) -> None:
         self.done: list[dict[str, Any]] = []
-        """What was imported from each file."""
+        """Imported conversations and counts, by file."""
         self._db, self._stack = db, stack
         self._format, self._thread, self._owner = format, thread, owner
         self._memory: Memory | None = None

@@ -18,7 +18,7 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
     thread_token,
 )
-from refold.infrastructure.recall.passage_reading import NEIGHBOUR_PARTS
+from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
 
 from .connections import to_text
 

@@ -17,13 +17,15 @@ from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
+    Places,
+    group_by_segment,
     local_of,
+    passage_of,
     segment_of,
     term_of,
     thread_token,
 )
-from .passage_reading import Reading, passage_of
-from .proved_counts import Places, PostedRuns, Proved, group_by_segment
+from .proved_counts import PostedRuns, Proved, Reading
 from .segments import Posting
 
 COMMON = 2_000

@@ -412,3 +412,24 @@ def empty_row(number: int) -> tuple[str | int | None, ...]:
     # Places are unique. For a placeholder, the number is unique enough.
     values[0] = values[2] = number
     return seal_row(tuple(values))
+
+
+Places = Mapping[int, set[int]]
+"""Places of passages in each segment."""
+
+
+def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
+    """Add passages to their segments."""
+    for number in numbers:
+        segment = segment_of(number)
+        into.get(segment, into.setdefault(segment, set())).add(local_of(number))
+
+
+def passage_of(row: Sequence[Any]) -> Passage:
+    """Return the passage of a row.
+
+    Raises:
+        FoldDamaged: the row was changed after it was stored.
+    """
+    values: tuple[Any, ...] = open_row(PASSAGES, row)
+    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

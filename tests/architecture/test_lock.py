@@ -16,7 +16,7 @@ from tests.architecture.rules import ROOT
 LOCK = ROOT / "requirements.lock"
 LOWEST = ROOT / "requirements-lowest.lock"
 AGAIN = "make the lock anew: see Requirements in CONTRIBUTING.md"
-ADAPTERS = ("anthropic", "langchain")
+ADAPTERS = ("anthropic", "langchain", "openai-agents", "pydantic-ai", "google-adk")
 """Extras of adapters. Their frameworks may have to be newer than what the library itself needs."""
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 

@@ -18,7 +18,7 @@ from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.event_store.stored_messages import LARGEST_WINDOW
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.tables import SQLiteTables
-from refold.infrastructure.recall import index_search, passage_reading, proved_counts
+from refold.infrastructure.recall import index_search, index_tables, proved_counts
 from refold.infrastructure.recall.index_tables import EVENTS, Bucket
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
@@ -130,7 +130,7 @@ def postings_read(log: SQLiteLog, length: int) -> list[tuple[int, int]]:
         closing(SQLiteRecallIndex(":memory:", log)) as index,
     ):
         index.find(["word"], Filters(thread_id="long"))
-        take, decode = Bucket.take, passage_reading.passage_of
+        take, decode = Bucket.take, index_tables.passage_of
 
         def taken(bucket: Bucket, places: bytes) -> None:
             counts[0] += len(places) // 4
@@ -141,7 +141,7 @@ def postings_read(log: SQLiteLog, length: int) -> list[tuple[int, int]]:
             return decode(row)
 
         patch.setattr(Bucket, "take", taken)
-        patch.setattr(passage_reading, "passage_of", decoded)
+        patch.setattr(proved_counts, "passage_of", decoded)
         for setting, value in (("COMMON", COMMON), ("MOST_READ", MOST_READ), ("AT_ONCE", 1)):
             patch.setattr(index_search, setting, value)
         for question in QUESTIONS:

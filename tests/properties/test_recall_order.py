@@ -17,10 +17,11 @@ from refold.infrastructure.recall import index_tables, posting_runs
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     create_tables,
+    group_by_segment,
     term_of,
 )
 from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
-from refold.infrastructure.recall.proved_counts import PostedRuns, group_by_segment
+from refold.infrastructure.recall.proved_counts import PostedRuns
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from tests.support.effort import one_in

@@ -87,7 +87,7 @@ class RefoldSession:
         await self._run(partial(self._add, given), partial(self._unsaved.extend, given))
 
     async def pop_item(self) -> Any:
-        """Return the newest item, and go on without it. None if there is none."""
+        """Return the newest item, and go on without it. It is None if the session is empty."""
         return await self._run(self._pop, lambda: self._unsaved.pop() if self._unsaved else None)
 
     async def clear_session(self) -> None:

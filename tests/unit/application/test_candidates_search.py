@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from refold.application.ports.embedder import Vector
 from refold.application.ports.recall_index import Found
 from refold.application.recall.candidates_search import LONGEST, MOST_CLAUSES, clauses_of, merge
+from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import Ranked
 from refold.application.recall.recall_query import MOST_CHARACTERS, ask
 from tests.support.builders import assistant, history, user

@@ -50,7 +50,9 @@ def answering(server: HTTPServer, tokens: int) -> AnthropicTokenCounter:
 def test_it_is_a_token_counter_that_starts_with_the_plain_estimate() -> None:
     counter: TokenCounter = AnthropicTokenCounter()
     plain = EstimatingTokenCounter()
-    message = Message(role="assistant", content=({"type": "thinking", "thinking": TEXT},))
+    message = Message(
+        role="assistant", content=({"type": "thinking", "thinking": TEXT, "signature": "s"},)
+    )
     tools: tuple[dict[str, object], ...] = ({"name": "read", "input_schema": {}},)
     assert counter.count_text(TEXT) == plain.count_text(TEXT)
     assert counter.count_message(message) == plain.count_message(message)
