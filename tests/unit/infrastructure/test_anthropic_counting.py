@@ -83,7 +83,8 @@ def test_a_higher_answer_scales_the_estimates_that_follow(server: HTTPServer) ->
     ask(counter)
     assert counter.factor == pytest.approx(1.25, abs=0.01)
     assert counter.count_text(TEXT) == pytest.approx(before * 1.25, abs=1.5)
-    message = Message(role="assistant", content=({"type": "thinking", "thinking": TEXT},))
+    thought = {"type": "thinking", "thinking": TEXT, "signature": "s"}
+    message = Message(role="assistant", content=(thought,))
     count = counter.count_message(message)
     assert count.total > EstimatingTokenCounter().count_message(message).total
     assert 0 < count.thinking < count.total
