@@ -1,8 +1,9 @@
 """Search the passages on a server for the tokens of a query, best first, as the index in a file does."""
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from refold.application.ports.recall_index import Filters, Found, Visible
@@ -10,15 +11,26 @@ from refold.application.recall.passages import Passage
 from refold.infrastructure.projection_store.checkpoint import read_progress
 from refold.infrastructure.projection_store.row_checksums import open_row, storable
 from refold.infrastructure.projection_store.tables import Tables
-from refold.infrastructure.recall.index_search import COMMON, ENOUGH, MOST
+from refold.infrastructure.recall.index_search import (
+    MOST,
+    Postings,
+    Weighed,
+    best_first,
+    wanted_numbers,
+)
 from refold.infrastructure.recall.index_tables import (
+    LOCAL_BITS,
     PASSAGE_COLUMNS,
     PASSAGES,
     PROJECTIONS,
+    local_of,
+    numbers_of,
+    segment_of,
     term_of,
     thread_token,
 )
 from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
+from refold.infrastructure.recall.segments import Posting
 
 from .connections import to_text
 
@@ -26,7 +38,10 @@ TOKENS = "string_to_array(btrim(tokens), ' ')"
 """The tokens of a passage as an array. An index has them, so no passage is read to find one."""
 COLUMNS = ", ".join(f"p.{column}" for column in PASSAGE_COLUMNS)
 
+FEW = 10_000
+"""Number of passages to search up to which every passage with a token is found, by the index of its conversation."""
 _HAVING = f"SELECT array_agg(p.number) FROM {{passages}} p WHERE {TOKENS} @> ARRAY[?::text]"
+_LAST = "SELECT coalesce(max(number), -1) FROM {passages}"
 _FREQUENCIES = "SELECT term, passages FROM {terms} WHERE term = ANY(?::bigint[])"
 _COUNTS = "SELECT row_count FROM {threads} WHERE thread = ANY(?::text[])"
 # The limits keep the planner from reading all passages of a conversation for a few.
@@ -105,7 +120,10 @@ def find(
     total = read_progress(db, PROJECTIONS).totals[PASSAGES].rows
     frequencies = _frequencies(db, list(dict.fromkeys(tokens)))
     where = passing(filters)
-    numbers = best_first(db, frequencies, _scope(db, filters, total), total, limit)
+    scope, count = _scope(db, filters, total)
+    postings = ServerPostings(db, frequencies, scope)
+    best = partial(best_first, postings, frequencies, None, total, limit)
+    numbers = best(None) if count <= FEW else wanted_numbers(best, limit, filters)
     found = _let_through(db, numbers, where, limit)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
@@ -129,28 +147,47 @@ def every_digest(db: Tables) -> frozenset[str]:
     return frozenset(digest for (digest,) in rows)
 
 
-def best_first(
-    db: Tables, frequencies: Mapping[str, int], scope: Condition, total: int, wanted: int
-) -> Iterator[int]:
-    """Yield the numbers of passages in ``scope`` with at least one of these tokens.
+class ServerPostings(Postings):
+    """The passages of a server that have a token, in ``scope``, for a search that is the same as in a file.
 
-    They are sorted by the sum of the weights of their tokens, rare tokens weighing more; newer passages
-    come first if the sums are equal. The index in a file adds the weights in the same order.
+    A common token is looked up in the newest segments, and then among the passages that are known, so that the
+    passages that are read are bounded.
     """
-    weights: dict[int, float] = {}
-    for token, passages in sorted(frequencies.items(), key=lambda known: known[1]):
-        weight = math.log(1 + total / passages)
-        is_common = passages > COMMON and len(weights) > wanted * ENOUGH
-        known = EVERY.also("p.number = ANY(?::bigint[])", [*weights]) if is_common else scope
-        query = f"{_HAVING} AND {known.text}"
-        ((numbers,),) = run_query(db, query, token, *known.values)
-        before = weights.get
-        for number in numbers or ():
-            weights[number] = before(number, 0.0) + weight
-    # Sorting is stable, so equal weights stay in the order of the numbers.
-    newest_first = sorted(weights, reverse=True)
-    newest_first.sort(key=weights.__getitem__, reverse=True)
-    return iter(newest_first)
+
+    def __init__(self, db: Tables, tokens: Iterable[str], scope: Condition) -> None:
+        """Create the postings of these tokens."""
+        self._tables = db
+        self._tokens = {term_of(token): token for token in tokens}
+        self._scope = scope
+
+    def of(self, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
+        """Yield the postings of a term in these segments, or in all."""
+        if segments is None:
+            return self._having(term, self._scope)
+        first, stop = numbers_of(min(segments))[0], numbers_of(max(segments))[1]
+        within = self._scope.also("p.number >= ? AND p.number < ?", first, stop)
+        return (one for one in self._having(term, within) if one.segment in segments)
+
+    def among(self, term: int, known: Weighed) -> Iterator[Posting]:
+        """Yield the postings of a term, of passages that are known."""
+        numbers = [
+            segment << LOCAL_BITS | place
+            for segment, by_weight in known.items()
+            for places in by_weight.values()
+            for place in places
+        ]
+        return self._having(term, EVERY.also("p.number = ANY(?::bigint[])", numbers))
+
+    def segments(self) -> set[int]:
+        """Return all segments up to the newest one."""
+        ((last,),) = run_query(self._tables, _LAST)
+        return set(range(segment_of(last) + 1))
+
+    def _having(self, term: int, where: Condition) -> Iterator[Posting]:
+        query = f"{_HAVING} AND {where.text}"
+        ((numbers,),) = run_query(self._tables, query, self._tokens[term], *where.values)
+        for segment, some in groupby(sorted(numbers or ()), segment_of):
+            yield Posting(segment, array("I", map(local_of, some)))
 
 
 def _frequencies(db: Tables, tokens: Sequence[str]) -> dict[str, int]:
@@ -159,23 +196,26 @@ def _frequencies(db: Tables, tokens: Sequence[str]) -> dict[str, int]:
     return {token: found[term] for token, term in terms.items() if term in found}
 
 
-def _scope(db: Tables, filters: Filters, total: int) -> Condition:
-    """Return the condition of the passages to search. The filters are applied to what is found."""
+def _scope(db: Tables, filters: Filters, total: int) -> tuple[Condition, int]:
+    """Return the condition of the passages to search, and how many of them there are.
+
+    The filters are applied to what is found.
+    """
     visible = filters.visible
     if filters.thread_id is not None:
         threads = {filters.thread_id}
     elif visible is not None and visible.owner is not None:
         threads = {*visible.threads, *filter(None, (visible.home,))}
     else:
-        return EVERY
+        return EVERY, total
     marks = [*map(thread_token, sorted(threads))]
-    shares = [count / total if total else 1.0 for (count,) in run_query(db, _COUNTS, marks)]
-    if sum(shares) >= MOST:
-        return EVERY
+    count = sum(passages for (passages,) in run_query(db, _COUNTS, marks))
+    if count >= MOST * total:
+        return EVERY, total
     if filters.thread_id is None and visible is not None and visible.owner:
         owner = storable(visible.owner)
-        return EVERY.also("(p.thread = ANY(?::text[]) OR p.owner = ?)", marks, owner)
-    return EVERY.also("p.thread = ANY(?::text[])", marks)
+        return EVERY.also("(p.thread = ANY(?::text[]) OR p.owner = ?)", marks, owner), count
+    return EVERY.also("p.thread = ANY(?::text[])", marks), count
 
 
 def _let_through(db: Tables, numbers: Iterator[int], where: Condition, limit: int) -> list[Passage]:

@@ -48,6 +48,10 @@ _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
 
 
+Weighed = dict[int, dict[float, set[int]]]
+"""Places in each segment by their weight, because many passages have the same tokens."""
+
+
 class Postings:
     """Postings, and the passages that wait for theirs as if they had them."""
 
@@ -64,6 +68,10 @@ class Postings:
         for segment, numbers in groupby(self._waiting.get(term, ()), segment_of):
             if segments is None or segment in segments:
                 yield Posting(segment, array("I", map(local_of, numbers)))
+
+    def among(self, term: int, known: Weighed) -> Iterator[Posting]:
+        """Yield the postings of a term in these segments, of which only the places that are known count."""
+        return self.of(term, known)
 
     def segments(self) -> set[int]:
         """Return all segments."""
@@ -107,7 +115,7 @@ def best_first(
                 found.add(posting, weights[at], limits)
         else:
             found.drop_hopeless(left)
-            for posting in postings.of(terms[at][0], found.segments):
+            for posting in postings.among(terms[at][0], found.segments):
                 found.raise_known(posting, weights[at])
     return found.best_first()
 
@@ -142,7 +150,7 @@ class _NewestFirst:
         while segments:
             some, segments = segments[-AT_ONCE:], segments[:-AT_ONCE]
             waiting += some
-            for posting in self._postings(self._terms[0][0], some):
+            for posting in self._counted(self._source.of(self._terms[0][0], some)):
                 limits = None if self._scope is None else self._scope[posting.segment]
                 self._found.add(posting, self._terms[0][1], limits)
             if self._found.count > enough:
@@ -158,13 +166,14 @@ class _NewestFirst:
 
     def _weigh(self, terms: Sequence[tuple[int, float]], segments: Collection[int]) -> None:
         """Add the weights of tokens to the passages that are known in these segments."""
-        there = [segment for segment in segments if segment in self._found.segments]
+        known = self._found.segments
+        there = {segment: known[segment] for segment in segments if segment in known}
         for term, weight in terms if there else ():
-            for posting in self._postings(term, there):
+            for posting in self._counted(self._source.among(term, there)):
                 self._found.raise_known(posting, weight)
 
-    def _postings(self, term: int, segments: Collection[int]) -> Iterator[Posting]:
-        for posting in self._source.of(term, segments):
+    def _counted(self, postings: Iterator[Posting]) -> Iterator[Posting]:
+        for posting in postings:
             self._read += len(posting.locals)
             yield posting
 
@@ -175,8 +184,7 @@ class _Weighed:
     def __init__(self, most: int | None) -> None:
         self._most = most
         """Number of passages that are wanted, or None for all."""
-        self.segments: dict[int, dict[float, set[int]]] = {}
-        """Places in each segment by their weight, because many passages have the same tokens."""
+        self.segments: Weighed = {}
 
     @property
     def count(self) -> int:
@@ -302,7 +310,7 @@ def find(
     scope = _scope(db, filters, proved)
     postings = Postings(db, proved.posted, proved.waiting.numbers)
     best = partial(best_first, postings, frequencies, scope, total, limit)
-    numbers = _in_range(db, filters, _numbers(best, limit, filters))
+    numbers = _in_range(db, filters, wanted_numbers(best, limit, filters))
     proved.opened.limit()
     read = Reading(db, proved.opened, filters)
     found = _select_with_tokens(read.let_through(numbers, limit), frequencies)
@@ -313,7 +321,7 @@ def find(
     return Found(found, read.neighbours(found), frequencies, total)
 
 
-def _numbers(
+def wanted_numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
     """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""

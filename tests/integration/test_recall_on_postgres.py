@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,8 +16,12 @@ from refold.application.ports.recall_index import Filters
 from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.memory_settings import RecallMode
 from refold.domain.errors import ConversationGone, InvalidMessage
+from refold.infrastructure.postgres import passage_search
 from refold.infrastructure.postgres.connections import Address
 from refold.infrastructure.postgres.log import PostgresLog
+from refold.infrastructure.projection_store.tables import Tables
+from refold.infrastructure.recall import index_search
+from refold.infrastructure.recall.index_tables import EVENTS
 from refold.testing.history_layout import Step
 from refold.testing.history_strategies import turns
 from tests.support.both_recalls import ask_alike, both_recalls, rows_of_recall
@@ -157,10 +162,10 @@ def test_nul_and_signs_of_patterns_in_names_and_words_break_nothing(database: st
 def test_words_that_are_common_are_found_alike(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A common word finds nothing more once the others have found enough."""
-    for module in ("recall.index_search", "postgres.passage_search"):
-        monkeypatch.setattr(f"refold.infrastructure.{module}.COMMON", 20)
-        monkeypatch.setattr(f"refold.infrastructure.{module}.ENOUGH", 2)
+    """A common word finds nothing more once the others have found enough, and is looked up in the newest first."""
+    for setting, value in (("COMMON", 20), ("ENOUGH", 2), ("AT_ONCE", 1)):
+        monkeypatch.setattr(index_search, setting, value)
+    monkeypatch.setattr(passage_search, "FEW", 100)
     draw = Random(3)
     with refold.open(database) as memory:
         for thread in "abc":
@@ -173,6 +178,38 @@ def test_words_that_are_common_are_found_alike(
             )
     with closing(PostgresLog(Address.of(database))) as log, both_recalls(log) as (there, here):
         ask_alike(there, here, draw, 15)
+
+
+def test_the_passages_with_a_common_word_that_are_read_are_bounded(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many passages have the words, and the same number of them is read."""
+    for setting, value in (("COMMON", 20), ("ENOUGH", 2), ("AT_ONCE", 1), ("MOST_READ", 400)):
+        monkeypatch.setattr(index_search, setting, value)
+    monkeypatch.setattr(passage_search, "FEW", 100)
+    read: list[int] = []
+    run_query = passage_search.run_query
+
+    def counted(db: Tables, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        rows = run_query(db, statement, *values)
+        if "array_agg" in statement:
+            read.append(len(rows[0][0] or ()))
+        return rows
+
+    monkeypatch.setattr(passage_search, "run_query", counted)
+    found: list[int] = []
+    with refold.open(database) as memory:
+        conversation = memory.conversation("t")
+        for _ in range(2):
+            texts = [f"often{n % 2} even{n % 3} some{n}" for n in range(2 * EVENTS)]
+            for begin in range(0, len(texts), 500):
+                some = texts[begin : begin + 500]
+                conversation.append([{"role": "user", "content": t} for t in some], recorded=True)
+            memory.index()
+            read.clear()
+            assert conversation.recall("often1 even2").hits
+            found.append(sum(read))
+    assert 0 < found[1] <= found[0] * 1.1 < 4 * EVENTS
 
 
 def test_an_append_of_another_process_is_found_by_the_next_question(
