@@ -225,12 +225,12 @@ def _score_sealed(value: Any) -> int:
 def _score_thinking(block: Mapping[str, Any]) -> int:
     """Return the score of thinking: of its text, or of its signature if the API left the text empty.
 
-    Without a signature it is in no request.
+    Without a signature it is in no request, and counts as one token, so that the message is known to have thinking.
     """
     if block.get("type") == "redacted_thinking":
         return _score_sealed(block.get("data"))
     if not block.get("signature"):
-        return 0
+        return UNITS
     return max(_score_value(block.get("thinking")), _score_sealed(block.get("signature")))
 
 
