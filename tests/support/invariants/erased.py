@@ -240,7 +240,8 @@ class _Gone:
         if text in OURS or marked(text) & self._erased.keys():
             return True
         if (run := _RUN.search(text)) is not None:
-            first, last = int(run[1]), int(run[2] or run[1])
+            # A run that ends next to an erased message was longer before.
+            first, last = int(run[1]) - 1, int(run[2] or run[1]) + 1
             return any(first <= position <= last for position in self._erased)
         if (orphan := _ORPHAN.match(text)) is not None:
             return orphan[1] in self._ids
