@@ -15,6 +15,7 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.prefixes import prefix_breaks, recorded_changes
 
 agents = pytest.importorskip("agents")
+testing: Any = pytest.importorskip("agents.testing")
 
 import openai  # noqa: E402
 from agents.memory.session_settings import SessionSettings  # noqa: E402
@@ -212,6 +213,47 @@ def test_a_log_that_fails_does_not_stop_the_agent(
     assert server.refused == []
     warned = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len([one for one in warned if "the agent goes on without it" in one.message]) == 1
+
+
+def scripted(*answers: Any) -> tuple[Any, Any]:
+    """An agent whose model gives these answers, and the model."""
+    model = testing.ScriptedModel([one if isinstance(one, list) else [one] for one in answers])
+    return agents.Agent(name="helper", model=model, tools=[RUN]), model
+
+
+def test_every_way_to_run_an_agent(memory: refold.Memory, caplog: pytest.LogCaptureFixture) -> None:
+    def only_users(history: list[Any], new: list[Any]) -> list[Any]:
+        return [one for one in history if one.get("role") == "user"] + new
+
+    async def play() -> None:
+        session = RefoldSession("t", memory)
+        config = config_of(session)
+        agent, _ = scripted(testing.assistant_message("one"))
+        await agents.Runner.run(agent, "First", session=session, run_config=config)
+        call = testing.function_call("run", {"command": "make"}, call_id="c1")
+        agent, model = scripted([call], testing.assistant_message("two"))
+        streamed = agents.Runner.run_streamed(agent, "Second", session=session, run_config=config)
+        async for _ in streamed.stream_events():
+            pass
+        assert [len(one.input) for one in model.calls] == [3, 5]
+        agent, model = scripted(testing.assistant_message("three"))
+        before = await session.get_items()
+        given = [{"role": "user", "content": "Third"}]
+        await agents.Runner.run(agent, given, session=session, run_config=config)
+        assert list(model.calls[0].input) == before + given
+        assert caplog.records == []
+        # What the callback left out is in the session, so its list is sent as it is.
+        agent, model = scripted(testing.assistant_message("four"))
+        config.session_input_callback = only_users
+        given = [{"role": "user", "content": "Fourth"}]
+        await agents.Runner.run(agent, given, session=session, run_config=config)
+        asked = [one["content"] for one in model.calls[0].input]
+        assert asked == ["First", "Second", "Third", "Fourth"]
+        assert "lacks items of its session" in caplog.text
+        assert len(await session.get_items()) == 10
+        session.close()
+
+    asyncio.run(play())
 
 
 def test_conversations_of_the_server_are_refused(

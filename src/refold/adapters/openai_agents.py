@@ -74,7 +74,7 @@ class RefoldSession:
         self._unsaved: list[Item] = []
         self._ahead = Counter[str]()
         """Items that the filter has stored, and that the run will give as well."""
-        self._failing = False
+        self._failing = self._said_changed = False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items of the session, or the newest ``limit`` ones."""
@@ -94,6 +94,9 @@ class RefoldSession:
         """Go on without items."""
         await self._run(self._clear, self._unsaved.clear)
 
+    def close(self) -> None:
+        """Do nothing: the memory is the application's, which closes it. Sessions of the SDK have this method."""
+
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the compacted input. Give it to the run as ``RunConfig(call_model_input_filter=…)``."""
         given = data.model_data
@@ -103,6 +106,14 @@ class RefoldSession:
                     partial(self._store_ahead, list(cast("list[Item]", given.input)))
                 )
                 context = await self._memory.acontext(name, **_shown(data))
+        except NotContinued:
+            if not self._said_changed:
+                self._said_changed = True
+                logger.warning(
+                    "%s: the input of the model lacks items of its session, so it is sent as it is",
+                    named(self.session_id),
+                )
+            return given
         except Exception as error:  # The agent must go on as it would without a memory.
             self._warn(error)
             return given
@@ -243,14 +254,14 @@ class RefoldSession:
 
 
 class NotContinued(Exception):
-    """The input of a model does not continue what its session has."""
+    """The input of a model lacks items of its session."""
 
 
 def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
     """Return where the part of the input begins that is new. ``known`` has the newest items of the session.
 
     Raises:
-        NotContinued: the items of the session are not in the input.
+        NotContinued: items of the session are not in the input.
     """
     if not known:
         return 0
@@ -258,7 +269,7 @@ def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
         size = min(end, len(known))
         if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
             return end
-    raise NotContinued("the input of the model does not continue its session")
+    raise NotContinued
 
 
 def _rest_key(position: int) -> str:
