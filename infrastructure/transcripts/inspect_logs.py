@@ -1,16 +1,24 @@
 """Convert evaluation logs of Inspect to Anthropic shape: one conversation for each sample and epoch."""
 
+import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
+from refold.application.errors import TranscriptError
 from refold.domain.messages import Block, Role
 
 from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
 from .openai import convert_content, convert_tool
 from .transcript_source import (
+    MAX_BYTES,
+    BrokenJsonError,
     Content,
     Reading,
+    Record,
     Source,
+    UnknownFormat,
     arguments_of,
     as_blocks,
     as_list,
@@ -18,13 +26,65 @@ from .transcript_source import (
     moment,
     not_a_message,
     objects_in,
+    parse_json,
     text_or_none,
     tool_use,
     usable_id,
 )
 
+_HEADERS = ("header.json", "_journal/start.json")
+"""The header of a log that is complete, and of one that was interrupted."""
 _ATTACHED = "attachment://"
 """Beginning of a text that is stored once for the whole sample, under its digest."""
+
+
+ARCHIVE = b"PK\x03\x04"
+"""Beginning of a log in Inspect's own format ``.eval``, which is a zip file with the header and each sample."""
+
+
+def open_archive(path: Path) -> Source:
+    """Read a log in the format ``.eval``.
+
+    Raises:
+        TranscriptError: the file is no such log, is damaged or too large, or is compressed in a way that this Python
+            does not know.
+    """
+    try:
+        with ZipFile(path) as archive:
+            log = _log_in(path, archive)
+    except NotImplementedError as error:
+        raise TranscriptError(
+            f"{path} is compressed in a way that this Python cannot read ({error}). "
+            "Convert it with `inspect log convert --to json`, and import that."
+        ) from error
+    except (BadZipFile, OSError, EOFError, zlib.error) as error:
+        raise TranscriptError(
+            f"{path} is a zip file that is broken or cut off ({error})."
+        ) from error
+    except (BrokenJsonError, UnicodeDecodeError) as error:
+        raise TranscriptError(f"{path} has a part that is not JSON ({error}).") from error
+    record = Record(line=1, value=log)
+    return Source(stem=path.stem, is_document=True, document=log, records=(record,))
+
+
+def _log_in(path: Path, archive: ZipFile) -> dict[str, Any]:
+    names = set(archive.namelist())
+    header = next((name for name in _HEADERS if name in names), None)
+    if header is None:
+        raise UnknownFormat(
+            f"{path} is a zip file, and no log of Inspect: {_HEADERS[0]} is not in it."
+        )
+    if sum(one.file_size for one in archive.infolist()) > MAX_BYTES:
+        raise TranscriptError(f"{path} has over {MAX_BYTES:,} bytes unpacked.")
+    read = [
+        parse_json(archive.read(name).decode("utf-8", "surrogatepass"))
+        for name in (header, *sorted(filter(_is_sample, names)))
+    ]
+    return {**(as_object(read[0]) or {}), "samples": read[1:]}
+
+
+def _is_sample(name: str) -> bool:
+    return name.startswith("samples/") and name.endswith(".json")
 
 
 def fits(source: Source) -> bool:

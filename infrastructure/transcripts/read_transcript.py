@@ -142,7 +142,9 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
             "refold.adapters.checkpoint_files"
         ).read_checkpoint_file
         return read(path)
-    return read_source(path, open_source(path), format=format)
+    begin = _begin_of(path)
+    source = inspect_logs.open_archive(path) if begin == inspect_logs.ARCHIVE else open_source(path)
+    return read_source(path, source, format=format)
 
 
 def read_source(path: Path, source: Source, *, format: str = "auto") -> Transcript:
@@ -168,9 +170,14 @@ def find_format(source: Source) -> str | None:
 
 
 def _is_database(path: Path) -> bool:
+    return _begin_of(path, len(_DATABASE)) == _DATABASE
+
+
+def _begin_of(path: Path, size: int = len(inspect_logs.ARCHIVE)) -> bytes:
+    """Return the first bytes of a file, or none if it cannot be read."""
     with suppress(OSError, ValueError), path.open("rb") as file:
-        return file.read(len(_DATABASE)) == _DATABASE
-    return False
+        return file.read(size)
+    return b""
 
 
 def _detect_format(path: Path, source: Source) -> str:

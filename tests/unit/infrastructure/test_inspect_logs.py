@@ -1,8 +1,14 @@
 """Logs of Inspect: each sample of an evaluation is a conversation."""
 
+import json
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
+import pytest
+
+from refold.application.errors import TranscriptError
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.transcript_files import contents, keys, only, read_json, result, text
 
 URL = "data:image/png;base64,QQ=="
@@ -70,6 +76,44 @@ def test_who_said_it_and_when_and_with_which_tools(tmp_path: Path) -> None:
     assert [m.model for m in one.messages if m.model] == ["m", "openai/m"]
     assert [str(m.at) for m in one.messages if m.at] == ["2026-02-01 10:00:00+00:00"]
     assert [tool["name"] for tool in one.tools] == ["zoom"]
+
+
+def archive(path: Path, **files: Any) -> Path:
+    with ZipFile(path, "w", ZIP_DEFLATED) as made:
+        for name, value in files.items():
+            made.writestr(name, value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize("header", ["header.json", "_journal/start.json"])
+def test_a_log_in_the_format_eval(tmp_path: Path, header: str) -> None:
+    whole = log()
+    del whole["samples"]
+    samples = {f"samples/1_epoch_{n}.json": sample(n) for n in (1, 2)}
+    talk = read_transcript(archive(tmp_path / "a.eval", **{header: whole, **samples}))
+    assert talk.format == "inspect"
+    assert [one.thread_id for one in talk.conversations] == ["t-1:1:epoch-1", "t-1:1:epoch-2"]
+    assert [contents(one) for one in talk.conversations] == [SAID, SAID]
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"notes.txt": "x"}, "no log of Inspect"),
+        ({"header.json": "{broken"}, "not JSON"),
+        ({"header.json": log(), "samples/1_epoch_1.json": "["}, "not JSON"),
+    ],
+)
+def test_another_zip_file_is_refused(tmp_path: Path, files: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TranscriptError, match=problem):
+        read_transcript(archive(tmp_path / "a.zip", **files))
+
+
+def test_a_log_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.eval", **{"header.json": log()})
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(TranscriptError, match="broken or cut off"):
+        read_transcript(path)
 
 
 def test_a_sample_by_itself(tmp_path: Path) -> None:
