@@ -1,5 +1,6 @@
 """Convert evaluation logs of Inspect to Anthropic shape: one conversation for each sample and epoch."""
 
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,10 @@ from .transcript_source import (
 
 _HEADERS = ("header.json", "_journal/start.json")
 """The header of a log that is complete, and of one that was interrupted."""
+_ZSTD = 93
+"""Number of zstd in a zip file."""
+_LENGTHS = 26
+"""Offset of the lengths of a name and of further data in the head of a part. What is packed follows both."""
 _ATTACHED = "attachment://"
 """Beginning of a text that is stored once for the whole sample, under its digest."""
 
@@ -77,10 +82,36 @@ def _log_in(path: Path, archive: ZipFile) -> dict[str, Any]:
     if sum(one.file_size for one in archive.infolist()) > MAX_BYTES:
         raise TranscriptError(f"{path} has over {MAX_BYTES:,} bytes unpacked.")
     read = [
-        parse_json(archive.read(name).decode("utf-8", "surrogatepass"))
+        parse_json(_unpack(path, archive, name).decode("utf-8", "surrogatepass"))
         for name in (header, *sorted(filter(_is_sample, names)))
     ]
     return {**(as_object(read[0]) or {}), "samples": read[1:]}
+
+
+def _unpack(path: Path, archive: ZipFile, name: str) -> bytes:
+    """Return a part of an archive. Inspect packs its parts with zstd, which ``zipfile`` does not know before 3.14."""
+    part = archive.getinfo(name)
+    if part.compress_type != _ZSTD:
+        return archive.read(name)
+    try:
+        import zstandard
+    except ImportError:
+        raise TranscriptError(
+            f"{path} is packed with zstd: pip install 'refold[compression]', or convert it with "
+            "`inspect log convert --to json`."
+        ) from None
+    with path.open("rb") as file:
+        file.seek(part.header_offset + _LENGTHS)
+        lengths = int.from_bytes(file.read(2), "little") + int.from_bytes(file.read(2), "little")
+        file.seek(lengths, os.SEEK_CUR)
+        packed = file.read(part.compress_size)
+    try:
+        unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+    except zstandard.ZstdError as error:
+        raise BadZipFile(str(error)) from error
+    if zlib.crc32(unpacked) != part.CRC:
+        raise BadZipFile(f"{name} has another checksum")
+    return unpacked
 
 
 def _is_sample(name: str) -> bool:

@@ -1,11 +1,13 @@
 """Logs of Inspect: each sample of an evaluation is a conversation."""
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
+import zstandard
 
 from refold.application.errors import TranscriptError
 from refold.infrastructure.transcripts.read_transcript import read_transcript
@@ -94,6 +96,46 @@ def test_a_log_in_the_format_eval(tmp_path: Path, header: str) -> None:
     assert talk.format == "inspect"
     assert [one.thread_id for one in talk.conversations] == ["t-1:1:epoch-1", "t-1:1:epoch-2"]
     assert [contents(one) for one in talk.conversations] == [SAID, SAID]
+
+
+def pack_with_zstd(path: Path) -> Path:
+    """Write a zip file again with parts that are packed as Inspect packs them."""
+    packer = zstandard.ZstdCompressor()
+    with ZipFile(path) as made:
+        parts = {one.filename: made.read(one) for one in made.infolist()}
+    packed = {name: packer.compress(part) for name, part in parts.items()}
+    with ZipFile(path, "w") as made:
+        for name, part in packed.items():
+            made.writestr(name, part)
+    whole = path.read_bytes()
+    for name, part in packed.items():
+        old = zlib.crc32(part).to_bytes(4, "little") + 2 * len(part).to_bytes(4, "little")
+        sizes = len(part).to_bytes(4, "little") + len(parts[name]).to_bytes(4, "little")
+        new = zlib.crc32(parts[name]).to_bytes(4, "little") + sizes
+        assert whole.count(old) == 2
+        whole = whole.replace(old, new)
+    for head, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        pieces = whole.split(head)
+        whole = head.join(
+            [pieces[0], *(one[: offset - 4] + b"\x5d\0" + one[offset - 2 :] for one in pieces[1:])]
+        )
+    path.write_bytes(whole)
+    return path
+
+
+def test_a_log_that_is_packed_with_zstd(tmp_path: Path) -> None:
+    whole = log()
+    del whole["samples"]
+    path = archive(
+        tmp_path / "a.eval", **{"header.json": whole, "samples/1_epoch_1.json": sample()}
+    )
+    talk = read_transcript(pack_with_zstd(path))
+    assert contents(only(talk)) == SAID
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"\x28\xb5\x2f\xfd") + 12] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(TranscriptError, match="broken or cut off"):
+        read_transcript(path)
 
 
 @pytest.mark.parametrize(
