@@ -202,6 +202,8 @@ def test_a_log_that_fails_does_not_stop_the_agent(
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
         await ask(agent, session, "Two")
+        asked = [i["content"] for i in await session.get_items() if i.get("role") == "user"]
+        assert asked == ["One", "Two"]
         holder.execute("ROLLBACK")
         holder.close()
         await ask(agent, session, "Three")

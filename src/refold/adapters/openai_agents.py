@@ -72,6 +72,8 @@ class RefoldSession:
         self._number = 0
         """Number of the copy in which the session goes on; 0 is the first conversation."""
         self._unsaved: list[Item] = []
+        self._last: list[Item] = []
+        """Items that a run got last and has added since, for one that begins while the memory cannot be used."""
         self._ahead = Counter[str]()
         """Items that the filter has stored, and that the run will give as well."""
         self._failing = self._said_changed = False
@@ -79,7 +81,9 @@ class RefoldSession:
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items of the session, or the newest ``limit`` ones."""
         most = self.session_settings.limit if limit is None else limit
-        return await self._run(partial(self._get, most), lambda: list(self._unsaved))
+        return await self._run(
+            partial(self._get, most), lambda: _newest_of([*self._last, *self._unsaved], most)
+        )
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Store items."""
@@ -134,6 +138,7 @@ class RefoldSession:
         with self._lock:
             if self._unsaved:
                 self._current().append(messages_of(self._unsaved), recorded=True)
+                self._last += self._unsaved
                 self._unsaved.clear()
             return call()
 
@@ -142,9 +147,9 @@ class RefoldSession:
     def _get(self, limit: int | None) -> list[Item]:
         # A run begins: what an earlier one has not given any more, it will not give.
         self._ahead.clear()
-        if limit is not None and limit <= 0:
-            return []
-        return self._newest(limit)
+        found = [] if limit is not None and limit <= 0 else self._newest(limit)
+        self._last = list(found)
+        return found
 
     def _add(self, items: Sequence[Item]) -> None:
         fresh: list[Item] = []
@@ -156,6 +161,7 @@ class RefoldSession:
                 fresh.append(item)
         if fresh:
             self._current().append(messages_of(fresh), recorded=True)
+        self._last += items
 
     def _pop(self) -> Item | None:
         while True:
@@ -180,6 +186,7 @@ class RefoldSession:
 
     def _go_on(self, conversation: ConversationMemory, position: int, rest: Sequence[Item]) -> None:
         """Go on in a copy of the messages before a position, and with these items."""
+        self._last = []
         name = self._name(self._number + 1)
         copy = self._memory.conversation(name)
         if position:
@@ -270,6 +277,10 @@ def _end_of_known(known: Sequence[str], asked: Sequence[str]) -> int:
         if asked[end - 1] == known[-1] and asked[end - size : end] == known[-size:]:
             return end
     raise NotContinued
+
+
+def _newest_of(items: list[Item], limit: int | None) -> list[Item]:
+    return items if limit is None else items[max(0, len(items) - limit) :]
 
 
 def _rest_key(position: int) -> str:
