@@ -72,7 +72,7 @@ class RefoldSession:
         self._number = 0
         """Number of the copy in which the session goes on; 0 is the first conversation."""
         self._unsaved: list[Item] = []
-        self._last: list[Item] = []
+        self._given: list[Item] = []
         """Items that a run got last and has added since, for one that begins while the memory cannot be used."""
         self._ahead = Counter[str]()
         """Items that the filter has stored, and that the run will give as well."""
@@ -82,7 +82,7 @@ class RefoldSession:
         """Return the items of the session, or the newest ``limit`` ones."""
         most = self.session_settings.limit if limit is None else limit
         return await self._run(
-            partial(self._get, most), lambda: _newest_of([*self._last, *self._unsaved], most)
+            partial(self._get, most), lambda: _newest_of([*self._given, *self._unsaved], most)
         )
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -138,7 +138,7 @@ class RefoldSession:
         with self._lock:
             if self._unsaved:
                 self._current().append(messages_of(self._unsaved), recorded=True)
-                self._last += self._unsaved
+                self._given += self._unsaved
                 self._unsaved.clear()
             return call()
 
@@ -148,7 +148,7 @@ class RefoldSession:
         # A run begins: what an earlier one has not given any more, it will not give.
         self._ahead.clear()
         found = [] if limit is not None and limit <= 0 else self._newest(limit)
-        self._last = list(found)
+        self._given = list(found)
         return found
 
     def _add(self, items: Sequence[Item]) -> None:
@@ -161,7 +161,7 @@ class RefoldSession:
                 fresh.append(item)
         if fresh:
             self._current().append(messages_of(fresh), recorded=True)
-        self._last += items
+        self._given += items
 
     def _pop(self) -> Item | None:
         while True:
@@ -186,7 +186,7 @@ class RefoldSession:
 
     def _go_on(self, conversation: ConversationMemory, position: int, rest: Sequence[Item]) -> None:
         """Go on in a copy of the messages before a position, and with these items."""
-        self._last = []
+        self._given = []
         name = self._name(self._number + 1)
         copy = self._memory.conversation(name)
         if position:
