@@ -15,7 +15,7 @@ try:
     from google.genai import types
 except ImportError as error:  # pragma: no cover
     raise ImportError(
-        "refold.adapters.google_adk needs google-adk 2 or newer: pip install 'refold[google-adk]'"
+        "refold.adapters.google_adk needs google-adk 2.13 or newer: pip install 'refold[google-adk]'"
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory

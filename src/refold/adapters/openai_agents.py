@@ -12,7 +12,7 @@ try:
     from agents.run_config import CallModelData, ModelInputData
 except ImportError as error:  # pragma: no cover
     raise ImportError(
-        "refold.adapters.openai_agents needs openai-agents 0.20 or newer: pip install 'refold[openai-agents]'"
+        "refold.adapters.openai_agents needs openai-agents 0.24 or newer: pip install 'refold[openai-agents]'"
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory

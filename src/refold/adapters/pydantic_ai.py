@@ -15,7 +15,7 @@ try:
     from .pydantic_ai_messages import GivenMessages, from_context, stored_messages
 except ImportError as error:  # pragma: no cover
     raise ImportError(
-        "refold.adapters.pydantic_ai needs pydantic-ai-slim 2 or newer: pip install 'refold[pydantic-ai]'"
+        "refold.adapters.pydantic_ai needs pydantic-ai-slim 2.68 or newer: pip install 'refold[pydantic-ai]'"
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
