@@ -316,11 +316,12 @@ class DatabaseFile:
         )
         with _closed_on_error(connection):
             connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
-            # First, because a change of the journal would sync a file that was just built.
-            self._set(connection)
+            # Before the settings, because this syncs the header of a new file. Without it a loss of
+            # power leaves a file that is not known as one of refold.
             connection.execute(f"PRAGMA journal_mode={journal}")
             # Erased content must not stay in free pages.
             connection.execute("PRAGMA secure_delete=ON")
+            self._set(connection)
         return connection
 
     def _set(self, connection: sqlite3.Connection) -> None:
