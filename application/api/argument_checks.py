@@ -91,8 +91,8 @@ def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError
 def _parameters(method: Any) -> tuple[tuple[str, ...], frozenset[str], bool]:
     """Return the names of the arguments, the names of the optional ones, and whether other names are accepted.
 
-    An argument is optional if its default is None. ``inspect.signature`` would take longer for all methods than
-    importing this module.
+    An argument is optional if its default is None. The code object is read, because calling ``inspect.signature``
+    for every method would take longer than the import of this module.
     """
     code = method.__code__
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
