@@ -102,7 +102,9 @@ def test_blocks_are_run_in_order_and_a_failing_one_is_told_by_its_line(tmp_path:
     assert 'README.py", line 17' in done.stderr
 
 
-@pytest.mark.parametrize("name", ["guide.md", "observability.md", "testing.md"])
+@pytest.mark.parametrize(
+    "name", ["guide.md", "howto/keep-a-table-of-your-own.md", "observability.md", "testing.md"]
+)
 def test_the_code_of_the_docs_runs(name: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / name).read_text("utf-8")
     assert python_blocks(text)
