@@ -240,8 +240,6 @@ class Follower:
         Raises:
             InvalidSetting: ``every`` is not a positive number.
         """
-        if isinstance(every, bool) or not isinstance(every, int | float) or not every > 0:
-            raise invalid_argument("every", every, "a number of seconds above 0")
         with self._lock:
             if self._following is None:
                 self._following = _Following(self, every)
@@ -415,10 +413,10 @@ class _Following:
 
 def follow(
     core: Core,
-    name: str,
+    name: object,
     fold: Fold | ForeignProjection,
     into: object,
-    version: int,
+    version: object,
     forget: Forget | None,
 ) -> Follower:
     """Return a follower of the log.

@@ -11,7 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import psycopg
 import pytest
+from eventsourcing.dispatch import singledispatchmethod
 from eventsourcing.persistence import Tracking, TrackingRecorder
 from eventsourcing.popo import POPOTrackingRecorder
 from eventsourcing.projection import Projection
@@ -28,17 +30,21 @@ SECRET = "quokka-7431"
 def tool_failures(db: Any, event: FollowedEvent) -> None:
     for block in event.blocks:
         if block["type"] == "tool_use":
-            call = {"thread": event.thread_id, "call": block["id"], "tool": block["name"]}
+            call: Any = {"thread": event.thread_id, "call": block["id"], "tool": block["name"]}
             db["calls"].insert(call, pk=("thread", "call"), replace=True)
         elif block["type"] == "tool_result" and block.get("is_error"):
-            row = {"thread": event.thread_id, "call": block["tool_use_id"], "at": event.at}
+            row: Any = {"thread": event.thread_id, "call": block["tool_use_id"], "at": event.at}
             db["failures"].insert(row, pk=("thread", "call"), replace=True)
 
 
 def words(db: Any, event: FollowedEvent) -> None:
     """Keep each text, in the order in which the function got it."""
     for block in event.blocks:
-        row = {"thread": event.thread_id, "version": event.version, "text": str(block.get("text"))}
+        row: Any = {
+            "thread": event.thread_id,
+            "version": event.version,
+            "text": str(block.get("text")),
+        }
         db["words"].insert(row)
 
 
@@ -66,7 +72,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_table_of_tool_failures_is_kept(memory: Memory, place: Path) -> None:
-    call = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
+    call: Any = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     failed = {"type": "tool_result", "tool_use_id": "c1", "content": "boom", "is_error": True}
     say(memory, "t", "Run the tests")
     follower = memory.follow("tool-failures", tool_failures, into=place)
@@ -507,9 +513,15 @@ def stored_counts(place: Path) -> StoredCounts:
     return recorder
 
 
+def counts_in_memory(place: Path) -> Counts:
+    del place
+    return Counts()
+
+
 class Counting(Projection[Any]):
     name = "counting"
 
+    @singledispatchmethod
     def process_event(self, domain_event: FollowedEvent, tracking: Tracking) -> None:
         self.view.add(domain_event.thread_id, tracking)
 
@@ -517,7 +529,7 @@ class Counting(Projection[Any]):
 Views = Callable[[Path], TrackingRecorder]
 
 
-@pytest.mark.parametrize("view_of", [lambda _: Counts(), stored_counts], ids=["memory", "file"])
+@pytest.mark.parametrize("view_of", [counts_in_memory, stored_counts])
 def test_a_projection_of_eventsourcing_follows_the_log(
     memory: Memory, place: Path, view_of: Views
 ) -> None:
@@ -571,10 +583,8 @@ def forget_on_server(connection: Any, thread_id: str) -> None:
 
 
 def rows_on_server(place: str, statement: str) -> list[Any]:
-    import psycopg
-
     with psycopg.connect(place) as connection:
-        return connection.execute(statement).fetchall()
+        return connection.execute(statement.encode()).fetchall()
 
 
 @pytest.mark.parametrize("forgets", [False, True])
