@@ -25,7 +25,8 @@ from refold.domain.errors import InvalidSetting
 
 from .blocking import CallersLoop, run_to_end
 from .conversation_memory import ConversationMemory
-from .followers import Fold, Follower, ForeignProjection, Forget
+from .followed_events import Fold, ForeignProjection, Forget
+from .followers import Follower
 from .forwarding import Forwarding, forwarding, in_pages, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult, Context, StoredMessage

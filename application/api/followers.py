@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from refold.application.errors import FoldError, LogError
-from refold.application.history.export import stored_name
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.follower_store import FollowerStore, FollowerTables, Reached
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.errors import InvalidSetting, RefoldError
-from refold.domain.events import ConversationErased, MessageErased
+from refold.domain.events import ConversationErased
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.notes import MemoriesChosen
 
 from .argument_checks import checked, invalid_argument
+from .followed_events import Fold, FollowedEvent, ForeignProjection, Forget, erases, mark_of
 
 AT_ONCE = 1_000
 """Number of events of a transaction. Their words are in memory at the same time."""
@@ -31,85 +29,6 @@ TRIES = 20
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 
 logger = plain_logger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class FollowedEvent:
-    """An event of the log, as a fold gets it."""
-
-    log_position: int
-    """Position in the whole log; increases, with gaps."""
-    thread_id: str
-    version: int
-    """Version in the stream of the conversation, from 1."""
-    at: str
-    """Time when it was logged: ISO 8601, UTC."""
-    logged: LoggedEvent
-    """Event with its class, for programs that know the classes of events."""
-
-    @property
-    def originator_id(self) -> str:
-        """Id of the conversation, under the name that ``eventsourcing`` uses."""
-        return self.thread_id
-
-    @property
-    def originator_version(self) -> int:
-        """Version in the stream, under the name that ``eventsourcing`` uses."""
-        return self.version
-
-    @property
-    def erased(self) -> bool:
-        """True if content was erased from the event; the other fields are what is left."""
-        return self.logged.erased
-
-    @cached_property
-    def name(self) -> str:
-        """Stored name, such as ``message_appended``. docs/compatibility.md lists all names."""
-        return "message_appended" if self.logged.is_unread else stored_name(self.logged.event)
-
-    @cached_property
-    def fields(self) -> Mapping[str, Any]:
-        """All fields as JSON in their newest shape. docs/schemas describes them."""
-        return self.logged.event.model_dump(mode="json")
-
-    @cached_property
-    def blocks(self) -> Sequence[Mapping[str, Any]]:
-        """Content blocks of an appended message; a plain text is one block. Empty for other events."""
-        message = self.logged.message
-        if message is None:
-            return ()
-        content = message["message"]["content"]
-        return ({"type": "text", "text": content},) if isinstance(content, str) else content
-
-
-class Fold(Protocol):
-    """A function that folds one event into tables.
-
-    ``tables`` is a ``sqlite_utils.Database`` for a file, a ``psycopg.Connection`` for a server. The function may be
-    called again for events that were folded before, after the tables were emptied, and so must depend on nothing else.
-    """
-
-    def __call__(self, tables: Any, event: FollowedEvent, /) -> object:
-        """Fold the event into the tables."""
-        ...
-
-
-class ForeignProjection(Protocol):
-    """A projection of ``eventsourcing``, which has a view that records tracking."""
-
-    @property
-    def view(self) -> Any:
-        """The view."""
-        ...
-
-    @property
-    def process_event(self) -> Any:
-        """Method that gets an event and its tracking, and stores both."""
-        ...
-
-
-Forget = Callable[[Any, str], object]
-"""Function that removes all rows of a conversation from the tables."""
 
 
 class _Outdated(Exception):
@@ -145,7 +64,7 @@ class Follower:
         self._has_forgotten = False
         """True if rows were removed that may still be in free pages of a file."""
         self._following: _Following | None = None
-        core.followers[store.place, name] = self
+        core.followers.append(self)
 
     def __repr__(self) -> str:
         return f"<Follower {self.name} in {self._store.place}>"
@@ -192,7 +111,7 @@ class Follower:
             LogError: the log or the tables cannot be used.
         """
         with self._lock:
-            if self._seen is not None and self._seen == self._core.log.newest():
+            if self._is_up_to_date():
                 return 0
             folded = 0
             while True:
@@ -253,9 +172,14 @@ class Follower:
             following.end()
 
     def close(self) -> None:
-        """Stop, and release connections. Closing the memory does this too."""
+        """Stop, and release connections. Closing the memory does this too.
+
+        Later erasures do not update a closed follower.
+        """
         self.stop()
         self._store.close()
+        with suppress(ValueError):
+            self._opened.followers.remove(self)
 
     def __enter__(self) -> Self:
         return self
@@ -267,6 +191,13 @@ class Follower:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _is_up_to_date(self) -> bool:
+        """Return whether this object has folded the newest event, and its tables are still there."""
+        if self._seen is None or self._seen != self._core.log.newest():
+            return False
+        reached = self._store.reached()
+        return reached is not None and reached[:2] == (self.version, self._seen)
 
     def _fold_batch(self, most: int) -> int:
         """Fold up to ``most`` new events in one transaction, and return their number."""
@@ -294,7 +225,7 @@ class Follower:
         count, last = 0, None
         origin = reached.origin if reached else ""
         for last in events:
-            if last.number > read_from and _erases(last):
+            if last.number > read_from and erases(last):
                 if self._forget is None or not may_forget:
                     raise _Outdated
                 self._has_forgotten = True
@@ -438,18 +369,3 @@ def follow(
         raise invalid_argument("forget", forget, "a function")
     store, function = core.follower_parts(name, version, fold, into)
     return Follower(core, name, version, function, store, forget)
-
-
-def mark_of(logged: LoggedEvent) -> str:
-    """Return a mark that differs for events at the same log position in different histories."""
-    return f"{logged.thread_id} {logged.version} {logged.at}"
-
-
-def _erases(logged: LoggedEvent) -> bool:
-    """Return whether an event records that content of earlier events was erased."""
-    if logged.is_unread:
-        return False
-    event = logged.event
-    if isinstance(event, MemoriesChosen):
-        return bool(event.rewritten)
-    return isinstance(event, MessageErased | ConversationErased)

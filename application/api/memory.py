@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from refold.application.recall.hits import Recalled
     from refold.application.recall.recall_query import RecallOptions
 
-    from .followers import Fold, Follower, ForeignProjection, Forget
+    from .followed_events import Fold, ForeignProjection, Forget
+    from .followers import Follower
 
 
 @checked
@@ -164,10 +165,10 @@ class Memory(MemoryLists):
     ) -> Follower:
         """Return a follower: tables of your own that a function fills from the events of all conversations.
 
-        ``update()`` calls ``fold(tables, event)`` for each new event, in the order of the log. ``into``: path of an
-        SQLite file, or address of a PostgreSQL database, where the tables get the schema ``name``. ``tables`` is a
-        ``sqlite_utils.Database`` or a ``psycopg.Connection``. A projection of ``eventsourcing`` can be given instead
-        of a function; it has a view of its own, so ``into`` is left out.
+        Call this once and keep the follower. ``update()`` calls ``fold(tables, event)`` for each new event, in
+        the order of the log. ``into``: path of an SQLite file, or address of a PostgreSQL database, where the tables get the
+        schema ``name``. ``tables`` is a ``sqlite_utils.Database`` or a ``psycopg.Connection``. A projection of
+        ``eventsourcing`` can be given instead of a function; it has a view of its own, so ``into`` is left out.
 
         ``version``: raise it when the function changes; the tables are then filled again. ``forget(tables, thread_id)``
         removes the rows of a conversation. After an erasure it is called, and what is left of that conversation is
@@ -344,7 +345,7 @@ class Memory(MemoryLists):
             record_waiting(core.log, core.asked, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
-            for follower in tuple(core.followers.values()):
+            for follower in tuple(core.followers):
                 follower.close()
             self._opened.close_derived()
             self._opened.log.close()

@@ -138,7 +138,7 @@ def finish_all(core: Core, *, wait: float) -> tuple[ErasedPlace, ...]:
 def update_followers(core: Core) -> Sequence[ErasedPlace]:
     """Update the followers of this process, and return those whose tables may still have what was erased."""
     left: list[ErasedPlace] = []
-    for follower in tuple(core.followers.values()):
+    for follower in {(one.place, one.name): one for one in core.followers}.values():
         try:
             follower.update()
         except (RefoldError, OSError) as error:

@@ -268,10 +268,8 @@ class Core:
     sdk_tools: SDKTools = NO_SDK
     """Factory for tools of an agent SDK."""
     follower_parts: FollowerParts = no_followers
-    followers: dict[tuple[str, str], UpdatedFollower] = field(
-        default_factory=dict[tuple[str, str], Any]
-    )
-    """Followers of the log in this process, by the place of their tables and their name."""
+    followers: list[UpdatedFollower] = field(default_factory=list[Any])
+    """Followers of the log in this process."""
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Process that opened the memory; only this process may use it."""
     recalled: RecalledTexts = field(default_factory=RecalledTexts)

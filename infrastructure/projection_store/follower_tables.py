@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import TrackingRecorder
     from eventsourcing.projection import Projection
 
-    from refold.application.api.followers import Fold, FollowedEvent
+    from refold.application.api.followed_events import Fold, FollowedEvent
 
 TABLE = "refold_followers"
 _CREATE = f"""

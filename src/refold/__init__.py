@@ -20,7 +20,8 @@ if TYPE_CHECKING:
         AsyncToolbox,
     )
     from refold.application.api.conversation_memory import ConversationMemory
-    from refold.application.api.followers import FollowedEvent, Follower
+    from refold.application.api.followed_events import FollowedEvent
+    from refold.application.api.followers import Follower
     from refold.application.api.memory import Memory
     from refold.application.api.memory_files import FileChange, MemoryFiles
     from refold.application.api.results import (
@@ -301,7 +302,8 @@ _PLACES = {
     "refold.application.agent_tools.toolbox": "Toolbox",
     "refold.application.api.async_memory": "AsyncConversationMemory AsyncFollower AsyncMemory AsyncToolbox",
     "refold.application.api.conversation_memory": "ConversationMemory",
-    "refold.application.api.followers": "FollowedEvent Follower",
+    "refold.application.api.followed_events": "FollowedEvent",
+    "refold.application.api.followers": "Follower",
     "refold.application.api.memory": "Memory",
     "refold.application.api.memory_files": "FileChange MemoryFiles",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",

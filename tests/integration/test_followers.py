@@ -237,6 +237,16 @@ def test_two_followers_share_a_file(memory: Memory, place: Path) -> None:
     assert found == [("tool-failures", 1), ("words", 1)]
 
 
+def test_tables_that_were_deleted_are_filled_again(memory: Memory, place: Path) -> None:
+    say(memory, "t", "one")
+    follower = memory.follow("words", words, into=place)
+    follower.update()
+    for path in place.parent.glob(f"{place.name}*"):
+        path.unlink()
+    assert (follower.update(), follower.update()) == (1, 0)
+    assert rows(place, "SELECT text FROM words") == [("one",)]
+
+
 def test_tables_of_every_kind_are_dropped_at_a_rebuild(memory: Memory, place: Path) -> None:
     say(memory, "t", "one")
 
