@@ -166,9 +166,10 @@ class Memory(MemoryLists):
         """Return a follower: tables of your own that a function fills from the events of all conversations.
 
         Call this once and keep the follower. ``update()`` calls ``fold(tables, event)`` for each new event, in
-        the order of the log. ``into``: path of an SQLite file, or address of a PostgreSQL database, where the tables get the
-        schema ``name``. ``tables`` is a ``sqlite_utils.Database`` or a ``psycopg.Connection``. A projection of
-        ``eventsourcing`` can be given instead of a function; it has a view of its own, so ``into`` is left out.
+        the order of the log. ``into``: path of an SQLite file, or address of a PostgreSQL database, where the
+        tables get the schema ``name``. ``tables`` is a ``sqlite_utils.Database`` or a ``psycopg.Connection``. A
+        projection of ``eventsourcing`` can be given instead of a function; it has a view of its own, so leave
+        ``into`` out.
 
         ``version``: raise it when the function changes; the tables are then filled again. ``forget(tables, thread_id)``
         removes the rows of a conversation. After an erasure it is called, and what is left of that conversation is
