@@ -103,6 +103,7 @@ def test_items_come_back_exactly(memory: refold.Memory) -> None:
         assert await session.get_items() == ITEMS
         for limit in range(len(ITEMS) + 2):
             assert await session.get_items(limit) == (ITEMS[-limit:] if limit else [])
+        assert await session.get_items(-1) == ITEMS
         settings = SessionSettings(limit=3)
         few = RefoldSession("t", memory, session_settings=settings)
         assert await few.get_items() == ITEMS[-3:]

@@ -88,8 +88,10 @@ class RefoldSession:
         self._failing = self._said_changed = False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the items of the session, or the newest ``limit`` ones."""
+        """Return the newest ``limit`` items of the session. Without a limit, or with a negative one, return all."""
         most = resolve_session_limit(limit, self.session_settings)
+        if most is not None and most < 0:
+            most = None
         return await self._run(
             partial(self._get, most), lambda: _newest_of([*self._given, *self._unsaved], most)
         )
@@ -162,7 +164,7 @@ class RefoldSession:
     def _get(self, limit: int | None) -> list[Item]:
         # A run begins: what an earlier one has not given any more, it will not give.
         self._ahead.clear()
-        found = [] if limit is not None and limit <= 0 else self._newest(limit)
+        found = [] if limit == 0 else self._newest(limit)
         self._given = list(found)
         return found
 
