@@ -79,10 +79,6 @@ class FollowingMemory:
         """Return the best passages of an owner, for a blocking caller."""
         return self._blocking.search(query, owner=owner, limit=limit)
 
-    def erase_owner(self, owner: str, reason: str) -> None:
-        """Erase all conversations of an owner, for a blocking caller."""
-        self._blocking.erase_owner(owner, reason)
-
     async def acontext(self, name: str, **given: Any) -> Context:
         """Return the request to send next."""
         if isinstance(self._memory, AsyncMemory):

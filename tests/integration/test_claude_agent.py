@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,57 @@ def test_two_processes_share_a_session(tmp_path: Path) -> None:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             lengths.append(pool.submit(_append, tmp_path / "a.db", begin).result())
     assert lengths == [5, 8]
+
+
+def test_appends_are_logged_at_different_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elapsing:
+        """A clock that goes on while something sleeps, and by 0.9 ms when the memory reads it."""
+
+        microseconds = 10_000
+
+        def time_ns(self) -> int:
+            return self.microseconds * 1_000
+
+        def sleep(self, seconds: float) -> None:
+            self.microseconds += int(seconds * 1_000_000)
+
+        def now(self) -> datetime:
+            self.microseconds += 900
+            return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.microseconds)
+
+    clock = Elapsing()
+    monkeypatch.setattr("refold.adapters.claude_agent.time", clock)
+
+    async def play(memory: refold.Memory) -> list[int]:
+        store = RefoldSessionStore(memory)
+        for number in range(40):
+            key: Any = {"project_key": "p", "session_id": f"s{number:02}"}
+            await store.append(key, [user(f"u{number}", "hi")])
+        listed = await store.list_sessions("p")
+        return [one["mtime"] for one in sorted(listed, key=lambda one: one["session_id"])]
+
+    with refold.open(tmp_path / "a.db", telemetry=False, clock=clock.now) as memory:
+        times = asyncio.run(play(memory))
+    assert len(times) == 40
+    assert sorted(set(times)) == times
+
+
+def test_the_store_works_under_trio(memory: refold.Memory) -> None:
+    trio = pytest.importorskip("trio")
+
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        await store.append(KEY, ENTRIES)
+        assert await store.load(KEY) == ENTRIES
+        assert [one["session_id"] for one in await store.list_sessions("-home-ann-shop")] == ["s1"]
+        assert len(await store.list_session_summaries("-home-ann-shop")) == 1
+        assert await store.list_subkeys(KEY) == []
+        await store.delete(KEY)
+        assert await store.load(KEY) is None
+
+    trio.run(play)
 
 
 def test_odd_keys_stay_apart(memory: refold.Memory) -> None:

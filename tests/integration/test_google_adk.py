@@ -111,10 +111,42 @@ def test_memories_are_added_and_deleted_for_good(memory: refold.Memory) -> None:
         await service.add_memory(app_name=APP, user_id="ann", memories=[entry])
         found = await service.search_memory(app_name=APP, user_id="ann", query="figs")
         assert found.memories == []
-        await service.delete_memory(app_name=APP, user_id="ann")
 
     asyncio.run(play())
     assert [row.tokens for row in memory.conversations()] == [0]
+
+
+def test_without_the_id_of_a_memory_nothing_is_deleted(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        await service.add_session_to_memory(await session_of(sessions, "ann", EVENTS))
+        for missing in (None, "", "unknown"):
+            with pytest.raises(refold.InvalidSetting, match="memory_id"):
+                await service.delete_memory(app_name=APP, user_id="ann", memory_id=missing)
+        found = await service.search_memory(app_name=APP, user_id="ann", query="cat Zorro")
+        assert "My cat is called Zorro." in texts(found)
+
+    asyncio.run(play())
+
+
+def test_a_memory_names_the_author_of_its_event(memory: refold.Memory) -> None:
+    async def play() -> None:
+        service, sessions = RefoldMemoryService(memory), InMemorySessionService()
+        events = [*EVENTS[:1], said("vet_finder", words("The vet is in Utrecht."), number=2)]
+        await service.add_session_to_memory(await session_of(sessions, "ann", events))
+        entry = MemoryEntry(content=types.Content(parts=[words("Ann likes figs.")]), id="m1")
+        await service.add_memory(app_name=APP, user_id="ann", memories=[entry])
+        authors: dict[str | None, str | None] = {}
+        for query in ("cat called Zorro", "vet in Utrecht", "figs"):
+            found = await service.search_memory(app_name=APP, user_id="ann", query=query)
+            authors |= {
+                text: one.author for text, one in zip(texts(found), found.memories, strict=True)
+            }
+        assert authors["My cat is called Zorro."] == "user"
+        assert authors["The vet is in Utrecht."] == "vet_finder"
+        assert authors["Ann likes figs."] == "user"
+
+    asyncio.run(play())
 
 
 def test_a_wrong_limit_is_refused(memory: refold.Memory) -> None:

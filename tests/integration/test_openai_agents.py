@@ -103,6 +103,7 @@ def test_items_come_back_exactly(memory: refold.Memory) -> None:
         assert await session.get_items() == ITEMS
         for limit in range(len(ITEMS) + 2):
             assert await session.get_items(limit) == (ITEMS[-limit:] if limit else [])
+        assert await session.get_items(-1) == ITEMS
         settings = SessionSettings(limit=3)
         few = RefoldSession("t", memory, session_settings=settings)
         assert await few.get_items() == ITEMS[-3:]
@@ -215,6 +216,49 @@ def test_a_log_that_fails_does_not_stop_the_agent(
     assert server.refused == []
     warned = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len([one for one in warned if "the agent goes on without it" in one.message]) == 1
+
+
+def test_an_item_that_cannot_be_stored_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    unfit: list[Any] = [{"role": "user", "content": object()}, {"x": float("nan")}, "hi", None]
+
+    async def refuse(session: RefoldSession) -> None:
+        for item in unfit:
+            with pytest.raises(refold.InvalidMessage):
+                await session.add_items([*ITEMS[:2], item])
+
+    async def play(memory: refold.Memory) -> None:
+        session = RefoldSession("t", memory, lock_wait=0.1)
+        await refuse(session)
+        await session.add_items(ITEMS[:1])
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        await refuse(session)
+        await session.add_items(ITEMS[2:])
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert await RefoldSession("t", memory).get_items() == ITEMS[:1]
+        assert await session.get_items() == [ITEMS[0], *ITEMS[2:]]
+        assert await RefoldSession("t", memory).get_items() == [ITEMS[0], *ITEMS[2:]]
+
+    with refold.open(path, telemetry=False) as memory:
+        asyncio.run(play(memory))
+
+
+def test_settings_may_be_a_dictionary(memory: refold.Memory) -> None:
+    async def play() -> None:
+        session = RefoldSession("t", memory, session_settings={"limit": 2})
+        assert session.session_settings == SessionSettings(limit=2)
+        await session.add_items(ITEMS)
+        assert await session.get_items() == ITEMS[-2:]
+        session.session_settings = {"limit": 1}
+        assert await session.get_items() == ITEMS[-1:]
+        session.session_settings = None
+        assert await session.get_items() == ITEMS
+        with pytest.raises(TypeError, match="limitt"):
+            RefoldSession("t", memory, session_settings={"limitt": 1})
+
+    asyncio.run(play())
 
 
 def scripted(*answers: Any) -> tuple[Any, Any]:

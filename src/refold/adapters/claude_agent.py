@@ -1,6 +1,5 @@
 """A memory for agents of the Claude Agent SDK: the store of their sessions."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,9 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 try:
+    # The SDK runs by asyncio and by trio, so threads are started by what it needs for that itself.
+    from anyio import to_thread
+
     # The package is under terms of its own, so refold can be developed and checked without it.
     _fold: Any = import_module("claude_agent_sdk").fold_session_summary
 except ImportError as error:  # pragma: no cover
@@ -59,30 +61,31 @@ class RefoldSessionStore:
         self._known: dict[str, tuple[int, set[str]]] = {}
         """Number of messages of a conversation that were read, and the ids of their entries."""
         self._last_ms = 0
+        """Millisecond in which the last append ended, so that it was logged then or before."""
 
     async def append(self, key: Key, entries: Sequence[Any]) -> None:
         """Store entries of a transcript."""
-        await asyncio.to_thread(self._append, key, entries)
+        await to_thread.run_sync(self._append, key, entries)
 
     async def load(self, key: Key) -> Any:
         """Return all entries of a transcript, or None if there are none."""
-        return await asyncio.to_thread(self._load, _name(key)) or None
+        return await to_thread.run_sync(self._load, _name(key)) or None
 
     async def list_sessions(self, project_key: str) -> Any:
         """Return the sessions of a project, each with the time of its last entry in milliseconds."""
-        return await asyncio.to_thread(self._sessions, project_key)
+        return await to_thread.run_sync(self._sessions, project_key)
 
     async def list_session_summaries(self, project_key: str) -> Any:
         """Return the summaries that the SDK makes of the sessions of a project, from all of their entries."""
-        return await asyncio.to_thread(self._summaries, project_key)
+        return await to_thread.run_sync(self._summaries, project_key)
 
     async def delete(self, key: Key) -> None:
         """Erase a session with its sub-agents, or one sub-agent."""
-        await asyncio.to_thread(self._delete, key)
+        await to_thread.run_sync(self._delete, key)
 
     async def list_subkeys(self, key: Key) -> list[str]:
         """Return the paths of the sub-agents of a session."""
-        return await asyncio.to_thread(self._subkeys, key)
+        return await to_thread.run_sync(self._subkeys, key)
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         name = _name(key)
@@ -102,6 +105,8 @@ class RefoldSessionStore:
                 except BaseException:
                     self._known.pop(name, None)
                     raise
+                finally:
+                    self._last_ms = _milliseconds()
 
     def _uuids(self, conversation: ConversationMemory) -> set[str]:
         name = conversation.thread_id
@@ -117,10 +122,9 @@ class RefoldSessionStore:
         return known
 
     def _wait_for_the_next_millisecond(self) -> None:
-        """Wait, so that the time of each append of this process differs from that of the one before."""
-        while (now := time.time_ns() // 1_000_000) == self._last_ms:
+        """Wait, so that each append is logged in a later millisecond than the one before."""
+        while _milliseconds() == self._last_ms:
             time.sleep(0.0002)
-        self._last_ms = now
 
     def _load(self, name: str) -> list[Entry]:
         return [*_entries(self._memory.conversation(name), 0, None)]
@@ -167,6 +171,10 @@ class RefoldSessionStore:
 
     def _changed(self, name: str) -> int:
         return int(datetime.fromisoformat(self._memory.logged_at(name)).timestamp() * 1000)
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _project(key: str) -> str:

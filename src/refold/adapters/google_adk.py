@@ -104,21 +104,22 @@ class RefoldMemoryService(BaseMemoryService):
     ) -> SearchMemoryResponse:
         """Return the passages of a user's sessions that answer a question, best first."""
         owner = _owner(app_name, user_id)
-        found = await asyncio.to_thread(self._memory.search, query, owner=owner, limit=self._limit)
-        return SearchMemoryResponse(memories=[_entry(hit) for hit in found])
+        return SearchMemoryResponse(memories=await asyncio.to_thread(self._search, owner, query))
 
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
-        """Erase the message with the id of a memory, or all that is known of a user."""
+        """Erase the message with the id of a memory.
+
+        Raises:
+            InvalidSetting: this user has no memory with this id, or there is no id. ``memory.erase_owner`` erases all.
+        """
         owner = _owner(app_name, user_id)
-        if memory_id is None:
-            await asyncio.to_thread(self._memory.erase_owner, owner, "deleted by ADK")
-            return
-        name, _, position = memory_id.rpartition("#")
+        name, _, position = (memory_id or "").rpartition("#")
         if not position.isdecimal() or not name.startswith(f"{owner}/"):
             raise InvalidSetting(
-                f"memory_id={memory_id!r}: must be the id of a memory of this user",
+                f"memory_id={memory_id!r}: must be the id of a memory of this user; "
+                f"memory.erase_owner({owner!r}, reason) erases all that is known of the user",
                 setting="memory_id",
                 value=memory_id,
             )
@@ -128,6 +129,18 @@ class RefoldMemoryService(BaseMemoryService):
     def _store(self, owner: str, session_id: str, recorded: Sequence[RecordedMessage]) -> None:
         name = f"{owner}/{quote(session_id, safe='')}"
         self._memory.conversation(name, owner).append_recorded(recorded)
+
+    def _search(self, owner: str, query: str) -> list[MemoryEntry]:
+        found = self._memory.search(query, owner=owner, limit=self._limit)
+        return [_entry(hit, self._author(hit)) for hit in found]
+
+    def _author(self, hit: RecallHit) -> str:
+        """Return the author of an event: the name of its agent, or "user"."""
+        conversation = self._memory.conversation(hit.thread_id)
+        for stored in conversation.messages(hit.position, hit.position + 1):
+            if stored.original is not None and stored.original.format == FORMAT:
+                return str(stored.original.data.get("author") or _role(hit))
+        return _role(hit)
 
 
 def _owner(app_name: str, user_id: str) -> str:
@@ -185,13 +198,16 @@ def _moment(text: str) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def _entry(hit: RecallHit) -> MemoryEntry:
-    role = "model" if hit.role == "assistant" else "user"
+def _role(hit: RecallHit) -> str:
+    return "model" if hit.role == "assistant" else "user"
+
+
+def _entry(hit: RecallHit, author: str) -> MemoryEntry:
     metadata: dict[str, Any] = {"session": hit.thread_id, "address": hit.address}
     return MemoryEntry(
-        content=types.Content(role=role, parts=[types.Part(text=hit.text)]),
+        content=types.Content(role=_role(hit), parts=[types.Part(text=hit.text)]),
         custom_metadata=metadata,
         id=f"{hit.thread_id}#{hit.position}",
-        author=hit.role,
+        author=author,
         timestamp=hit.at,
     )

@@ -8,7 +8,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 try:
-    from agents.memory.session_settings import SessionSettings
+    from agents.memory.session_settings import (
+        SessionSettings,
+        coerce_session_settings,
+        resolve_session_limit,
+    )
     from agents.run_config import CallModelData, ModelInputData
 except ImportError as error:  # pragma: no cover
     raise ImportError(
@@ -20,12 +24,13 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
-from refold.application.conversation.parsing import read_thread_id
+from refold.application.conversation.parsing import read_messages, read_thread_id
 from refold.application.errors import ThreadExists
 from refold.application.rendering.request_forms import responses_request
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.errors import InvalidMessage
 from refold.domain.originals import RESPONSES
 
 from .openai_items import Item, fingerprint, messages_of
@@ -52,20 +57,24 @@ class RefoldSession:
         memory: Memory | AsyncMemory,
         *,
         owner: str | None = None,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
         lock_wait: float = 2.0,
     ) -> None:
         """Create the session of the conversation ``session_id``.
 
-        ``owner``: owner of the conversation. ``session_settings``: those of the SDK; ``limit`` is the number of the
-        newest items that a run gets. ``lock_wait``: seconds to wait for a log that another process holds.
+        ``owner``: owner of the conversation. ``session_settings``: those of the SDK, maybe as a dictionary; ``limit``
+        is the number of the newest items that a run gets. ``lock_wait``: seconds to wait for a log that another
+        process holds.
 
         Raises:
             InvalidThreadId: ``session_id`` is blank, too long or not printable.
             InvalidSetting: ``memory`` is no memory.
+            TypeError: the SDK has no such setting.
         """
         self.session_id = read_thread_id(session_id)
-        self.session_settings = session_settings or SessionSettings()
+        self.session_settings: SessionSettings | dict[str, Any] | None = coerce_session_settings(
+            session_settings or SessionSettings()
+        )
         self._memory = FollowingMemory(memory, owner)
         self._lock_wait = lock_wait
         self._lock = threading.RLock()
@@ -79,16 +88,22 @@ class RefoldSession:
         self._failing = self._said_changed = False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the items of the session, or the newest ``limit`` ones."""
-        most = self.session_settings.limit if limit is None else limit
+        """Return the newest ``limit`` items of the session. Without a limit, or with a negative one, return all."""
+        most = resolve_session_limit(limit, self.session_settings)
+        if most is not None and most < 0:
+            most = None
         return await self._run(
             partial(self._get, most), lambda: _newest_of([*self._given, *self._unsaved], most)
         )
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Store items."""
+        """Store items.
+
+        Raises:
+            InvalidMessage: an item cannot be stored as JSON; names the value. Nothing is stored.
+        """
         given = [cast(Item, _plain(item)) for item in items]
-        await self._run(partial(self._add, given), partial(self._unsaved.extend, given))
+        await self._run(partial(self._add, given), partial(self._keep, given))
 
     async def pop_item(self) -> Any:
         """Return the newest item, and go on without it. It is None if the session is empty."""
@@ -128,6 +143,8 @@ class RefoldSession:
         try:
             with waiting_at_most(self._lock_wait):
                 answer = await _settled(partial(self._locked, call))
+        except InvalidMessage:
+            raise  # No later try can store it.
         except Exception as error:  # The agent must go on without its memory.
             self._warn(error)
             return otherwise()
@@ -147,7 +164,7 @@ class RefoldSession:
     def _get(self, limit: int | None) -> list[Item]:
         # A run begins: what an earlier one has not given any more, it will not give.
         self._ahead.clear()
-        found = [] if limit is not None and limit <= 0 else self._newest(limit)
+        found = [] if limit == 0 else self._newest(limit)
         self._given = list(found)
         return found
 
@@ -162,6 +179,11 @@ class RefoldSession:
         if fresh:
             self._current().append(messages_of(fresh), recorded=True)
         self._given += items
+
+    def _keep(self, items: Sequence[Item]) -> None:
+        """Keep items until the memory works again. One that can never be stored would stand in the way of all."""
+        read_messages(messages_of(items), recorded=True)
+        self._unsaved += items
 
     def _pop(self) -> Item | None:
         while True:

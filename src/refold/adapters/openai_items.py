@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from refold.domain.errors import InvalidMessage
 from refold.domain.messages import Block
 from refold.domain.originals import RESPONSES
 from refold.domain.value import is_list, is_object
@@ -26,7 +27,13 @@ def messages_of(items: Sequence[Item]) -> list[Item]:
     """Return items as messages that have them as their original form.
 
     The items of an answer become one message, and so do results that follow each other.
+
+    Raises:
+        InvalidMessage: an item is no object.
     """
+    for number, item in enumerate(items):
+        if not is_object(item):
+            raise InvalidMessage(f"items[{number}]", f"must be an object, not {item!r:.40}")
     sides = [(_side(item, number), item) for number, item in enumerate(items)]
     return [
         _message(side, [item for _, item in some])
