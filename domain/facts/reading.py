@@ -6,6 +6,7 @@ from weakref import ref
 
 from refold.domain.messages import Message
 
+from .composed_names import forget_names
 from .cues import forget_judged
 from .fact import Fact
 from .message_reader import MessageRead, MessageReader, ReadCall
@@ -112,3 +113,4 @@ class ReadOnce:
         self._known.clear()
         forget_sentences()
         forget_judged()
+        forget_names()
