@@ -153,11 +153,7 @@ class NoteTaking:
         if start >= stop:
             return
         try:
-            messages = await asyncio.to_thread(messages_to_note, self._core, loaded, start, stop)
-            taken = await self._ask_model(messages)
-            flush = await asyncio.to_thread(
-                self._flush, loaded, range(start, stop), messages, taken
-            )
+            flush = await self._taken(loaded, range(start, stop))
             recorded = await run_to_end(self._record, loaded, flush)
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
@@ -170,12 +166,22 @@ class NoteTaking:
         if recorded and self._core.notes_folder is not None:
             await run_to_end(write_notes, self._core)
 
-    async def _ask_model(self, messages: Sequence[SourceMessage]) -> _Taken:
+    async def _taken(self, loaded: LoadedConversation, span: range) -> NotesFlushed:
+        """Return the notes of the messages at these positions."""
+
+        def find() -> tuple[SourceMessage, ...]:
+            return messages_to_note(self._core, loaded, span.start, span.stop)
+
         if self._ask is None:
-            return _Taken()
+            return await asyncio.to_thread(lambda: self._flush(loaded, span, find(), _Taken()))
+        messages = await asyncio.to_thread(find)
+        taken = await self._ask_model(self._ask, messages)
+        return await asyncio.to_thread(self._flush, loaded, span, messages, taken)
+
+    async def _ask_model(self, ask: TakeNotes, messages: Sequence[SourceMessage]) -> _Taken:
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
         logger.debug("%s: a model takes notes", conversation(self._thread_id))
-        call = asyncio.ensure_future(_ask_contained(self._ask, request))
+        call = asyncio.ensure_future(_ask_contained(ask, request))
         try:
             await self._wait_for(call)
             if not call.done():
