@@ -18,7 +18,7 @@ from refold.application.runtime.observers import CompactionNotifier, notify_comp
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.application.summaries.leaves import first_stage, next_stage
-from refold.domain.compaction.budget import Budget, is_out_of_reach
+from refold.domain.compaction.budget import Budget, is_out_of_reach, may_archive
 from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
@@ -278,6 +278,8 @@ def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
 
 
 async def _is_due_now(core: Core, now: Measured) -> bool:
+    if not may_archive(now.loaded.state, core.settings.policy):
+        return is_large(core, now.loaded, now.budget, now.size)
     # Checking whether messages can be archived takes longer the more there are.
     return await run_to_end(is_due, core, now.loaded, now.budget, now.size)
 

@@ -153,8 +153,7 @@ class NoteTaking:
         if start >= stop:
             return
         try:
-            flush = await self._taken(loaded, range(start, stop))
-            recorded = await run_to_end(self._record, loaded, flush)
+            recorded = await self._take(loaded, range(start, stop))
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
@@ -166,17 +165,19 @@ class NoteTaking:
         if recorded and self._core.notes_folder is not None:
             await run_to_end(write_notes, self._core)
 
-    async def _taken(self, loaded: LoadedConversation, span: range) -> NotesFlushed:
-        """Return the notes of the messages at these positions."""
+    async def _take(self, loaded: LoadedConversation, span: range) -> bool:
+        """Take notes of the messages at these positions, and return whether they were recorded."""
 
         def find() -> tuple[SourceMessage, ...]:
             return messages_to_note(self._core, loaded, span.start, span.stop)
 
+        def record(messages: Sequence[SourceMessage], taken: _Taken) -> bool:
+            return self._record(loaded, self._flush(loaded, span, messages, taken))
+
         if self._ask is None:
-            return await asyncio.to_thread(lambda: self._flush(loaded, span, find(), _Taken()))
+            return await run_to_end(lambda: record(find(), _Taken()))
         messages = await asyncio.to_thread(find)
-        taken = await self._ask_model(self._ask, messages)
-        return await asyncio.to_thread(self._flush, loaded, span, messages, taken)
+        return await run_to_end(record, messages, await self._ask_model(self._ask, messages))
 
     async def _ask_model(self, ask: TakeNotes, messages: Sequence[SourceMessage]) -> _Taken:
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
