@@ -246,9 +246,9 @@ def choose_entries(
     comes first; other entries follow by what predicts that they are used again, divided by their size.
     """
     order = list(STANDING)
-    standing = [e for e in entries if e.kind in STANDING]
+    standing = [e for e in entries if e[0] in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
-    ranked = _rank([e for e in entries if e.kind not in STANDING])
+    ranked = _rank([e for e in entries if e[0] not in STANDING])
     every = [*standing, *[one[-1] for one in ranked]]
     costs = _costs_of(every, cost)
     choice = _Choice(room, visible, every, costs)
@@ -275,18 +275,21 @@ _BRIEF: frozenset[EntryKind] = frozenset({"path", "name", "value"})
 
 def _costs_of(entries: Iterable[IndexEntry], cost: Callable[[str], int]) -> list[int]:
     """Return the tokens of each entry. A command has a line of its own."""
+    brief = _BRIEF
     return [
-        cost(f" {entry.text}") + (0 if entry.kind in _BRIEF else _OWN_LINE) for entry in entries
+        cost(f" {entry[1]}") if entry[0] in brief else cost(f" {entry[1]}") + _OWN_LINE
+        for entry in entries
     ]
 
 
 def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> Iterator[int]:
     """Yield the places of the entries to keep without showing them. Ranked ones begin at ``first``."""
+    yield from [place for place in range(first) if place not in taken]
     left = dict(MOST_KEPT)
-    for place, entry in enumerate(every):
-        if place >= first:
-            left[entry.kind] -= 1
-        if place not in taken and (place < first or left[entry.kind] >= 0):
+    for place in range(first, len(every)):
+        kind = every[place][0]
+        rest = left[kind] = left[kind] - 1
+        if rest >= 0 and place not in taken:
             yield place
 
 

@@ -129,7 +129,7 @@ class Ranking:
     def score(self, line: LedgerLine) -> float:
         """Return how important a line is among lines of its kind."""
         newness = (line.position - self._oldest) / self._span
-        used = min(_MOST_FOR_USE, math.log2(line.count))
+        used = min(_MOST_FOR_USE, math.log2(line.count)) if line.count != 1 else 0.0
         match line.kind:
             case "request":
                 return newness + used + (self._open(line) if not line.note else -1.0)
@@ -159,7 +159,7 @@ class Ranking:
 
 def _text_with_headings(line: LedgerLine) -> str:
     """Return the text with its headings in front, which can reverse its meaning."""
-    return " ".join((*line.under, line.text))
+    return " ".join((*line.under, line.text)) if line.under else line.text
 
 
 MOST_HIDDEN: dict[LineKind, int] = {
