@@ -87,17 +87,19 @@ _SOURCE_OF: Mapping[Origin, EntrySource] = {
 def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
     """Return the exact values among these facts, and where the work stood after them."""
     reader = _Reader()
-    found, here = reader.found, reader.here
+    found, here, at = reader.found, reader.names, -1
     shortest, longest = _SHORTEST, _LONGEST["name"]
     for fact in facts:
         kind, text, position = fact[0], fact[1], fact[2]
         if kind == "name":
-            key: _Place = ("name", text, position)
-            if fact[3] != "result" or key in here:
+            if position != at:
+                here.clear()
+                at = position
+            if fact[3] != "result" or text in here:
                 reader.take_value("name", fact)
             elif shortest <= len(text) <= longest:
                 # A name is one word, and most facts are names in results.
-                here[key] = len(found)
+                here[text] = len(found)
                 found.append(_as_entry(("name", text, position, 1, 0, -1, "result", False)))
         elif kind in VALUES:
             reader.take_value("value", fact)
@@ -113,8 +115,10 @@ _Place = tuple[EntryKind, str, int]
 class _Reader:
     def __init__(self) -> None:
         self.found: list[IndexEntry] = []
-        self.here: dict[_Place, int] = {}
-        """Places in ``found`` of the values of each message."""
+        self.names: dict[str, int] = {}
+        """Places in ``found`` of the names of the current message."""
+        self._here: dict[_Place, int] = {}
+        """Places in ``found`` of the other values of each message."""
 
     def take(self, fact: Fact) -> None:
         """Take a fact that is neither a name nor a value."""
@@ -160,10 +164,11 @@ class _Reader:
         entry = _entry(kind, fact)
         if entry is None:
             return
-        key = (kind, entry.text, entry.position)
-        at = self.here.get(key)
-        if at is None:
-            self.here[key] = len(self.found)
+        if kind == "name":
+            at = self.names.setdefault(entry.text, len(self.found))
+        else:
+            at = self._here.setdefault((kind, entry.text, entry.position), len(self.found))
+        if at == len(self.found):
             self.found.append(entry)
             return
         known = self.found[at]
