@@ -144,15 +144,17 @@ def fitting_notes(
 _APART = bytes(n for n in range(128) if not chr(n).isalnum())
 
 
-def _comparable(text: str) -> str:
+def _comparable(text: str) -> bytes:
     """Return the letters and digits of a text, for comparing notes."""
     if text.isascii():
-        return text.lower().encode().translate(None, _APART).decode()
-    return "".join(filter(str.isalnum, text.casefold()))
+        return text.lower().encode().translate(None, _APART)
+    return "".join(filter(str.isalnum, text.casefold())).encode("utf-8", "surrogatepass")
 
 
 def _is_announcement(text: str) -> bool:
     """Return whether a text ends with a colon, before the content that it announces."""
+    if ":" not in text and "：" not in text:
+        return False
     return remove_lone_marks(text).rstrip("*_ ").endswith((":", "："))
 
 

@@ -9,6 +9,8 @@ from .value import replace
 
 def drop_thinking(message: LiveMessage) -> LiveMessage:
     """Return the message without thinking, as it is shown after a changed prefix."""
+    if not message.thinking:
+        return message
     return message._replace(tokens=message.tokens - message.thinking, thinking=0)
 
 

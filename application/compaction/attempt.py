@@ -70,9 +70,13 @@ class CompactionQueue:
         self._thread_id = thread_id
         self._until: float | None = None
 
-    async def measure(self, budget: Budget) -> Measured:
-        """Measure the newest version; if it does not fit, first wait for compactions of other callers."""
-        now = await run_to_end(measure, self._core, self._thread_id, budget)
+    async def measure(self, budget: Budget, now: Measured | None = None) -> Measured:
+        """Measure the newest version; if it does not fit, first wait for compactions of other callers.
+
+        ``now`` is the newest version if it has just been measured.
+        """
+        if now is None:
+            now = await run_to_end(measure, self._core, self._thread_id, budget)
         if now.size <= budget.limit or now.loaded.state.attempt is None:
             return now
         await self.wait()

@@ -18,7 +18,7 @@ from refold.application.runtime.observers import CompactionNotifier, notify_comp
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.application.summaries.leaves import first_stage, next_stage
-from refold.domain.compaction.budget import Budget, is_out_of_reach
+from refold.domain.compaction.budget import Budget, is_out_of_reach, may_archive
 from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
@@ -103,8 +103,8 @@ class FitToBudget:
             await run_to_end(measure, self._core, self._thread_id, self._budget)
         )
 
-    async def _measure_after_others(self) -> Measured:
-        return self._note_version(await self._turn.measure(self._budget))
+    async def _measure_after_others(self, now: Measured | None = None) -> Measured:
+        return self._note_version(await self._turn.measure(self._budget, now))
 
     def _note_version(self, now: Measured) -> Measured:
         state = now.loaded.present().state
@@ -117,33 +117,40 @@ class FitToBudget:
             self.results += await run_to_end(
                 write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
             )
-        before = await self._measure_after_others()
+            now = await self._measure()
+        before = await self._measure_after_others(now)
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
             before = (
                 await self._measure_after_others()
             )  # Other callers continue while a model takes notes.
-        if not is_heavy(before) and not await _is_due_now(core, before):
+        is_due_now = await _is_due_now(core, before)
+        if not is_heavy(before) and not is_due_now:
             return
         results: list[CompactionResult] = []
         with CompactionNotifier(core, self._thread_id, self._trigger) as notifier:
             try:
-                results = await self._make_smaller(before, results, notifier)
+                results = await self._make_smaller(before, results, notifier, is_due=is_due_now)
             finally:
                 self.results += results
 
     async def _make_smaller(
-        self, before: Measured, results: list[CompactionResult], notifier: CompactionNotifier
+        self,
+        before: Measured,
+        results: list[CompactionResult],
+        notifier: CompactionNotifier,
+        *,
+        is_due: bool,
     ) -> list[CompactionResult]:
         core, thread_id, budget = self._core, self._thread_id, self._budget
-        done = await run_to_end(reduce_uncoverable, core, thread_id, budget)
-        now = await self._turn.measure(budget) if done.decisions else before
-        is_in_reach = not is_out_of_reach(now.loaded.state, budget)
-        if is_in_reach and await _is_due_now(core, now):
+        done, now = await run_to_end(reduce_uncoverable, core, thread_id, budget), before
+        if done.decisions:
+            now = await self._turn.measure(budget)
+            is_due = await _is_due_now(core, now)
+        if is_due and not is_out_of_reach(now.loaded.state, budget):
             done = done.plus(await self._take_rungs(now, results, notifier))
-        if done.decisions or _is_performed(results):
-            await run_to_end(update_memories, core, thread_id, budget, below=before.size)
-        now = await run_to_end(measure, core, thread_id, before.plain)
+        changed = bool(done.decisions) or _is_performed(results)
+        now = await run_to_end(_choose_memories, core, before, budget, changed=changed)
         self.version = now.loaded.state.version
         results = with_shortened(core, before, now, done, results, self._trigger)
         notifier.finish(results[-1] if results else None)
@@ -165,9 +172,11 @@ class FitToBudget:
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
                 done = done.plus(more)
-        done = done.plus(await run_to_end(make_fit, core, thread_id, budget))
         summarised = _is_performed(results)
-        last = await run_to_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+        fitted, last = await run_to_end(
+            _shorten_more, core, thread_id, budget, to_target=summarised
+        )
+        done = done.plus(fitted)
         if last.decisions and (await self._measure()).size > budget.limit:
             # A summary may fit now that the texts around it are shorter. No model is called again.
             await self._summarise(before, done, results, notifier, core.fallback)
@@ -269,8 +278,26 @@ def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
 
 
 async def _is_due_now(core: Core, now: Measured) -> bool:
+    if not may_archive(now.loaded.state, core.settings.policy):
+        return is_large(core, now.loaded, now.budget, now.size)
     # Checking whether messages can be archived takes longer the more there are.
     return await run_to_end(is_due, core, now.loaded, now.budget, now.size)
+
+
+def _choose_memories(core: Core, before: Measured, budget: Budget, *, changed: bool) -> Measured:
+    """Choose the quoted memories again if the prefix changed, and return the size of the request then."""
+    thread_id = before.loaded.thread_id
+    if changed:
+        update_memories(core, thread_id, budget, below=before.size)
+    return measure(core, thread_id, before.plain)
+
+
+def _shorten_more(
+    core: Core, thread_id: str, budget: Budget, *, to_target: bool
+) -> tuple[Shortened, Shortened]:
+    """Return the tool content, then the texts that were shortened because the request did not fit."""
+    fitted = make_fit(core, thread_id, budget)
+    return fitted, shorten_texts(core, thread_id, budget, to_target=to_target)
 
 
 def _is_performed(results: Sequence[CompactionResult]) -> bool:
@@ -344,10 +371,7 @@ async def _make(
         fitter = FitToBudget(core, thread_id, aim, trigger)
         await fitter.run()
         results += fitter.results
-        stored = await asyncio.to_thread(core.log.load, thread_id)
-        loaded = await asyncio.to_thread(core.asked.framed, stored)
-        context = await asyncio.to_thread(present_request, core, loaded, budget, extras)
-        context = context.with_version(stored.state.version)
+        loaded, context = await asyncio.to_thread(_present, core, thread_id, budget, extras)
         now = loaded.state
         # Messages may have been appended since the last check: fit once more.
         is_newest = (now.version, now.length) == (fitter.version, fitter.length)
@@ -356,6 +380,16 @@ async def _make(
     if trigger != "size":
         return loaded, context
     return await asyncio.to_thread(recall_lines, core, loaded, context, budget, extras)
+
+
+def _present(
+    core: Core, thread_id: str, budget: Budget, extras: Extras
+) -> tuple[LoadedConversation, Context]:
+    """Return the newest version of a conversation with its request."""
+    stored = core.log.load(thread_id)
+    loaded = core.asked.framed(stored)
+    context = present_request(core, loaded, budget, extras)
+    return loaded, context.with_version(stored.state.version)
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:

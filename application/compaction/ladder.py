@@ -32,10 +32,19 @@ from refold.domain.shortening import (
     select_much_smaller,
     select_worth_marking,
     thinking_tokens,
+    whole_start,
 )
 from refold.domain.value import byte_size, replace
 
-from .tool_parts import SAID, TOOLS, decide_parts, name_tool_parts, name_user_parts, tool_parts
+from .tool_parts import (
+    RESULTS,
+    SAID,
+    TOOLS,
+    decide_parts,
+    name_tool_parts,
+    name_user_parts,
+    tool_parts,
+)
 
 
 class Measured(NamedTuple):
@@ -223,7 +232,9 @@ def _condense(core: Core, now: Measured) -> Sequence[Event]:
     tail = policy.condensed_characters // 2
     head = policy.condensed_characters - tail
     preview = Preview(head, tail, 0, "soft-trim") if head else CLEARED
-    parts = tool_parts(core, loaded, preview)
+    # Only results before the messages that stay whole are condensed; measuring others takes a while.
+    stop = whole_start(loaded.state, now.budget, policy)
+    parts = tool_parts(core, loaded, preview, sides=RESULTS, stop=stop)
     chosen = choose_condensed(parts, loaded.state, now.budget, policy)
     if chosen is None:
         return ()

@@ -49,6 +49,7 @@ class _Name(NamedTuple):
 
 
 TOOLS: frozenset[Side] = frozenset(("call", "result"))
+RESULTS: frozenset[Side] = frozenset(("result",))
 SAID: frozenset[Side] = frozenset(("said",))
 
 
@@ -59,17 +60,21 @@ def tool_parts(
     *,
     least: int = 0,
     sides: frozenset[Side] = TOOLS,
+    stop: int | None = None,
     size: Callable[[Block], int] | None = None,
 ) -> list[ToolPart]:
     """Return the parts that this preview would shorten, oldest first.
 
     ``least``: messages of at most this number of tokens are skipped, because measuring is expensive.
-    ``sides``: kinds of parts. ``size``: function that measures a block in another unit than tokens.
+    ``sides``: kinds of parts. ``stop``: position of the first message that is left out.
+    ``size``: function that measures a block in another unit than tokens.
     """
     size = size or (lambda block: _size(core, [block]))
     allowed = shortenable(loaded.state)
     found: list[ToolPart] = []
     for entry in held_entries(loaded.window.entries):
+        if stop is not None and entry.position >= stop:
+            break
         if entry.tokens - entry.thinking <= least:
             continue
         address = address_of(loaded.thread_id, entry.position)

@@ -1,6 +1,7 @@
 """Addresses of messages, ``refold://THREAD/POSITION``, and names of the streams of a thread."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -29,7 +30,12 @@ class Address(NamedTuple):
 
 def address_of(thread_id: str, position: int) -> str:
     """Return the address of a message."""
-    return f"{SCHEME}{quote(thread_id, safe=_AS_IT_IS)}/{position}"
+    return f"{SCHEME}{_quoted(thread_id)}/{position}"
+
+
+@lru_cache(maxsize=64)
+def _quoted(thread_id: str) -> str:
+    return quote(thread_id, safe=_AS_IT_IS)
 
 
 def parse_address(text: str) -> Address:

@@ -153,12 +153,7 @@ class NoteTaking:
         if start >= stop:
             return
         try:
-            messages = await asyncio.to_thread(messages_to_note, self._core, loaded, start, stop)
-            taken = await self._ask_model(messages)
-            flush = await asyncio.to_thread(
-                self._flush, loaded, range(start, stop), messages, taken
-            )
-            recorded = await run_to_end(self._record, loaded, flush)
+            recorded = await self._take(loaded, range(start, stop))
         except LogError as error:
             logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
@@ -170,12 +165,24 @@ class NoteTaking:
         if recorded and self._core.notes_folder is not None:
             await run_to_end(write_notes, self._core)
 
-    async def _ask_model(self, messages: Sequence[SourceMessage]) -> _Taken:
+    async def _take(self, loaded: LoadedConversation, span: range) -> bool:
+        """Take notes of the messages at these positions, and return whether they were recorded."""
+
+        def find() -> tuple[SourceMessage, ...]:
+            return messages_to_note(self._core, loaded, span.start, span.stop)
+
+        def record(messages: Sequence[SourceMessage], taken: _Taken) -> bool:
+            return self._record(loaded, self._flush(loaded, span, messages, taken))
+
         if self._ask is None:
-            return _Taken()
+            return await run_to_end(lambda: record(find(), _Taken()))
+        messages = await asyncio.to_thread(find)
+        return await run_to_end(record, messages, await self._ask_model(self._ask, messages))
+
+    async def _ask_model(self, ask: TakeNotes, messages: Sequence[SourceMessage]) -> _Taken:
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
         logger.debug("%s: a model takes notes", conversation(self._thread_id))
-        call = asyncio.ensure_future(_ask_contained(self._ask, request))
+        call = asyncio.ensure_future(_ask_contained(ask, request))
         try:
             await self._wait_for(call)
             if not call.done():

@@ -59,9 +59,13 @@ def tokens_of(text: str) -> list[str]:
     return list(chain.from_iterable(map(_known.__getitem__, text.split())))
 
 
-def token_set(text: str) -> frozenset[str]:
-    """Return the different tokens of a text. A word that occurs often is read once."""
-    return frozenset(chain.from_iterable(map(_known.__getitem__, set(text.split()))))
+def tokens_among(wanted: frozenset[str], text: str) -> frozenset[str]:
+    """Return the wanted tokens that a text has.
+
+    Its pieces are looked up one by one: many texts have the same, so that their tokens are mostly known.
+    """
+    pieces = put_apart(text).decode("utf-8", "surrogatepass").split()
+    return wanted.intersection(chain.from_iterable(map(_known.__getitem__, frozenset(pieces))))
 
 
 class _Known(dict[str, tuple[str, ...]]):

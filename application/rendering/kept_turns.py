@@ -6,10 +6,12 @@ from operator import is_
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from refold.application.conversation.addresses import address_of
-from refold.application.conversation.entries import Entry, LongEntries
+from refold.application.conversation.entries import Entry, LongEntries, Preview, PreviewKey
 from refold.application.conversation.loaded import Window
-from refold.domain.messages import Block
+from refold.domain.messages import THINKING, Block, text_of
+from refold.domain.value import byte_size, is_list, is_object
 
+from .request_blocks import shorten_block
 from .turn_builder import TurnBuilder
 
 Value = TypeVar("Value")
@@ -121,7 +123,8 @@ class KeptTurns:
             return make()
         known = self._sizes.take(thread_id)
         if known is None or known[0] is not window:
-            known = window, make()
+            size = None if known is None else resize(thread_id, known[1], known[0], window)
+            known = window, make() if size is None else size
         self._sizes.put(thread_id, known)
         return known[1]
 
@@ -151,3 +154,74 @@ class KeptTurns:
         self._turns.take(thread_id)
         self._sizes.take(thread_id)
         self._memories.take(thread_id)
+
+
+def resize(thread_id: str, size: Size, was: Window, now: Window) -> Size | None:
+    """Return the size of a request from that of one that shows only parts of tool calls in another length.
+
+    Return None if anything else differs, or if it is not certain that nothing else is shown in another way.
+    """
+    if not _have_same_texts(was, now):
+        return None
+    before, after = was.previews, now.previews
+    changed = {key for key in {**before, **after} if _look(before, key) != _look(after, key)}
+    left, weight = set(changed), size[1]
+    at = {position for position, _, _ in changed}
+    for entry in [entry for entry in now.entries if entry.position in at]:
+        address = address_of(thread_id, entry.position)
+        for block in entry.message.blocks():
+            key = _plain_part(entry, block)
+            if key in changed:
+                left.discard(key)
+                weight += _bytes_of(block, after.get(key), address)
+                weight -= _bytes_of(block, before.get(key), address)
+    return None if left else (size[0] + _freed(before) - _freed(after), weight)
+
+
+def _have_same_texts(was: Window, now: Window) -> bool:
+    """Return whether two windows differ at most in how parts are shortened, and in thinking that no message has."""
+    shows_thinking = was.thinking_from, was.thoughts_once
+    return (
+        was.summary is now.summary
+        and was.pins == now.pins
+        and was.memories is now.memories
+        and not was.recalled
+        and len(was.entries) == len(now.entries)
+        and all(map(is_, was.entries, now.entries))
+        and (
+            shows_thinking == (now.thinking_from, now.thoughts_once)
+            or not any(map(_has_thinking, now.entries))
+        )
+    )
+
+
+def _has_thinking(entry: Entry) -> bool:
+    return entry.thinking > 0 or any(b.get("type") in THINKING for b in entry.message.blocks())
+
+
+def _look(previews: Mapping[PreviewKey, Preview], key: PreviewKey) -> Preview | None:
+    preview = previews.get(key)
+    return preview and preview._replace(tokens_freed=0)
+
+
+def _plain_part(entry: Entry, block: Block) -> PreviewKey | None:
+    """Return the key of a call, or of a result that is only text, or None for other blocks."""
+    kind, role = block.get("type"), entry.message.role
+    if entry.message.unknown:
+        return None
+    if (kind, role) == ("tool_use", "assistant"):
+        return entry.position, str(block.get("id")), "call"
+    content = block.get("content")
+    parts = content if is_list(content) else ()
+    is_text = all(is_object(part) and part.get("type") == "text" for part in parts)
+    if (kind, role) == ("tool_result", "user") and is_text and text_of(block).strip():
+        return entry.position, str(block.get("tool_use_id")), "result"
+    return None
+
+
+def _bytes_of(block: Block, preview: Preview | None, address: str) -> int:
+    return byte_size(block if preview is None else shorten_block(block, preview, address))
+
+
+def _freed(previews: Mapping[PreviewKey, Preview]) -> int:
+    return sum([preview.tokens_freed for preview in previews.values()])

@@ -160,10 +160,19 @@ def _copy_data(value: Any) -> Any:
     if type(value) is str:
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if is_object(value):
-        return {_copy_data(k): _copy_data(v) for k, v in value.items()}
-    if is_list(value):
-        return [_copy_data(v) for v in value]
-    return value
+        return _copy_fields(value)
+    return [_copy_data(v) for v in value] if is_list(value) else value
+
+
+def _copy_fields(fields: Block, left_out: str | None = None) -> Block:
+    # Most of them are texts of ASCII characters, which need no copy.
+    return {
+        k if k.isascii() else _copy_data(k): (
+            v if type(v) is str and v.isascii() else _copy_data(v)
+        )
+        for k, v in fields.items()
+        if k != left_out
+    }
 
 
 copied = cast(_Copier, _copy_data)
@@ -262,16 +271,6 @@ def orphan_result(block: Block) -> Block:
     return text_block(head + (str(copied(text)) if text.strip() else texts.EMPTY_RESULT))
 
 
-def missing_result(call_id: str) -> Block:
-    """Return a result for a call that has none."""
-    return {
-        "type": "tool_result",
-        "tool_use_id": call_id,
-        "content": texts.NO_RESULT,
-        "is_error": True,
-    }
-
-
 def signed_summary(block: Block | None) -> Block | None:
     """Return a provider's compaction block unchanged, or None if it is empty or cannot be sent."""
     if block is None or not text_of(block).strip():
@@ -295,7 +294,7 @@ def _text(block: Block) -> Block | None:
 
 def _remove_cache_marks(block: Block) -> Block:
     # Cache marks belong to the request that was sent with them; a log would collect too many.
-    return {k: copied(v) for k, v in block.items() if k != "cache_control"}
+    return _copy_fields(block, "cache_control")
 
 
 def _tool_use(block: Block) -> Block:

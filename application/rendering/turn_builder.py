@@ -338,7 +338,7 @@ class TurnBuilder:
     def _close_user_turn(self) -> None:
         self._end_left_out()
         for _, call_id in self._calls:
-            self._results.append(blocks.missing_result(call_id))
+            self._results.append(_missing_result(call_id))
             self._measure(texts.NO_RESULT)
         self._calls = []
         said = [*self._results, *self._user_blocks]
@@ -356,6 +356,16 @@ class TurnBuilder:
     def _measure(self, text: str) -> None:
         self.extra_bytes += byte_size(text) + _BLOCK_BYTES
         self.extra_tokens += self._count(text) + FRAME_TOKENS
+
+
+def _missing_result(call_id: str) -> Block:
+    """Return a result for a call that has none."""
+    return {
+        "type": "tool_result",
+        "tool_use_id": call_id,
+        "content": texts.NO_RESULT,
+        "is_error": True,
+    }
 
 
 def _as_blocks(content: str | list[Block]) -> list[Block]:

@@ -194,6 +194,30 @@ class LastRequests:
 
 _MOST_LINES = 10_000
 """Number of lines whose sizes are remembered."""
+
+
+class LineSizes(dict[str, int]):
+    """Tokens of lines. Lines that are not measured again for long are dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Callable[[str], int] = len
+        self._older: dict[str, int] = {}
+
+    def __missing__(self, text: str) -> int:
+        known = self._older.get(text)
+        self[text] = size = self.count(text) if known is None else known
+        if len(self) > _MOST_LINES // 2:
+            self._older = dict(self)
+            self.clear()
+        return size
+
+    def forget(self) -> None:
+        """Forget all lines, because some of them were erased."""
+        self._older = {}
+        self.clear()
+
+
 _ENVELOPE_BYTES = 1_000
 """Bytes of a request body for field names, the model and other parameters."""
 
@@ -285,11 +309,15 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
-    _line_sizes: list[dict[str, int]] = field(default_factory=lambda: [{}, {}])
-    """Sizes of the newest lines, and of those before them."""
+    line_sizes: LineSizes = field(default_factory=LineSizes)
+    """Tokens of the newest lines of ledgers and indexes. Looking one up measures it."""
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
         default_factory=dict[str, tuple[InstructionFileSize, ...]]
     )
+
+    def __post_init__(self) -> None:
+        """Let lines be measured by the counter."""
+        self.line_sizes.count = self.counter.count_text
 
     def close_derived(self) -> None:
         """Release the files and connections of what is derived from the log; closing twice is allowed."""
@@ -391,23 +419,10 @@ class Core:
             self._file_sizes[text] = known
         return known
 
-    def count_line(self, text: str) -> int:
-        """Return the tokens of a line of the ledger or the index, which most compactions measure again."""
-        sizes = self._line_sizes
-        known = sizes[0].get(text)
-        if known is None:
-            known = sizes[1].get(text)
-            sizes[0][text] = known = self.counter.count_text(text) if known is None else known
-            if (
-                len(sizes[0]) > _MOST_LINES // 2
-            ):  # Lines that are not measured again are dropped then.
-                sizes[:] = {}, sizes[0]
-        return known
-
     def forget_read(self) -> None:
         """Forget what was read from messages, because some of them were erased."""
         self.reading.forget()
-        self._line_sizes[:] = {}, {}
+        self.line_sizes.forget()
 
     def _size(self, text: str) -> int:
         # The system prompt is the same in every call of a conversation.

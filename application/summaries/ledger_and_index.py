@@ -122,7 +122,8 @@ class Gathering:
             return KeptIndex(self._entries)
         count = self._core.counter.count_text
         overhead = count("\n") + (0 if has_ledger else ledger_overhead(count))
-        chosen = choose_entries(self._entries, room - overhead, self._core.count_line, visible)
+        measure = self._core.line_sizes.__getitem__
+        chosen = choose_entries(self._entries, room - overhead, measure, visible)
         shown = chosen.shown
         while shown:
             text = index_text(chosen.entries[:shown])
@@ -138,8 +139,9 @@ class Gathering:
             return KeptLedger(self._lines)
         count = self._core.counter.count_text
         if self._chooser is None:
+            sizes = self._core.line_sizes
             costs = Costs(
-                lambda line: self._core.count_line(ledger_line(line) + "\n"),
+                lambda line: sizes[ledger_line(line) + "\n"],
                 lambda line: count(heading_text(line)),
             )
             failures, has_index = self._policy.failures_kept, self.is_index_wanted

@@ -130,10 +130,13 @@ class Source(NamedTuple):
     """Digest of the skimmed messages."""
     earlier: tuple[LeafSummary, ...] = ()
     """Texts that the replaced summary was rebuilt from, if it is written again for the same messages."""
+    whole: str = ""  # The digest without omitted messages, if it is known.
 
     def digest(self, omitted: Sequence[OmittedMessage] = ()) -> str:
         """Return the digest of what a summariser receives, without omitted messages."""
         gone = {one.position for one in omitted}
+        if self.whole and not gone:
+            return self.whole
         carried = [self.before.text] if self.before else []
         texts = [leaf.text for leaf in self.leaves] or carried
         sent = [[m.position, m.message.content] for m in self.messages if m.position not in gone]
@@ -152,7 +155,7 @@ def source_of(
 ) -> Source:
     """Return the source of a plan that was made for this state of the conversation."""
     read = select_messages(loaded.window.entries, plan.coverage)
-    return Source(
+    source = Source(
         messages=read.messages,
         before=loaded.window.summary,
         leaves=_leaves(core, loaded, plan, summariser),
@@ -160,6 +163,7 @@ def source_of(
         skimmed=read.skimmed,
         looked=read.digest,
     )
+    return source._replace(whole=source.digest())
 
 
 def _leaves(

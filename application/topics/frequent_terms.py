@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import log2
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from refold.application.recall.tokens import tokens_of
 from refold.domain.facts.cues import redact, redacted_beginning
-from refold.domain.facts.fact import Fact
+from refold.domain.facts.fact import Fact, Kind
 from refold.domain.facts.speech import user_words, without_code
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message, said
@@ -154,8 +155,7 @@ def is_everyday(word: str) -> bool:
     return _stems().issuperset(tokens_of(word))
 
 
-_SCANNED = 4_000
-"""Number of characters of a message to scan; the rest is usually pasted."""
+_SCANNED = 4_000  # Characters of a message; the rest is usually pasted.
 _FILE = lazy_pattern(
     r"(?<![\w.-])[A-Za-z_][\w-]{0,60}(?:\.[\w-]{1,30}){0,2}\.(?:bash|c|cc|cfg|conf|cpp|cs|css|csv|go|h|hpp|html|"
     r"ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|pdf|php|proto|py|pyi|rb|rs|rst|scss|sh|sql|svelte|swift|"
@@ -166,11 +166,12 @@ _GAP = lazy_pattern(r"[^\S\n]{1,2}")
 _BEGINS = lazy_pattern(r"(?:\A|[\n.!?:;\"“*>-])\s*\Z")
 _HAN = lazy_pattern(r"[\u3400-\u9fff]+")
 _TITLE = lazy_pattern(r"《([^》\n]{1,20})》")
-_SHORTEST = 3
+_SHORTEST, _MOST_CAPITALISED, _LONGEST_HAN = 3, 3, 4
 _PLAIN = 0.4
 """Weight of a single word that is no name."""
-_MOST_CAPITALISED = 3
-_LONGEST_HAN = 4
+
+
+_TELLING: frozenset[Kind] = frozenset({"path", "name", "address"})
 
 
 class Candidate(NamedTuple):
@@ -184,80 +185,76 @@ class Candidate(NamedTuple):
     """For Chinese text, the characters before and after it; empty strings at the edges."""
 
 
-def candidates(message: Message, facts: Sequence[Fact]) -> Iterator[Candidate]:
-    """Yield every text in a message that could name its subject, some repeated; ``facts`` are none of results."""
+def candidates(message: Message, facts: Sequence[Fact]) -> list[Candidate]:
+    """Return every text in a message that could name its subject, some repeated; ``facts`` are telling ones."""
+    found: list[Candidate] = []
     for fact in facts:
-        if fact.kind in ("path", "name", "address"):
-            files = _FILE.finditer(fact.text)
-            yield from (Candidate(found[0], 2.0, is_file=True) for found in files)
-        if fact.kind == "name" and fact.by != "call" and not _FILE.search(fact.text):
-            yield Candidate(fact.text, 1.5)
+        files = _FILE.findall(fact.text) if "." in fact.text else ()
+        found += [Candidate(file, 2.0, is_file=True) for file in files]
+        if fact.kind == "name" and fact.by != "call" and not files:
+            found.append(Candidate(fact.text, 1.5))
     text = _words(message)
-    yield from (Candidate(found[1], 3.0, neighbours=("", "")) for found in _TITLE.finditer(text))
-    for run in _runs(text):
-        yield from _phrases(run)
-    for found in _HAN.finditer(text):
-        yield from _chinese(found[0])
+    if "《" in text:
+        found += [Candidate(one[1], 3.0, neighbours=("", "")) for one in _TITLE.finditer(text)]
+    for start, words in _runs(text):
+        if not all(map(is_everyday, words)):
+            found += _phrases(text, start, words)
+    for one in () if text.isascii() else _HAN.finditer(text):
+        found += _chinese(one[0])
+    return found
 
 
 def _words(message: Message) -> str:
+    if not (given := said(message)):
+        return ""
     # A piece of a credential does not look like one.
-    words = redacted_beginning(said(message), 2 * _SCANNED).replace("[redacted]", "\n")
+    words = redacted_beginning(given, 2 * _SCANNED).replace("[redacted]", "\n")
     return without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
 
 
-class _Run(NamedTuple):
-    """Words that are separated by spaces only."""
-
-    words: list[str]
-    begins: bool
-    """True if a sentence may begin with the first word."""
-
-
-def _runs(text: str) -> Iterator[_Run]:
+def _runs(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield words that are separated by spaces only, with where they begin."""
     words: list[str] = []
-    begins, last = False, 0
+    begin = last = 0
     for found in _WORD.finditer(text):
-        start = found.start()
+        start, stop = found.span()
         if words and text[last:start] != " " and not _GAP.fullmatch(text, last, start):
-            yield _Run(words, begins)
+            yield begin, words
             words = []
         if not words:
-            begins = bool(_BEGINS.search(text[max(0, start - 8) : start]))
+            begin = start
         words.append(found[0])
-        last = found.end()
+        last = stop
     if words:
-        yield _Run(words, begins)
+        yield begin, words
 
 
-def _phrases(run: _Run) -> Iterator[Candidate]:
-    names, begins = list[str](), run.begins
-    everyday = {word: is_everyday(word) for word in run.words}
-    for word in run.words:
-        if word[0].isupper() and not everyday[word]:
+def _phrases(text: str, start: int, words: list[str]) -> Iterator[Candidate]:
+    names: list[str] = []
+    telling = ["" if is_everyday(word) else word for word in words]
+    begins = bool(_BEGINS.search(text[max(0, start - 8) : start]))
+    for word in telling:
+        if word and word[0].isupper():
             names.append(word)
             continue
-        yield from _name(names, begins)
-        names, begins = [], False
+        if names:
+            yield from _name(names, begins)
+            names = []
+        begins = False
     yield from _name(names, begins)
-    plain = [word if not everyday[word] and _is_long(word) else "" for word in run.words]
-    yield from (Candidate(text, _PLAIN) for text in plain if len(text) > _SHORTEST)
+    plain = [w if len(w) >= _SHORTEST and "'" not in w and "’" not in w else "" for w in telling]
+    yield from [Candidate(word, _PLAIN) for word in plain if len(word) > _SHORTEST]
     for first, second in pairwise(plain):
         # "tree fetched" says what happened, and names nothing.
         if first and second and not second.endswith(("ed", "ing")):
             yield Candidate(f"{first} {second}", 1.6)
 
 
-def _name(words: list[str], begins: bool) -> Iterator[Candidate]:
-    if not words or len(words) > _MOST_CAPITALISED:
-        return
+def _name(words: list[str], begins: bool) -> Sequence[Candidate]:
     # A single word at the beginning of a sentence is always capitalised.
-    if len(words) > 1 or not begins:
-        yield Candidate(" ".join(words), 1.5 if len(words) == 1 else 2.2)
-
-
-def _is_long(word: str) -> bool:
-    return len(word) >= _SHORTEST and "'" not in word and "’" not in word
+    if not begins < len(words) <= _MOST_CAPITALISED:
+        return ()
+    return (Candidate(" ".join(words), 1.5 if len(words) == 1 else 2.2),)
 
 
 def _chinese(run: str) -> Iterator[Candidate]:
@@ -301,7 +298,12 @@ def topic_name(text: str) -> str | None:
     A name has 1 to 4 words on one line and at most 40 characters, or 12 in Chinese. It cannot end a list,
     open a bracket, hide text or look like a credential.
     """
-    if len(text) > _LONGEST_GIVEN or not text.isprintable() or redact(text) != text:
+    return None if len(text) > _LONGEST_GIVEN else _shown_name(text)
+
+
+@lru_cache(maxsize=2_000)  # The topics of a conversation come again with every compaction.
+def _shown_name(text: str) -> str | None:
+    if not text.isprintable() or redact(text) != text:
         return None
     words = [word.strip(_EDGE) for word in _APART.split(normalize("NFC", text))]
     words = [word for word in words if word]
@@ -349,16 +351,18 @@ class _Term:
 
     weight: float = 0.0
     messages: set[int] = field(default_factory=set[int])
-    forms: Counter[str] = field(default_factory=Counter[str])
+    forms: dict[str, int] = field(default_factory=dict[str, int])
+    """Number of uses of each form."""
     is_file: bool = False
     before: set[str] = field(default_factory=set[str])
     after: set[str] = field(default_factory=set[str])
     """For a Chinese candidate, the characters around it."""
 
     def take(self, one: Candidate, position: int) -> None:
-        self.weight = max(self.weight, one.weight)
+        if one.weight > self.weight:
+            self.weight = one.weight
         self.messages.add(position)
-        self.forms[one.text] += 1
+        self.forms[one.text] = self.forms.get(one.text, 0) + 1
         self.is_file = one.is_file
         if one.neighbours is not None:
             self.before.add(one.neighbours[0])
@@ -407,7 +411,8 @@ class FrequentTerms:
 def _choose(ranked: Sequence[tuple[_Key, _Term]], most: int) -> list[str]:
     chosen: list[tuple[frozenset[str], _Term, str]] = []
     for key, term in ranked:
-        name, own = topic_name(term.forms.most_common(1)[0][0]), frozenset(key)
+        form, _ = max(term.forms.items(), key=itemgetter(1))
+        name, own = topic_name(form), frozenset(key)
         if name is not None and not any(_is_part(own, term, k, t) for k, t, _ in chosen):
             chosen = [one for one in chosen if not _is_part(*one[:2], own, term)]
             chosen.append((own, term, name))
@@ -420,16 +425,13 @@ def _terms(messages: Sequence[SourceMessage], facts: Sequence[Fact]) -> dict[_Ke
     terms, keys = defaultdict[_Key, _Term](_Term), dict[str, _Key]()
     stated: defaultdict[int, list[Fact]] = defaultdict(list)
     for fact in facts:
-        if fact.by != "result":
+        if fact.by != "result" and fact.kind in _TELLING:
             stated[fact.position].append(fact)
     for source in messages:
-        for one in candidates(source.message, stated[source.position]):
-            if one.neighbours is not None:
-                key: _Key = (one.text,)
-            elif one.text not in keys:
+        for one in candidates(source.message, stated.get(source.position, ())):
+            key = keys.get(one.text) if one.neighbours is None else (one.text,)
+            if key is None:
                 key = keys[one.text] = tuple(tokens_of(one.text))
-            else:
-                key = keys[one.text]
             if key:
                 terms[key].take(one, source.position)
     return terms

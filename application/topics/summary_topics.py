@@ -1,11 +1,13 @@
 """Count and select the topics of a summary."""
 
-from collections.abc import Iterable, Sequence
-from math import ceil, log2
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain
+from math import log2
 from typing import NamedTuple
 
 from refold.application.ports.summariser import SourceMessage
-from refold.application.recall.tokens import token_set
+from refold.application.recall.tokens import tokens_among, tokens_of
 from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
@@ -28,11 +30,6 @@ _PLAIN = 0.4
 _Key = frozenset[str]
 
 
-class _Place(NamedTuple):
-    position: int
-    tokens: _Key
-
-
 class TopicCounts:
     """Counts of topics, continued from known ones.
 
@@ -46,17 +43,19 @@ class TopicCounts:
 
     def take(self, messages: Sequence[SourceMessage], names: Iterable[str]) -> None:
         """Count the known topics and new names in these messages."""
-        places = [_place(source) for source in messages]
+        named = [(_key(name), name) for name in distinct_names(names)]
+        wanted = frozenset(chain(*self._topics, *(key for key, _ in named)))
+        places = _places(messages, wanted)
         for key, topic in self._topics.items():
-            found = [p.position for p in places if key <= p.tokens]
-            if found:
+            if found := _positions(key, places):
                 last = max(topic.last_position, *found)
                 self._topics[key] = replace(
                     topic, count=topic.count + len(found), last_position=last
                 )
-        for name in distinct_names(names):
-            key = _key(name)
-            if key and key not in self._topics and (found := _positions(key, places)):
+        for key, name in named:
+            if not key or key in self._topics:
+                continue
+            if found := _positions(key, places) or _positions_of_half(key, places):
                 self._topics[key] = Topic(name=name, count=len(found), last_position=max(found))
 
     def select(self, most: int) -> tuple[Topic, ...]:
@@ -74,20 +73,33 @@ def _score(topic: Topic, newest: int) -> float:
     return log2(1 + topic.count) * kind / (1 + age)
 
 
-def _positions(key: _Key, places: Sequence[_Place]) -> list[int]:
-    whole = [place.position for place in places if key <= place.tokens]
-    if whole:
-        return whole
-    least = ceil(len(key) / 2)
-    return [place.position for place in places if len(key & place.tokens) >= least]
+_Places = Mapping[str, set[int]]
+"""Positions of the messages that have a token; of all of them for the empty text."""
 
 
-def _place(source: SourceMessage) -> _Place:
-    return _Place(source.position, token_set(readable(source.message)[:_SCANNED]))
+def _places(messages: Sequence[SourceMessage], wanted: frozenset[str]) -> _Places:
+    """Return the messages that have each of the wanted tokens."""
+    places = defaultdict[str, set[int]](set)
+    places[""] = {source.position for source in messages}
+    for source in messages:
+        for token in tokens_among(wanted, readable(source.message)[:_SCANNED]):
+            places[token].add(source.position)
+    return places
+
+
+def _positions(key: _Key, places: _Places) -> Set[int]:
+    """Return the positions of the messages that have all tokens of a topic."""
+    return places[""].intersection(*[places.get(token, ()) for token in key])
+
+
+def _positions_of_half(key: _Key, places: _Places) -> Set[int]:
+    """Return the positions of the messages that have half of the tokens of a topic."""
+    times = Counter(chain.from_iterable(places.get(token, ()) for token in key))
+    return {position for position, count in times.items() if 2 * count >= len(key)}
 
 
 def _key(name: str) -> _Key:
-    return token_set(name)
+    return frozenset(tokens_of(name))
 
 
 logger = plain_logger(__name__)

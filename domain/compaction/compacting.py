@@ -97,7 +97,8 @@ def perform_compaction(
     active = state.summary.summary_id if state.summary else None
     if active != requested.supersedes:
         raise SummaryRefused("overtaken", "another summary became active in the meantime")
-    pinned = (m.position for m in state.live if m.position in state.pinned_positions)
+    pins = state.pinned_positions
+    pinned = (m.position for m in state.live if m.position in pins)
     if any(map(requested.coverage.covers, pinned)):
         raise SummaryRefused("overtaken", "a covered message was pinned in the meantime")
     judge_summary(summary, plan)

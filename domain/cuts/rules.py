@@ -52,9 +52,11 @@ def all_cuts(state: Conversation) -> Cuts:
     Positions before messages that are only counted are left out, because the remaining size is unknown
     there.
     """
+    if not state.older_live:
+        return frozenset([state.length, *[message.position for message in state.live]])
     cuts = {state.length}
     for message in reversed(state.live):
-        if state.older_live and message.position + 1 not in cuts:
+        if message.position + 1 not in cuts:
             break
         cuts.add(message.position)
     return frozenset(cuts)

@@ -48,9 +48,7 @@ _PREFIXES = (
     *("github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza", "hf_", "eyJ", "-----BEGIN"),
 )
 # Parts of the prefixes with these characters, each of several, so that few are looked for.
-_UNDERLINED = ("k_", "gh", "pat_", "hf_")
-_HYPHENED = ("k-", "pat-", "-----BEGIN")
-_LETTERED = ("@", "AKIA", "ASIA", "xox", "AIza", "eyJ", "Bearer", "Basic")
+_UNDERLINED, _HYPHENED = ("k_", "gh", "pat_", "hf_"), ("k-", "pat-", "-----BEGIN")
 _ASCII_HINTS = ("key", "pass", "token", "secret")
 _HINTS = (*_ASCII_HINTS, "密码", "口令")
 _BEARER = lazy_pattern(r"(\b(?:Bearer|Basic)\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{12,}")
@@ -85,7 +83,10 @@ def has_exact_sign(text: str) -> bool:
         return True
     if has("-") and any(map(has, _HYPHENED)) and any(map(has, _PREFIXES)):
         return True
-    return any(map(has, _LETTERED))
+    # Many texts lack the capital letters.
+    amazon_or_google = has("A") and (has("AKIA") or has("ASIA") or has("AIza"))
+    header = (has("B") and (has("Bearer") or has("Basic"))) or (has("J") and has("eyJ"))
+    return amazon_or_google or header or has("@") or has("xox")
 
 
 def may_assign(text: str) -> bool:
@@ -99,7 +100,7 @@ def may_assign(text: str) -> bool:
 
 def redact(text: str) -> str:
     """Return the text with obvious credentials replaced by ``[redacted]``."""
-    # Plain searches run first, because most of the thousands of texts contain no credentials.
+    # Plain searches run first: most of thousands of texts contain no credentials.
     if len(text) < _SHORT and not has_exact_sign(text) and not may_assign(text):
         return text
     # Named values first: a name that follows a key without a blank would be taken for its end.

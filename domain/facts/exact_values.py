@@ -1,10 +1,10 @@
 """Find exact values and commands in texts: addresses, paths, versions, identifiers, amounts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from refold.domain.lazy_pattern import lazy_pattern
+from refold.domain.lazy_pattern import lacks, lazy_pattern
 
 from .fact import Kind
 
@@ -21,8 +21,12 @@ _SPAN = lazy_pattern(r"(?<!`)`([^`\n]{3,240})`(?!`)")
 _PROMPT = lazy_pattern(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
 _COMMAND_SIGNS = ("`", "$", "❯", "%")
 _FENCED = lazy_pattern(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
+_PROMPT_SIGNS = ("$", "❯", "%")
 _HINT = lazy_pattern(
     r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
+)
+_HINT_SIGNS = tuple(
+    f"{word}{end}" for word in ("run", "try", "execute", "use", "with") for end in (" ", ":")
 )
 _END_OF_HINT = lazy_pattern(
     r" (?:to|for|and|or|in order|instead|again|if|when|before|after)\b.*|[.:]+$"
@@ -70,8 +74,12 @@ def commands_in(text: str) -> Iterator[tuple[str, int]]:
 
 def recommended_commands(text: str, begin: int = 0) -> Iterator[tuple[str, int]]:
     """Yield commands in a tool's output, with their starts: after a prompt, or recommended to run."""
-    for found in _PROMPT.finditer(text, begin):
-        yield found[1].strip(), found.start(1)
+    read = text[begin:]
+    if any(map(read.__contains__, _PROMPT_SIGNS)):
+        for found in _PROMPT.finditer(text, begin):
+            yield found[1].strip(), found.start(1)
+    if lacks(read, _HINT_SIGNS):
+        return
     for found in _HINT.finditer(text, begin):
         command = _END_OF_HINT.sub("", found[1])
         if " " in command:
@@ -170,10 +178,28 @@ _VALUE = lazy_pattern(
     re.ASCII,
 )
 """The same with addresses of the web and of mail."""
-# Each plain value in a text of ASCII characters has a part that one of these matches.
-_MAY_BE_NUMBER = lazy_pattern(r"\d(?:\.\d|\s?[A-Za-z%]|-[0-9a-f])", re.ASCII)
-_MAY_BE_ID = lazy_pattern(r"[A-Z](?:-?\d|_[A-Z0-9_])|#\d|\$\s?\d", re.ASCII)
-_SMALL_ID, _SMALL_HASH = lazy_pattern(r"_\d\d|v\d"), lazy_pattern(r"[a-f][0-9a-f]{6}")
+# Characters of one sort are replaced by one of them: so a plain search finds all that one could stand next to.
+_DIGITS, _SMALL_LETTERS, _CAPITALS = b"0123456789", bytes(range(97, 123)), bytes(range(65, 91))
+
+
+def _merging(*sorts: bytes) -> bytes:
+    """Return a table for ``bytes.translate`` that replaces the characters of each sort by its first one."""
+    table = bytearray(range(256))
+    for sort in sorts:
+        for byte in sort:
+            table[byte] = sort[0]
+    return bytes(table)
+
+
+_BLANK = b" \t\n\r\v\f"
+_NUMBERS = _merging(_DIGITS, _SMALL_LETTERS + _CAPITALS + b"%", _BLANK)
+_NUMBER_SIGNS = (b"0a", b"0 a", b"0.0", b"0-0", b"0-a")
+_IDS = _merging(_DIGITS, _CAPITALS, _BLANK)
+_ID_SIGNS = (b"A0", b"A-0", b"A_", b"#0", b"$0", b"$ 0")
+"""Each plain value in a text of ASCII characters has one of these signs, or one of the numbers."""
+_SMALL_ID_SIGNS = (b"_00", b"v0")
+_HASHES = _merging(_DIGITS + b"abcdef")
+_HASH_SIGN = b"0000000"
 _FOLDERS = (
     r"~(?<![\w./~:@+-]~)/(?:[\w.@+-]++/)+[\w.@+-]*\w|/(?<![\w./~:@+-]/)(?:[\w.@+-]++/)+[\w.@+-]*\w"
     r"|[\w.@+-](?<![\w./~:@+-][\w.@+-])[\w.@+-]*+/(?:[\w.@+-]++/)*[\w.@+-]*\w|"
@@ -213,18 +239,27 @@ def exact_values(text: str, begin: int = 0, end: int | None = None) -> Iterator[
         return
     pattern = _pattern_for(text)
     if pattern is _PLAIN_VALUE and text.isascii():
-        read = max(0, begin - 2 * _WORD), end + 2 * _LONGEST_WORD
-        if not _MAY_BE_NUMBER.search(text, *read) and not _MAY_BE_ID.search(text, *read):
+        read = text[max(0, begin - 2 * _WORD) : end + 2 * _LONGEST_WORD].encode()
+        if not _has_sign(read.translate(_NUMBERS), _NUMBER_SIGNS) and not _has_sign(
+            read.translate(_IDS), _ID_SIGNS
+        ):
             return
     for start, stop in _windows(text, begin, end):
         yield from pattern.finditer(text, start, stop)
+
+
+def _has_sign(text: bytes, signs: Iterable[bytes]) -> bool:
+    return any(map(text.__contains__, signs))
 
 
 def _pattern_for(text: str) -> re.Pattern[str]:
     """Return the fastest pattern that finds all values of a text."""
     if "@" in text or "://" in text:
         return _VALUE
-    if "localhost" in text or "port" in text or _SMALL_ID.search(text) or _SMALL_HASH.search(text):
+    if "localhost" in text or "port" in text:
+        return _SMALL_VALUE
+    read = text.encode("utf-8", "surrogatepass")
+    if _has_sign(read.translate(_IDS), _SMALL_ID_SIGNS) or _HASH_SIGN in read.translate(_HASHES):
         return _SMALL_VALUE
     return _PLAIN_VALUE
 
@@ -346,40 +381,6 @@ def kind_of_value(value: str) -> Kind:
     if _VERSION.fullmatch(value):
         return "version"
     return "id" if _ID.fullmatch(value) else "number"
-
-
-_NAME = lazy_pattern(
-    r"[A-Za-z_](?<![\w./@-][A-Za-z_])(?:(?<=_)_?[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++_{0,2}+"
-    r"|(?<!_)(?:[A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++_{0,2}+|[a-z0-9]++(?:[A-Z][A-Za-z0-9]*+)++"
-    r"|(?<=[a-z])[a-z0-9]*+(?:-[a-z0-9]++){1,5}+))(?![\w@-]|[./]\w)",
-    re.ASCII,
-)
-_SHORTEST_NAME = 5
-
-
-def composed_names(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the names that are composed of several words, with their starts. Two words with a hyphen are none."""
-    for found in _NAME.finditer(text):
-        if len(found[0]) >= _SHORTEST_NAME and found[0].count("-") != 1:
-            yield found[0], found.start()
-
-
-def distinct_names(text: str, main: range) -> dict[str, bool]:
-    """Return the different names of ``composed_names``, and whether one of each begins in the main part."""
-    found = _NAME.findall(text)
-    is_all = main.start <= 0 and main.stop >= len(text)
-    names = dict.fromkeys(found, is_all)
-    if found and not is_all:
-        # No name begins inside of another one, so that the search may begin anywhere.
-        for one in _NAME.finditer(text, max(0, main.start)):
-            if one.start() >= main.stop:
-                break
-            names[one[0]] = True
-    return {
-        name: is_main
-        for name, is_main in names.items()
-        if len(name) >= _SHORTEST_NAME and name.count("-") != 1
-    }
 
 
 _PIPES = lazy_pattern(r"\s*(?:\|\||\|)\s*")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from operator import contains
 from typing import Any, NamedTuple
 
@@ -11,10 +11,9 @@ from refold.domain.messages import CALLS, Message, strings, strings_in
 from refold.domain.value import is_object
 
 from . import cues
+from .composed_names import composed_names, distinct_names, facts_of_names
 from .exact_values import (
     commands_in,
-    composed_names,
-    distinct_names,
     is_trivial,
     may_have_values,
     recommended_commands,
@@ -36,7 +35,15 @@ from .statements import (
     read_model_text,
     read_user_text,
 )
-from .tool_calls import Action, Outcome, find_written_files, outcome_of, parse_call
+from .tool_calls import (
+    Action,
+    Outcome,
+    begin_of_point,
+    find_written_files,
+    last_line,
+    outcome_of,
+    parse_call,
+)
 from .tool_calls import Kind as ActionKind
 
 _SCANNED = 24_000
@@ -47,9 +54,6 @@ _VALUES_OF_RESULT = 3_000
 """Characters at each end of a result that are read for values; most of its numbers are of no use."""
 _MAIN = 8_000
 """Characters from the beginning of words or a command that count as their main part."""
-_BRIEF = 600
-"""Characters of a result whose main part is all of it."""
-_PRINTED = 2_000
 _TYPED = 1_500
 """Characters of a user's text. A longer one is pasted."""
 _TITLE = 80
@@ -65,7 +69,6 @@ _LONGEST_VALUE = 240
 _UNSAFE = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BLANKS = (" ", "\n", "\t")
 _LONGEST_WORD = 400
-_WORD_CHARACTER = lazy_pattern(r"[^\W_]")
 _FIRST_WORD = lazy_pattern(r"\A\S{1,400}")
 _Key = tuple[Kind, str, Source, State, tuple[str, ...]]
 _OTHERS: frozenset[Source] = frozenset({"result", "program", "quoted"})
@@ -109,7 +112,9 @@ class MessageReader:
         self._opened: dict[str, ReadCall] = {}
         self._answered: list[tuple[str, ReadCall]] = []
         self._here: dict[_Key, int] = {}
-        """Places in ``_found`` of the facts of the current message."""
+        """Places in ``_found`` of the facts of the current message, except names."""
+        self._names_here: dict[Source, dict[str, int]] = {}
+        """Places in ``_found`` of the names of the current message."""
         self._texts: Sequence[str] = ()
         self._is_plain = False  # True if no text of the message has an exact sign of a credential.
 
@@ -122,6 +127,7 @@ class MessageReader:
     def read(self, position: int, message: Message) -> MessageRead:
         """Read one message."""
         self._here, self._found, self._opened, self._answered = {}, [], {}, []
+        self._names_here = {}
         self._texts = list(strings(message))
         self._is_plain = not cues.has_exact_sign("\n".join(self._texts))
         for block in message.blocks():
@@ -217,7 +223,7 @@ class MessageReader:
             self._add(Fact("error", reason, position, "result", note=title))
         if call is not None and not outcome.never_ran:
             self._ran(call, failed=outcome.failed)
-            printed = _last_line(outcome.text) if is_command else ""
+            printed = last_line(outcome.text) if is_command else ""
             state: State = "failed" if outcome.failed else "ok"
             self._add(
                 Fact("outcome", printed, position, "result", state, title, called_at=call.position)
@@ -225,7 +231,7 @@ class MessageReader:
         if outcome.reply:
             self._typed(position, outcome.reply, "person")
         text = outcome.text
-        begin = _begin_of_point(text)
+        begin = begin_of_point(text)
         self._mentions(recommended_commands(text, begin), position, "result")
         self._values(text, position, "result", main=range(begin, len(text)))
 
@@ -315,29 +321,25 @@ class MessageReader:
         quotes: Sequence[Quote],
     ) -> None:
         """Add the composed names of a part of a text."""
+        found, all_found = self._names_here, self._found
         if quotes:
             for name, at in composed_names(part):
                 if len(name) <= _LONGEST_VALUE and not _may_be_secret(name, is_plain):
                     start = offset + at
                     whose = "quoted" if _is_inside(start, quotes) else by
-                    self._keep(Fact("name", name, position, whose, is_main=start in main))
+                    self._keep_name(Fact("name", name, position, whose, is_main=start in main))
             return
-        here, found = self._here, self._found
-        shifted = range(main.start - offset, main.stop - offset)
-        for name, is_main in distinct_names(part, shifted).items():
-            key: _Key = ("name", name, by, "", ())
-            known = here.get(key)
-            if known is not None and (not is_main or found[known].is_main):
-                continue
+        names = distinct_names(part, range(main.start - offset, main.stop - offset))
+        if not is_plain:
             # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
-            if len(name) > _LONGEST_VALUE or (not is_plain and cues.redact(name) != name):
-                continue
-            fact = Fact("name", name, position, by, "", "", (), 0, is_main)
-            if known is None:
-                here[key] = len(found)
-                found.append(fact)
-            else:
-                found[known] = fact
+            names = {name: main for name, main in names.items() if cues.redact(name) == name}
+        facts = facts_of_names(names, position, by)
+        if by in found:
+            for fact in facts:
+                self._keep_name(fact)
+        else:
+            found[by] = dict(zip(names, count(len(all_found))))
+            all_found += facts
 
     def _add(self, fact: Fact) -> None:
         """Add a fact, if it stands in the message and does not look like a credential."""
@@ -364,6 +366,14 @@ class MessageReader:
             self._found.append(fact)
         elif fact.is_main and not self._found[at].is_main:
             self._found[at] = fact
+
+    def _keep_name(self, fact: Fact) -> None:
+        here, found = self._names_here.setdefault(fact.by, {}), self._found
+        at = here.setdefault(fact.text, len(found))
+        if at == len(found):
+            found.append(fact)
+        elif fact.is_main and not found[at].is_main:
+            found[at] = fact
 
 
 def _has_calls(message: Message) -> bool:
@@ -416,27 +426,6 @@ def _texts_of_input(given: object) -> Iterator[str]:
             yield begin[len(name) + 1 :] + value[_SCANNED:]
         else:
             yield from strings_in(value, deepest=_DEEPEST)
-
-
-def _last_line(text: str) -> str:
-    """Return the last line of a result that has a word, at most the beginning of a long one."""
-    backwards = text[-_PRINTED:][::-1]
-    last_word = _WORD_CHARACTER.search(backwards)
-    if last_word is None:
-        return ""
-    end = len(text) - last_word.start()
-    start = text.rfind("\n", 0, end) + 1
-    line, _, _ = text[start:].partition("\n")
-    return line[:_PRINTED].strip()
-
-
-def _begin_of_point(text: str) -> int:
-    """Return where the main part of a tool result begins: all of a brief one, or else its last lines."""
-    if len(text) <= _BRIEF:
-        return 0
-    end = len(text) - _BRIEF // 2
-    found = text.find("\n" if "\n" in text[end:] else " ", end)
-    return found + 1 if found >= 0 else len(text)
 
 
 def _about(text: str, at: int) -> str:

@@ -6,10 +6,12 @@ from weakref import ref
 
 from refold.domain.messages import Message
 
+from .composed_names import forget_names
 from .cues import forget_judged
 from .fact import Fact
 from .message_reader import MessageRead, MessageReader, ReadCall
 from .speech import forget_sentences
+from .statements import closing_of
 
 Place = tuple[int, Message]
 """A position with its message."""
@@ -86,9 +88,10 @@ class ReadOnce:
             if read is None:
                 read = reader.read(position, message)
                 self._remember(position, message, has_tools, read)
-            reader.follow(read)
+            if read.opened or read.answered:
+                reader.follow(read)
+                calls += [call for _, call in read.answered]
             facts += read.facts
-            calls += (call for _, call in read.answered)
         return MessagesRead(has_tools, tuple(facts), (*calls, *reader.open.values()))
 
     def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
@@ -112,3 +115,5 @@ class ReadOnce:
         self._known.clear()
         forget_sentences()
         forget_judged()
+        forget_names()
+        closing_of.cache_clear()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -122,6 +123,7 @@ _LONGEST_CLOSING = 200
 Closing = Literal["open", "done", "withdrawn", "overridden"]
 
 
+@lru_cache(maxsize=64)  # Each sentence is judged as a request, and by itself.
 def closing_of(said: str) -> Closing | None:
     """Return what a sentence of a person says about the request before, or None if it says nothing."""
     if len(said) > _LONGEST_CLOSING or said.endswith(("?", "？")):

@@ -20,9 +20,11 @@ _SAYS_ERROR = lazy_pattern(
 _EXITED = lazy_pattern(
     r"(?:exit(?:ed)?(?: with)?(?: status| code)?:? |<returncode>|exit_code[\"']?[:=] ?)(-?[1-9]\d*)\b",
     re.IGNORECASE,
+    signs="exit|<returncode>",
 )
 _TRACEBACK = lazy_pattern(
-    r"Traceback \(most recent call last\)|command not found|No such file or directory"
+    r"Traceback \(most recent call last\)|command not found|No such file or directory",
+    signs="traceback|command not found|no such file",
 )
 _COMPLAINS = lazy_pattern(
     r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
@@ -32,6 +34,8 @@ _COMPLAINS = lazy_pattern(
 )
 _BRIEF = 3
 """Number of lines at the end of an output that show how the command ended."""
+_ENDING = 1_000
+"""Characters at the end of an output that mostly have these lines and another one."""
 _FINDS = lazy_pattern(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
 _REFUSED = lazy_pattern(
     r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)|"
@@ -99,10 +103,42 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
     return Outcome(failed, text)
 
 
+_BRIEF_RESULT = 600
+"""Characters of a result whose main part is all of it."""
+_PRINTED = 2_000
+_WORD_CHARACTER = lazy_pattern(r"[^\W_]")
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a result that has a word, at most the beginning of a long one."""
+    backwards = text[-_PRINTED:][::-1]
+    last_word = _WORD_CHARACTER.search(backwards)
+    if last_word is None:
+        return ""
+    end = len(text) - last_word.start()
+    start = text.rfind("\n", 0, end) + 1
+    line, _, _ = text[start:].partition("\n")
+    return line[:_PRINTED].strip()
+
+
+def begin_of_point(text: str) -> int:
+    """Return where the main part of a tool result begins: all of a brief one, or else its last lines."""
+    if len(text) <= _BRIEF_RESULT:
+        return 0
+    end = len(text) - _BRIEF_RESULT // 2
+    found = text.find("\n" if "\n" in text[end:] else " ", end)
+    return found + 1 if found >= 0 else len(text)
+
+
 def _continues_normally(text: str, command: str | None) -> bool:
     """Return whether a command's output continues normally after its first complaint."""
-    printed = text.strip().splitlines()
-    if command is None or len(printed) <= _BRIEF or text.lstrip().startswith("Traceback"):
+    if command is None or text.lstrip().startswith("Traceback"):
+        return False
+    text = text.strip()
+    printed = text[-_ENDING:].splitlines()
+    if len(printed) <= _BRIEF:
+        printed = text.splitlines()
+    if len(printed) <= _BRIEF:
         return False
     return not any(_COMPLAINS.search(line) for line in printed[-_BRIEF:])
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import steps_and_pipes
 from refold.domain.facts.fact import VALUES, Fact
-from refold.domain.facts.fact import Source as Place
+from refold.domain.facts.fact import Source as Origin
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger import STANDING, EntryKind, EntrySource, IndexEntry
 from refold.domain.text_cuts import last_mark
@@ -21,10 +22,11 @@ def merge_entries(
     known: Iterable[IndexEntry], fresh: Iterable[IndexEntry]
 ) -> tuple[IndexEntry, ...]:
     """Return known and new entries, each text once. The new ones come from later messages."""
-    kept: dict[_Key, IndexEntry] = {(entry.kind, entry.text): entry for entry in known}
+    kept: dict[_Key, IndexEntry] = {entry[:2]: entry for entry in known}
+    take = kept.pop
     for entry in fresh:
-        key: _Key = (entry.kind, entry.text)
-        before = kept.pop(key, None)
+        key = entry[:2]
+        before = take(key, None)
         kept[key] = entry if before is None else _merge(before, entry)
     standing: dict[EntryKind, list[_Key]] = {kind: [] for kind in STANDING}
     for key in [key for key in kept if key[0] in STANDING]:
@@ -38,16 +40,23 @@ def merge_entries(
 
 def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
     _, _, position, messages, calls, last_call, by, edited = before
-    return IndexEntry(
-        entry.kind,
-        entry.text,
-        position if position > entry.position else entry.position,
-        messages + entry.messages,
-        calls + entry.calls,
-        last_call if last_call > entry.last_call else entry.last_call,
-        by if _RANK[by] <= _RANK[entry.by] else entry.by,
-        edited or entry.edited,
+    kind, text, place, more, further, newest, source, written = entry
+    return _as_entry(
+        (
+            kind,
+            text,
+            position if position > place else place,
+            messages + more,
+            calls + further,
+            last_call if last_call > newest else newest,
+            by if _RANK[by] <= _RANK[source] else source,
+            edited or written,
+        )
     )
+
+
+_as_entry: Callable[[tuple[Any, ...]], IndexEntry] = partial(tuple.__new__, IndexEntry)
+"""Makes an entry of all its fields. There are many, and a call with names takes twice as long."""
 
 
 _LONGEST: Mapping[EntryKind, int] = {
@@ -64,7 +73,7 @@ _LONGEST: Mapping[EntryKind, int] = {
 """Maximum length of each kind in characters. Of a longer decision or result the beginning is kept."""
 _SHORTEST = 4
 _SHORTEST_STEP = 6
-_SOURCE_OF: Mapping[Place, EntrySource] = {
+_SOURCE_OF: Mapping[Origin, EntrySource] = {
     "person": "person",
     "unknown": "unknown",
     "quoted": "unknown",
@@ -78,22 +87,38 @@ _SOURCE_OF: Mapping[Place, EntrySource] = {
 def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
     """Return the exact values among these facts, and where the work stood after them."""
     reader = _Reader()
+    found, here, at = reader.found, reader.names, -1
+    shortest, longest = _SHORTEST, _LONGEST["name"]
     for fact in facts:
-        kind = fact.kind
+        kind, text, position = fact[0], fact[1], fact[2]
         if kind == "name":
-            reader.take_name(fact)
+            if position != at:
+                here.clear()
+                at = position
+            if fact[3] != "result" or text in here:
+                reader.take_value("name", fact)
+            elif shortest <= len(text) <= longest:
+                # A name is one word, and most facts are names in results.
+                here[text] = len(found)
+                found.append(_as_entry(("name", text, position, 1, 0, -1, "result", False)))
         elif kind in VALUES:
             reader.take_value("value", fact)
         else:
             reader.take(fact)
-    return merge_entries((), reader.found)
+    return merge_entries((), found)
+
+
+_Place = tuple[EntryKind, str, int]
+"""Kind and text of a value with the position of its message."""
 
 
 class _Reader:
     def __init__(self) -> None:
         self.found: list[IndexEntry] = []
-        self._here: dict[tuple[EntryKind, str, int], int] = {}
-        """Places in ``found`` of the values of each message."""
+        self.names: dict[str, int] = {}
+        """Places in ``found`` of the names of the current message."""
+        self._here: dict[_Place, int] = {}
+        """Places in ``found`` of the other values of each message."""
 
     def take(self, fact: Fact) -> None:
         """Take a fact that is neither a name nor a value."""
@@ -134,27 +159,16 @@ class _Reader:
             # The paths of a call count where it names them.
             self.found.append(entry._replace(messages=0, calls=0) if edited else entry)
 
-    def take_name(self, fact: Fact) -> None:
-        """Take a name, which is one word. Most facts are names in results."""
-        _, text, position, by, *_ = fact
-        if not _SHORTEST <= len(text) <= _LONGEST["name"]:
-            return
-        key: tuple[EntryKind, str, int] = ("name", text, position)
-        if by != "result" or key in self._here:
-            self.take_value("name", fact)
-            return
-        self._here[key] = len(self.found)
-        self.found.append(IndexEntry("name", text, position))
-
     def take_value(self, kind: EntryKind, fact: Fact) -> None:
         """Take an exact value, once for each message."""
         entry = _entry(kind, fact)
         if entry is None:
             return
-        key = (kind, entry.text, entry.position)
-        at = self._here.get(key)
-        if at is None:
-            self._here[key] = len(self.found)
+        if kind == "name":
+            at = self.names.setdefault(entry.text, len(self.found))
+        else:
+            at = self._here.setdefault((kind, entry.text, entry.position), len(self.found))
+        if at == len(self.found):
             self.found.append(entry)
             return
         known = self.found[at]
@@ -175,7 +189,7 @@ def _entry(kind: EntryKind, fact: Fact, *, edited: bool = False) -> IndexEntry |
     is_call = fact.by == "call"
     last_call = fact.position if is_call else -1
     by = _SOURCE_OF[fact.by]
-    return IndexEntry(kind, text, fact.position, 1, int(is_call), last_call, by, edited)
+    return _as_entry((kind, text, fact.position, 1, int(is_call), last_call, by, edited))
 
 
 def _steps(fact: Fact) -> Iterator[str]:
@@ -237,49 +251,50 @@ def choose_entries(
     comes first; other entries follow by what predicts that they are used again, divided by their size.
     """
     order = list(STANDING)
-    standing = [e for e in entries if e.kind in STANDING]
+    standing = [e for e in entries if e[0] in STANDING]
     standing.sort(key=lambda entry: (order.index(entry.kind), -entry.position, entry.text))
-    ranked = _rank([e for e in entries if e.kind not in STANDING])
+    ranked = _rank([e for e in entries if e[0] not in STANDING])
     every = [*standing, *[one[-1] for one in ranked]]
     costs = _costs_of(every, cost)
-    choice = _Choice(room, visible)
+    choice = _Choice(room, visible, every, costs)
     first = len(standing)
-    for place, entry in enumerate(standing):
-        choice.take(place, entry, costs[place], room)
+    choice.take(range(first), dict.fromkeys(STANDING, room))
     by_use = [
         (_WORTH[kind] * score / costs[place], kind, text, place)
         for place, (score, kind, text, _, _) in enumerate(ranked, first)
     ]
-    left = [one[-1] for one in sorted(by_use)]
+    by_use.sort()
+    left: Sequence[int] = [one[-1] for one in by_use]
     for share in (_SHARES, None):
         allowed = {kind: int(room * share[kind]) if share else room for kind in _WORTH}
-        left = [
-            place
-            for place in left
-            if costs[place] > choice.left
-            or not choice.take(place, every[place], costs[place], allowed[every[place].kind])
-        ]
-    chosen = [entry for place, entry in enumerate(every) if place in choice.taken]
+        left = choice.take(left, allowed)
+    chosen = [every[place] for place in sorted(choice.taken)]
     kept = list(_kept(every, first, choice.taken))
-    left_out = sum(costs[place] for place in kept if place not in choice.passed)
-    return Shown((*chosen, *(every[place] for place in kept)), len(chosen), left_out)
+    left_out = sum([costs[place] for place in kept if place not in choice.passed])
+    return Shown((*chosen, *[every[place] for place in kept]), len(chosen), left_out)
+
+
+_OWN_LINE = 5
+_BRIEF: frozenset[EntryKind] = frozenset({"path", "name", "value"})
 
 
 def _costs_of(entries: Iterable[IndexEntry], cost: Callable[[str], int]) -> list[int]:
     """Return the tokens of each entry. A command has a line of its own."""
+    brief = _BRIEF
     return [
-        cost(f" {entry.text}") + (0 if entry.kind in ("path", "name", "value") else 5)
+        cost(f" {entry[1]}") if entry[0] in brief else cost(f" {entry[1]}") + _OWN_LINE
         for entry in entries
     ]
 
 
 def _kept(every: Sequence[IndexEntry], first: int, taken: Collection[int]) -> Iterator[int]:
     """Yield the places of the entries to keep without showing them. Ranked ones begin at ``first``."""
+    yield from [place for place in range(first) if place not in taken]
     left = dict(MOST_KEPT)
-    for place, entry in enumerate(every):
-        if place >= first:
-            left[entry.kind] -= 1
-        if place not in taken and (place < first or left[entry.kind] >= 0):
+    for place in range(first, len(every)):
+        kind = every[place][0]
+        rest = left[kind] = left[kind] - 1
+        if rest >= 0 and place not in taken:
             yield place
 
 
@@ -296,56 +311,64 @@ def _rank(entries: Sequence[IndexEntry]) -> list[_Ranked]:
     ranked = list[_Ranked]()
     for place, entry in enumerate(entries):
         kind, text, position, messages, calls, last_call, by, edited = entry
-        newness = (position - oldest) / span
-        last = (last_call - oldest) / span if last_call >= 0 else 0.0
-        score = (
-            1.0
-            + 1.5 * log2(1 + calls)
-            + 0.5 * log2(messages)
-            + newness
-            + 0.4 * last
-            + _BY[by]
-            + (0.5 if edited else 0.0)
-        )
+        score = 1.0
+        if calls:
+            score += 1.5 * log2(1 + calls)
+        if messages != 1:
+            score += 0.5 * log2(messages)
+        score += (position - oldest) / span
+        if last_call >= 0:
+            score += 0.4 * ((last_call - oldest) / span)
+        score += _BY[by]
+        if edited:
+            score += 0.5
         ranked.append((-score, kind, text, place, entry))
     ranked.sort()
     return ranked
 
 
 class _Choice:
-    def __init__(self, room: int, visible: str) -> None:
+    """The entries that are taken for a room. ``costs`` are those of ``entries``."""
+
+    def __init__(
+        self, room: int, visible: str, entries: Sequence[IndexEntry], costs: Sequence[int]
+    ) -> None:
         self.taken: set[int] = set()
         """Places of the entries to show."""
         self.passed: set[int] = set()
         """Places of the entries that the request shows anyway."""
-        self.left = room
+        self._left = room
+        self._entries, self._costs = entries, costs
         self._spent: dict[EntryKind, int] = {}
         self._visible, self._texts = visible, [""]
-        self._words = set(_WHOLE_WORD.findall(visible))
+        self._words = _whole_words(visible)
         """The words that the request shows, with those of the entries that are taken."""
 
-    def take(self, place: int, entry: IndexEntry, cost: int, allowed: int) -> bool:
-        """Take an entry, and return False if there is no room for it or its kind.
+    def take(self, places: Iterable[int], allowed: Mapping[EntryKind, int]) -> list[int]:
+        """Take entries, and return the places of those for which there is no room, or none for their kind.
 
         An entry that the request shows anyway is passed.
         """
-        if cost > self.left:
-            return False
-        spent = self._spent.get(entry.kind, 0)
-        if spent + cost > allowed:
-            return False
-        text = entry.text
-        is_word = text.isidentifier() and text.isascii()
-        words = (text,) if is_word else _WHOLE_WORD.findall(text)
-        if self._words.issuperset(words) and (is_word or self._shows(text)):
-            self.passed.add(place)
-            return True
-        self.taken.add(place)
-        self._texts.append(text)
-        self._words.update(words)
-        self.left -= cost
-        self._spent[entry.kind] = spent + cost
-        return True
+        entries, costs, spent, words = self._entries, self._costs, self._spent, self._words
+        rest: list[int] = []
+        for place in places:
+            entry, cost = entries[place], costs[place]
+            kind, text = entry[0], entry[1]
+            spends = spent.get(kind, 0) + cost
+            if cost > self._left or spends > allowed[kind]:
+                rest.append(place)
+                continue
+            is_word = text.isidentifier() and text.isascii()
+            own = (text,) if is_word else _WHOLE_WORD.findall(text)
+            if words.issuperset(own) and (is_word or self._shows(text)):
+                self.passed.add(place)
+                continue
+            self.taken.add(place)
+            self._texts.append(text)
+            words.update(own)
+            self._left -= cost
+            spent[kind] = spends
+        return rest
 
     def _shows(self, text: str) -> bool:
         if has_whole(self._visible, text):
@@ -356,6 +379,20 @@ class _Choice:
 
 _WHOLE_WORD = lazy_pattern(r"[\w/-]+")
 """A run of characters that go on. A text that has a value as whole words has each of its runs."""
+_WORDS_APART = bytes(
+    byte if byte > 127 or chr(byte).isalnum() or chr(byte) in "_/-" else 32 for byte in range(256)
+)
+"""Translation of UTF-8 that replaces each ASCII character that ends a run by a space."""
+
+
+def _whole_words(text: str) -> set[str]:
+    """Return the different words of a text that ``_WHOLE_WORD`` finds."""
+    apart = text.encode("utf-8", "surrogatepass").translate(_WORDS_APART)
+    words = set(apart.decode("utf-8", "surrogatepass").split())
+    for mixed in [word for word in words if not word.isascii()]:
+        words.remove(mixed)
+        words.update(_WHOLE_WORD.findall(mixed))
+    return words
 
 
 def has_whole(text: str, value: str) -> bool:

@@ -129,7 +129,7 @@ class Ranking:
     def score(self, line: LedgerLine) -> float:
         """Return how important a line is among lines of its kind."""
         newness = (line.position - self._oldest) / self._span
-        used = min(_MOST_FOR_USE, math.log2(line.count))
+        used = min(_MOST_FOR_USE, math.log2(line.count)) if line.count != 1 else 0.0
         match line.kind:
             case "request":
                 return newness + used + (self._open(line) if not line.note else -1.0)
@@ -159,7 +159,7 @@ class Ranking:
 
 def _text_with_headings(line: LedgerLine) -> str:
     """Return the text with its headings in front, which can reverse its meaning."""
-    return " ".join((*line.under, line.text))
+    return " ".join((*line.under, line.text)) if line.under else line.text
 
 
 MOST_HIDDEN: dict[LineKind, int] = {
@@ -243,11 +243,8 @@ _Group = tuple[LineKind, str | None]
 """Kind and author of lines under one heading."""
 
 
-class _Ranked(NamedTuple):
-    """A line, and where it stands among the lines as they were given."""
-
-    order: int
-    line: LedgerLine
+_Ranked = tuple[int, LedgerLine]
+"""A line after its place among the lines as they were given."""
 
 
 class LineChooser:
@@ -274,7 +271,7 @@ class LineChooser:
         )
         self._of_kind: dict[LineKind, list[_Ranked]] = {kind: [] for kind in self._shares}
         for at in ranked:
-            self._of_kind[lines[at].kind].append(_Ranked(at, lines[at]))
+            self._of_kind[lines[at].kind].append((at, lines[at]))
         del self._of_kind["failure"][failures:]
 
     def choose(self, room: int) -> Fitted:
@@ -282,22 +279,19 @@ class LineChooser:
         choice = _Choice(room, self)
         for most in range(3):
             for kind, shares in self._shares.items():
-                allowed = int(room * shares[most])
-                for one in self._of_kind[kind] if allowed > 0 else ():
-                    if one.order not in choice.taken and not choice.take(one, allowed):
-                        break
+                choice.take(kind, self._of_kind[kind], int(room * shares[most]))
         hidden = [
-            one.line
+            line
             for kind, most in MOST_HIDDEN.items()
-            for one in [x for x in self._of_kind[kind] if x.order not in choice.taken][:most]
+            for line in [x for at, x in self._of_kind[kind] if at not in choice.taken][:most]
         ]
         # Lines of one message keep their order.
         taken = sorted(choice.taken.items(), key=lambda item: (item[1].position, item[0]))
         return Fitted((*(line for _, line in taken), *hidden), len(taken))
 
-    def measure(self, one: _Ranked) -> int:
+    def measure(self, at: int, line: LedgerLine) -> int:
         """Return the cost of a line without a heading, and remember it."""
-        cost = self.costs[one.order] = self._measure.line(one.line)
+        cost = self.costs[at] = self._measure.line(line)
         return cost
 
     def heading(self, group: _Group, line: LedgerLine) -> int:
@@ -315,28 +309,33 @@ class _Choice:
         self._spent: dict[LineKind, int] = {}
         self._headed: set[_Group] = set()
 
-    def take(self, one: _Ranked, allowed: int) -> bool:
-        """Take a line if there is room for it and its kind, unless a shown line already contains it.
+    def take(self, kind: LineKind, ranked: Sequence[_Ranked], allowed: int) -> None:
+        """Take the lines of a kind in their order, as far as there is room for them and their kind.
 
-        Return False if there is no more room for any line of its kind.
+        A line that a shown line already contains is left out.
         """
-        line = one.line
-        spent = self._spent.get(line.kind, 0)
-        if self._left <= 0 or spent >= allowed:
-            return False
-        chooser = self._chooser
-        group: _Group = (line.kind, line.author)
-        cost = chooser.costs[one.order]
-        if cost is None:
-            cost = chooser.measure(one)
-        if group not in self._headed:
-            cost += chooser.heading(group, line)
-        if cost <= self._left and spent + cost <= allowed and not self._is_said(line):
-            self.taken[one.order] = line
-            self._left -= cost
-            self._spent[line.kind] = spent + cost
-            self._headed.add(group)
-        return True
+        taken, chooser, spent = self.taken, self._chooser, self._spent.get(kind, 0)
+        costs, has_heading = chooser.costs, set[str | None]()
+        for at, line in ranked:
+            if self._left <= 0 or spent >= allowed:
+                break
+            if at in taken:
+                continue
+            cost = costs[at]
+            if cost is None:
+                cost = chooser.measure(at, line)
+            author = line.author
+            if author not in has_heading:
+                if (kind, author) in self._headed:
+                    has_heading.add(author)
+                else:
+                    cost += chooser.heading((kind, author), line)
+            if cost <= self._left and spent + cost <= allowed and not self._is_said(line):
+                taken[at] = line
+                self._left -= cost
+                spent += cost
+                self._headed.add((kind, author))
+        self._spent[kind] = spent
 
     def _is_said(self, line: LedgerLine) -> bool:
         """Return whether a shown line contains this value as whole words."""

@@ -309,9 +309,13 @@ class _Fitting:
         """Return the line as it may be taken, its text and its cost. Most lines are tried twice."""
         known = self._shown.get(index)
         if known is None:
-            line = self._shorten(line, self._line_room(line, self._tiers[index]))
-            text = format_line(line)
-            known = self._shown[index] = line, text, self._cost(text)
+            text, room = format_line(line), self._line_room(line, self._tiers[index])
+            cost = self._cost(text)
+            if cost > room:
+                line = self._shorten(line, room)
+                text = format_line(line)
+                cost = self._cost(text)
+            known = self._shown[index] = line, text, cost
         return known
 
     def _line_room(self, line: Line, tier: int) -> int:

@@ -5,8 +5,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from refold.application.conversation.entries import Entry, LongEntries, ScanResult, Words
+from refold.application.conversation.entries import (
+    Entry,
+    LongEntries,
+    Preview,
+    PreviewKey,
+    ScanResult,
+    Words,
+)
 from refold.application.conversation.loaded import Window, project
 from refold.application.rendering import kept_turns
 from refold.application.rendering.kept_turns import KeptTurns
@@ -14,7 +23,16 @@ from refold.application.rendering.render import render
 from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.events import Event, SaidPart, UserContentShortened
 from refold.domain.messages import Block
-from tests.support.builders import appended, assistant, history, text, user
+from tests.support.builders import (
+    appended,
+    assistant,
+    history,
+    text,
+    thinking,
+    tool_result,
+    tool_use,
+    user,
+)
 from tests.support.fake_ports import PlainCounter
 
 COUNT = PlainCounter().count_text
@@ -170,3 +188,71 @@ def test_the_size_of_a_window_is_measured_once() -> None:
     assert size_of(window_of(*TALK)) == (3, 0)
     kept.forget("t")
     assert size_of(window) == (4, 0)
+
+
+WORK = history(
+    user("read both"),
+    assistant("I read.", tool_use("a", path="a" * 900), tool_use("b", path="b")),
+    user(
+        tool_result("a", "line\n" * 400),
+        tool_result("b", [text("x" * 700), text("é" * 300)], is_error=True),
+        text("go on"),
+    ),
+    assistant(tool_use("c", path="c")),
+    user(tool_result("c", [text("caption " * 50), SEARCH])),
+    assistant(tool_use("d", path="d")),
+    user(tool_result("d", "", is_error=True)),
+)
+LOOKS: list[Preview] = [
+    Preview(100, 50, 60),
+    Preview(40, 20, 90, "soft-trim"),
+    Preview(0, 0, 95, "hard-clear"),
+]
+PLAIN_PARTS: list[PreviewKey] = [
+    (1, "a", "call"),
+    (2, "a", "result"),
+    (2, "b", "result"),
+    (3, "c", "call"),
+]
+
+
+def sizes_of(kept: KeptTurns, window: Window) -> tuple[tuple[int, int], int]:
+    """Return the size of a request, and how often all of it was rendered for that."""
+    rendered = list[int]()
+
+    def measure() -> tuple[int, int]:
+        rendered.append(1)
+        shown = render("t", window, None, COUNT)
+        return shown.tokens, shown.bytes
+
+    size = kept.size("t", window, measure)
+    assert size == render("t", window, None, COUNT)[2:6:3]
+    return size, len(rendered)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(PLAIN_PARTS), st.sampled_from(LOOKS)), max_size=5))
+def test_a_request_that_shows_other_parts_is_not_rendered_for_its_size(
+    shown: list[dict[PreviewKey, Preview]],
+) -> None:
+    kept, window = KeptTurns(), window_of(*WORK)
+    assert sizes_of(kept, window)[1] == 1
+    for previews in shown:
+        shortened = dataclasses.replace(window, previews=previews, thinking_from=7)
+        assert sizes_of(kept, shortened)[1] == 0
+
+
+@pytest.mark.parametrize("key", [(4, "c", "result"), (6, "d", "result"), (2, "2", "said")])
+def test_a_part_that_may_add_more_than_its_text_is_rendered_for_its_size(key: PreviewKey) -> None:
+    kept, window = KeptTurns(), window_of(*WORK)
+    sizes_of(kept, window)
+    assert sizes_of(kept, dataclasses.replace(window, previews={key: LOOKS[0]}))[1] == 1
+
+
+def test_a_request_that_differs_in_more_is_rendered_for_its_size() -> None:
+    kept, window = KeptTurns(), window_of(*WORK)
+    sizes_of(kept, window)
+    assert sizes_of(kept, window_of(*WORK))[1] == 1
+    assert sizes_of(kept, dataclasses.replace(window, entries=window.entries[:5]))[1] == 1
+    thought = window_of(*history(user("one"), assistant(thinking(), text("two")), user("three")))
+    sizes_of(kept, thought)
+    assert sizes_of(kept, dataclasses.replace(thought, thinking_from=3))[1] == 1

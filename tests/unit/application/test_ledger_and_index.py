@@ -117,10 +117,10 @@ class _Counting:
 def test_a_line_is_measured_once_until_something_is_erased() -> None:
     counter = _Counting()
     core = dataclasses.replace(core_of(), counter=cast("TokenCounter", counter))
-    assert core.count_line("- a line") == core.count_line("- a line") == 8
+    assert core.line_sizes["- a line"] == core.line_sizes["- a line"] == 8
     assert counter.counted == ["- a line"]
     core.forget_read()
-    assert core.count_line("- a line") == 8
+    assert core.line_sizes["- a line"] == 8
     assert counter.counted == ["- a line", "- a line"]
 
 

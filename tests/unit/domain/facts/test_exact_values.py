@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refold.domain.facts.composed_names import composed_names, distinct_names
 from refold.domain.facts.exact_values import (
-    composed_names,
-    distinct_names,
     exact_values,
     may_have_values,
     paths_in,

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from refold.domain.facts import cues, speech
+from refold.domain.facts import composed_names, cues, speech, statements
 from refold.domain.facts.fact import Fact
 from refold.domain.facts.message_reader import MessageRead, MessageReader
 from refold.domain.facts.reading import (
@@ -229,7 +229,15 @@ def test_texts_that_were_judged_are_forgotten() -> None:
     read_messages([(0, person(said))])
     assert cues.weight(said) > 0
     assert cues.is_binding(said)
-    remembered = (cues.weight, cues.is_binding, speech.sentences_of)
+    remembered = (
+        cues.weight,
+        cues.is_binding,
+        speech.sentences_of,
+        statements.closing_of,
+    )
     assert all(function.cache_info().currsize for function in remembered)
+    assert composed_names.distinct_names("retry_policy", range(0)) == {"retry_policy": False}
+    assert composed_names.known_names
     ReadOnce().forget()
     assert not any(function.cache_info().currsize for function in remembered)
+    assert not composed_names.known_names
