@@ -29,8 +29,8 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
     thread_token,
 )
+from refold.infrastructure.recall.posted_runs import Posting
 from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
-from refold.infrastructure.recall.segments import Posting
 
 from .connections import to_text
 

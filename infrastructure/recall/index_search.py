@@ -5,7 +5,7 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
@@ -25,8 +25,8 @@ from .index_tables import (
     term_of,
     thread_token,
 )
-from .proved_counts import PostedRuns, Proved, Reading
-from .segments import Posting
+from .posted_runs import PostedRuns, Posting
+from .proved_counts import Proved, Reading
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -185,6 +185,7 @@ class _Weighed:
         self._most = most
         """Number of passages that are wanted, or None for all."""
         self.segments: Weighed = {}
+        self._counted: Mapping[float, int] | None = None
 
     @property
     def count(self) -> int:
@@ -193,21 +194,26 @@ class _Weighed:
 
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
-        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
+        having = posting.places if limits is None else posting.places & limits
         known = self.segments.setdefault(posting.segment, {})
-        _raise(known, having, weight)
+        self._counted = None
+        if raised := _raise(known, having, weight):
+            having = having.difference(*raised)
         if having:
-            known[weight] = known[weight] | having if weight in known else having
+            known[weight] = known[weight] | having if weight in known else set(having)
 
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
         known = self.segments[posting.segment]
+        self._counted = None
+        if posting.are_few:
+            _raise(known, posting.places, weight)
+            return
         there = set[int]().union(*known.values())
         if len(there) * _FEW < len(posting.locals):
-            having = set(filter(posting.has, there))
+            _raise(known, frozenset(filter(posting.has, there)), weight)
         else:
-            having = there.intersection(posting.locals)
-        _raise(known, having, weight)
+            _raise(known, frozenset(there.intersection(posting.locals)), weight)
 
     def is_certain(self, left: float, passages: int) -> bool:
         """Return whether no passage without any of the tokens so far can be among the best.
@@ -228,6 +234,7 @@ class _Weighed:
     def drop_hopeless(self, left: float) -> None:
         """Drop the passages that cannot be among the best any more, even with all other tokens."""
         if (least := self._least() - left) > 0:
+            self._counted = None
             for segment, known in [*self.segments.items()]:
                 kept = {weight: places for weight, places in known.items() if weight >= least}
                 self.segments[segment] = kept
@@ -236,11 +243,12 @@ class _Weighed:
 
     def _counts(self) -> Mapping[float, int]:
         """Return the number of passages with each weight."""
-        counts: dict[float, int] = {}
-        for known in self.segments.values():
-            for weight, places in known.items():
-                counts[weight] = counts.get(weight, 0) + len(places)
-        return counts
+        if self._counted is None:
+            self._counted = counts = dict[float, int]()
+            for known in self.segments.values():
+                for weight, places in known.items():
+                    counts[weight] = counts.get(weight, 0) + len(places)
+        return self._counted
 
     def _least(self) -> float:
         """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
@@ -261,16 +269,18 @@ class _Weighed:
                     yield segment << LOCAL_BITS | local
 
 
-def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
-    """Add a weight to the places that are known, and remove these from ``having``."""
+def _raise(
+    known: dict[float, set[int]], having: frozenset[int], weight: float
+) -> Sequence[set[int]]:
+    """Add a weight to the places that are known, and return these."""
     raised: list[tuple[float, set[int]]] = []
     for before, places in known.items():
         if both := places & having:
             places -= both
-            having -= both
             raised.append((before + weight, both))
     for after, places in raised:
         known[after] = known[after] | places if after in known else places
+    return [places for _, places in raised]
 
 
 MORE_FOUND = 16
@@ -318,7 +328,26 @@ def find(
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
-    return Found(found, read.neighbours(found), frequencies, total)
+    neighbours = read.neighbours(found)
+    everything = chain(found, *neighbours.values())
+    having = _having(postings, frequencies, [passage.number for passage in everything])
+    return Found(found, neighbours, frequencies, total, having)
+
+
+def _having(
+    postings: Postings, frequencies: Mapping[str, int], numbers: Sequence[int]
+) -> Mapping[str, Collection[int]]:
+    """Return which of these passages have each token that is not common, by their postings."""
+    places: dict[int, set[int]] = {}
+    group_by_segment(numbers, places)
+    having: dict[str, set[int]] = {}
+    for token, passages in frequencies.items():
+        if passages <= COMMON:
+            having[token] = found = set[int]()
+            for posting in postings.of(term_of(token), places):
+                base = posting.segment << LOCAL_BITS
+                found.update([base | place for place in posting.places & places[posting.segment]])
+    return having
 
 
 def wanted_numbers(

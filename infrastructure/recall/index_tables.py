@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from refold.application.recall import passages, tokens
@@ -282,7 +283,9 @@ class Bucket:
     def __init__(self, checksum: int, content: bytes) -> None:
         half = len(content) // (_TERM + _NUMBER) * _TERM
         self.terms, self.counts = content[:half], content[half:]
-        self._terms, self._counts = terms_in(self.terms), numbers_in(self.counts)
+        self._terms = terms_in(self.terms)
+        self._ends: array[int] | None = None
+        """Where the places of each term end, after a first 0. It is made when a term is found."""
         self.checksum = checksum
         """Checksum of the places."""
         self.places: bytes | None = None
@@ -292,8 +295,9 @@ class Bucket:
         at = bisect_left(self._terms, term)
         if at == len(self._terms) or self._terms[at] != term:
             return 0, 0
-        begin = sum(self._counts[:at])
-        return begin, begin + self._counts[at]
+        if self._ends is None:
+            self._ends = array("I", accumulate(numbers_in(self.counts), initial=0))
+        return self._ends[at], self._ends[at + 1]
 
     def has(self, term: int) -> bool:
         """Return whether a passage has the term."""

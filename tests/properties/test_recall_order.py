@@ -20,8 +20,8 @@ from refold.infrastructure.recall.index_tables import (
     group_by_segment,
     term_of,
 )
+from refold.infrastructure.recall.posted_runs import PostedRuns
 from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
-from refold.infrastructure.recall.proved_counts import PostedRuns
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from tests.support.effort import one_in
