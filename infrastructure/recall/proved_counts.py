@@ -261,9 +261,11 @@ class Reading:
         while len(found) < limit and (wanted := list(islice(numbers, size))):
             # Rejected ones are read, because a damaged row could have been one of the others.
             passages = self._numbered(wanted)
-            if all_there and None in passages:
+            if all_there and not all(passages):
                 raise FoldDamaged("a passage that the words lead to is missing")
-            found += [p for p in passages if p is not None and self._lets(p)]
+            lets = self._is_accepted if self._visible is None else self._lets
+            # The row of an erased message has no tokens.
+            found += [p for p in passages if p is not None and p.tokens and lets(p)]
             read += len(wanted)
             # As many as are needed if the same share of them passes.
             size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
@@ -287,8 +289,9 @@ class Reading:
     def _read_messages(self, thread_id: str, positions: Sequence[int]) -> None:
         values = (thread_token(thread_id), json.dumps(positions), NEIGHBOUR_PARTS)
         read: dict[Place, list[Passage]] = {(thread_id, position): [] for position in positions}
+        numbered = self._opened.passages
         for row in self._db.execute(_NEIGHBOURS, values).fetchall():
-            passage = self._opened.keep(passage_of(row))
+            passage = numbered.get(row[0]) or self._opened.keep(passage_of(row))
             read[passage.thread_id, passage.position].append(passage)
         for place, passages in read.items():
             if passages:
@@ -306,11 +309,8 @@ class Reading:
 
     def _lets(self, passage: Passage) -> bool:
         visible = self._visible
-        # The row of an erased message has no tokens.
-        return (
-            bool(passage.tokens)
-            and self._is_accepted(passage)
-            and (visible is None or visible.lets(passage.owner, passage.thread_id))
+        return self._is_accepted(passage) and (
+            visible is None or visible.lets(passage.owner, passage.thread_id)
         )
 
 
