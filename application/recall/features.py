@@ -184,7 +184,7 @@ class Matches:
     def tokens(self, passage: Passage) -> frozenset[str]:
         """Return the tokens of the question that the passage has."""
         at = self._numbered[passage.number]
-        return frozenset(token for token, having in self.having.items() if at in having)
+        return frozenset([token for token, having in self.having.items() if at in having])
 
     def before(self, passage: Passage) -> float:
         """Return the score of the message before the passage."""

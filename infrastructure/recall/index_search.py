@@ -31,6 +31,8 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
+FEW_PASSAGES = 20_000
+"""Number of passages up to which they are searched at once, and not by segments."""
 AT_ONCE = 4
 """Number of segments in which a common token is looked up before the best passages are compared."""
 MOST_READ = 200_000
@@ -58,7 +60,7 @@ def best_first(
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
     found = WeighedPassages(most)
-    is_whole = scope is None and postings.knows_numbers
+    is_whole = scope is None and postings.knows_numbers and total <= FEW_PASSAGES
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
@@ -68,16 +70,17 @@ def best_first(
             # No passage weighs more than all tokens so far.
             is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
             finds_more = not is_common and not is_certain
-        if is_whole and passages > COMMON:
+        if is_whole and finds_more and passages > COMMON:
             found.part()
             is_whole = False
-        if is_whole:
-            numbers = postings.numbers(terms[at][0])
-            if finds_more:
-                found.add_places(0, numbers, weights[at])
-            else:
-                found.drop_hopeless(left)
-                found.raise_places(0, numbers, weights[at])
+        if is_whole and finds_more:
+            found.add_places(0, postings.numbers(terms[at][0]), weights[at])
+        elif is_whole:
+            found.drop_hopeless(left)
+            term = terms[at][0]
+            is_rare = passages <= COMMON
+            having = postings.numbers(term) if is_rare else postings.having(term, found.known(0))
+            found.raise_places(0, having, weights[at])
         elif finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
@@ -196,7 +199,7 @@ def find(
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
     neighbours = read.neighbours(found)
-    if scope is not None:  # In few conversations, the texts are faster than the postings of all.
+    if scope is not None or total > FEW_PASSAGES:  # The texts are faster than all postings.
         return Found(found, neighbours, frequencies, total)
     having = _having(postings, frequencies, chain(found, *neighbours.values()))
     return Found(found, neighbours, frequencies, total, having)

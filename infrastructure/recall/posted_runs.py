@@ -31,8 +31,6 @@ FEW_RUNS = 16
 """Number of runs up to which the places of rare tokens are read with their counts."""
 FEW_BYTES = 2_000
 """Size of the places of a row up to which they are read with the counts of their tokens, if runs are few."""
-FEW_PLACES = 1_000
-"""Number of places of a token in a segment up to which they are kept as a set."""
 BYTES_KEPT = 16_000_000
 """Number of bytes of postings above which they are read again."""
 _NUMBER = array("I").itemsize
@@ -45,34 +43,20 @@ _LOCALS = f"""SELECT p.place, p.locals FROM json_each(?) AS wanted
     CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
 
 
-class Posting:
+class Posting(NamedTuple):
     """Passages of a segment with a token."""
 
-    __slots__ = ("_places", "locals", "segment")
+    segment: int
+    locals: "array[int]"
+    """Places in the segment, ascending."""
 
-    def __init__(self, segment: int, found: "array[int]") -> None:
-        self.segment = segment
-        self.locals = found
-        """Places in the segment, ascending."""
-        self._places: frozenset[int] | None = None
+    def among(self, places: set[int]) -> set[int]:
+        """Return which of these places have the token."""
+        if len(places) * _FEW < len(self.locals):
+            return set(filter(self._has, places))
+        return places.intersection(self.locals)
 
-    @property
-    def places(self) -> frozenset[int]:
-        """The same as a set. It is made once, if they are few."""
-        if self._places is not None:
-            return self._places
-        found = frozenset(self.locals)
-        if self.are_few:
-            self._places = found
-        return found
-
-    @property
-    def are_few(self) -> bool:
-        """True if they are few enough for a set."""
-        return len(self.locals) <= FEW_PLACES
-
-    def has(self, local: int) -> bool:
-        """Return whether the passage at this place has the token."""
+    def _has(self, local: int) -> bool:
         at = bisect_left(self.locals, local)
         return at < len(self.locals) and self.locals[at] == local
 
@@ -142,7 +126,8 @@ class PostedRuns:
         """
         if unknown := [term for term in terms if term not in self._counts]:
             wanted = {first | term >> low for _, first, low in self._keys for term in unknown}
-            self._read_buckets(db, wanted - self._buckets.keys())
+            # A difference of sets would walk over all that is known.
+            self._read_buckets(db, [place for place in wanted if place not in self._buckets])
             for term in unknown:
                 self._find(term)
         return {term: self._counts[term] for term in terms}
@@ -195,8 +180,7 @@ class PostedRuns:
         for segment, those in having.items():
             places = b"".join([one.bucket.places_between(one.begin, one.end) for one in those])
             posting = self._postings[term, segment] = Posting(segment, array("I", places))
-            size = _NUMBER + _IN_SET if posting.are_few else _NUMBER
-            self._bytes += len(posting.locals) * size
+            self._bytes += _NUMBER * len(posting.locals)
 
     def _read_buckets(self, db: Tables, places: Iterable[int]) -> None:
         wanted = sorted(places)
@@ -251,6 +235,16 @@ class Postings:
         posted = self._posted.numbers(self._db, term)
         return posted.union(self._waiting[term]) if term in self._waiting else posted
 
+    def having(self, term: int, numbers: Iterable[int]) -> Set[int]:
+        """Return which of these passages have a term. Many may have it."""
+        places: dict[int, set[int]] = {}
+        group_by_segment(numbers, places)
+        return {
+            posting.segment << LOCAL_BITS | place
+            for posting in self.of(term, places)
+            for place in posting.among(places[posting.segment])
+        }
+
     def among(self, term: int, known: Weighed) -> Iterable[Posting]:
         """Return the postings of a term in these segments, of which only the places that are known count."""
         return self.of(term, known)
@@ -283,7 +277,7 @@ class WeighedPassages:
 
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
-        having = posting.places if limits is None else posting.places & limits
+        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
         self.add_places(posting.segment, having, weight)
 
     def add_places(self, segment: int, having: Set[int], weight: float) -> None:
@@ -295,15 +289,13 @@ class WeighedPassages:
         if having:
             known[weight] = known[weight] | having if weight in known else set(having)
 
+    def known(self, segment: int) -> set[int]:
+        """Return the passages of a segment that tokens have found."""
+        return set[int]().union(*self.segments.get(segment, {}).values())
+
     def raise_known(self, posting: Posting, weight: float) -> None:
         """Add the weight of a token to the passages of a posting that other tokens have found."""
-        having: Set[int] = posting.places if posting.are_few else frozenset()
-        if not posting.are_few:
-            there = set[int]().union(*self.segments[posting.segment].values())
-            if len(there) * _FEW < len(posting.locals):
-                having = set(filter(posting.has, there))
-            else:
-                having = there.intersection(posting.locals)
+        having = posting.among(self.known(posting.segment))
         self.raise_places(posting.segment, having, weight)
 
     def raise_places(self, segment: int, having: Set[int], weight: float) -> None:
