@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.api.results import Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
 from refold.application.ports.processes import Owner
+from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
+from refold.application.rendering.turn_builder import separate_originals, separate_turns
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import notify_request
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
@@ -68,7 +71,10 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     if core.settings.memories.most and stored.state.owner is not None:
         stored = _with_first_memories(core, stored, budget)
     loaded = core.asked.framed(stored)
-    context = present_request(core, loaded, budget, extras).with_version(stored.state.version)
+    # If lines are recalled, the request is made again, so the first one is only measured.
+    is_measured = _question_of(loaded) is not None
+    context = present_request(core, loaded, budget, extras, is_measured=is_measured)
+    context = context.with_version(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     if not due:
@@ -76,6 +82,9 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
         loaded, context = recall_lines(core, loaded, context, budget, extras)
         # The lines may lift the request above the trigger.
         due = context is not without and is_due(core, loaded, budget, context.tokens)
+        is_measured = is_measured and context is without
+    if is_measured:
+        context = _separate(context)
     return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 
@@ -164,16 +173,25 @@ def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     from refold.application.frames.sent_request import load_sent
 
     loaded, extras = load_sent(core, then, extras)
-    context = _render(core, loaded, core.budget(extras), extras)
+    context = _render(core, loaded, core.budget(extras), extras, core.kept_turns)
     return context.with_version(then.state.version)
 
 
 def present_request(
-    core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras
+    core: Core,
+    loaded: LoadedConversation,
+    budget: Budget,
+    extras: Extras,
+    *,
+    is_measured: bool = False,
 ) -> Context:
-    """Return the context, without messages if they are not in memory and do not fit."""
+    """Return the context, without messages if they are not in memory and do not fit.
+
+    With ``is_measured``, its messages must be separated before they are given away.
+    """
     if not loaded.is_too_long_to_render(budget):
-        return _render(core, loaded, budget, extras)
+        kept = core.kept_turns.measuring() if is_measured else core.kept_turns
+        return _render(core, loaded, budget, extras, kept)
     return Context(
         thread_id=loaded.thread_id,
         version=loaded.state.version,
@@ -187,7 +205,9 @@ def present_request(
     )
 
 
-def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+def _render(
+    core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras, kept: KeptTurns
+) -> Context:
     layout = core.layout(extras)
     rendered = render(
         loaded.thread_id,
@@ -197,7 +217,7 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         signed=layout.signed,
         place=layout.place,
         recalled=core.recalled.find(core.log, loaded),
-        kept=core.kept_turns,
+        kept=kept,
     )
     return Context(
         thread_id=loaded.thread_id,
@@ -213,6 +233,15 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         opening=rendered.opening,
         bytes=rendered.bytes + budget.fixed_bytes,
         originals=rendered.originals,
+    )
+
+
+def _separate(context: Context) -> Context:
+    """Return a context that was measured, with messages that nothing else has."""
+    return replace(
+        context,
+        messages=separate_turns(context.messages),
+        originals=separate_originals(context.originals),
     )
 
 

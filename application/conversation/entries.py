@@ -187,7 +187,10 @@ def is_live(entries: Entries, position: int) -> bool:
 
 
 def _held_at(entries: tuple[Entry, ...], position: int) -> Entry | None:
-    place = bisect_left(entries, position, key=_position)
+    # Most entries are a run.
+    place = position - entries[0].position if entries else 0
+    if not (0 <= place < len(entries) and entries[place].position == position):
+        place = bisect_left(entries, position, key=_position)
     found = entries[place] if place < len(entries) else None
     return found if found is not None and found.position == position else None
 

@@ -26,11 +26,16 @@ class RecalledText(NamedTuple):
     text: str
 
 
+_Found = dict[int, "tuple[LinesRecalled, Sequence[RecalledText]]"]
+
+
 class RecalledTexts:
     """Reads the words of recalled lines, and remembers them."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, RecalledLine], str] = OrderedDict()
+        self._found: dict[str, _Found] = {}
+        """What was found for the events of the newest window of each conversation, by position."""
 
     def remember(self, thread_id: str, found: Sequence[RecalledText]) -> None:
         """Remember the words of lines that were just read."""
@@ -38,7 +43,8 @@ class RecalledTexts:
             self._known[thread_id, line] = text
             self._known.move_to_end((thread_id, line))
         while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+            key, _ = self._known.popitem(last=False)
+            self._found.pop(key[0], None)
 
     def find(
         self, log: ConversationLog, loaded: LoadedConversation
@@ -50,8 +56,17 @@ class RecalledTexts:
         Raises:
             LogError: the log cannot be read.
         """
-        events = loaded.window.recalled
-        return {at: self._read(log, loaded.thread_id, event) for at, event in events.items()}
+        thread_id = loaded.thread_id
+        before, now = self._found.pop(thread_id, {}), _Found()
+        for at, event in loaded.window.recalled.items():
+            known = before.get(at)
+            # A window keeps its events, so that their lines need not be looked up for each request.
+            if known is None or known[0] is not event or len(known[1]) < len(event.lines):
+                known = event, self._read(log, thread_id, event)
+            now[at] = known
+        if now:
+            self._found[thread_id] = now
+        return {at: found for at, (_, found) in now.items()}
 
     def _read(
         self, log: ConversationLog, thread_id: str, event: LinesRecalled
@@ -78,5 +93,6 @@ class RecalledTexts:
 
     def forget(self, thread_id: str) -> None:
         """Forget the words of a conversation in which something was erased."""
+        self._found.pop(thread_id, None)
         for key in [key for key in self._known if key[0] == thread_id]:
             del self._known[key]

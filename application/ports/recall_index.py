@@ -70,6 +70,10 @@ class Found(NamedTuple):
     """Number of passages, over all conversations, that contain each token of the query."""
     total: int
     """Number of passages in the index."""
+    having: Mapping[str, Collection[int]] = {}
+    """Numbers of the candidates and neighbours that may have a token, for each token of which the index knows
+    them. Very rarely, one of them has another token instead.
+    """
 
 
 class RecallIndex(Protocol):

@@ -1,9 +1,9 @@
 """Measure how well passages answer a question, and weigh what was measured."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from math import log, sqrt
-from operator import add, contains, itemgetter, mul
+from operator import add, contains, mul
 from typing import Generic, NamedTuple, TypeVar
 
 from refold.application.ports.recall_index import Found
@@ -114,21 +114,24 @@ class Features(NamedTuple, Generic[T]):
 
 
 class _Columns(NamedTuple):
-    """The values of some fields of all passages."""
+    """The values of each field of ``Passage``."""
 
     number: Sequence[int]
     thread_id: Sequence[str]
     position: Sequence[int]
+    version: Sequence[int]
     part: Sequence[int]
     role: Sequence[str]
     kind: Sequence[str]
+    tool: Sequence[str]
     at: Sequence[str]
     session: Sequence[int]
+    start: Sequence[int]
+    stop: Sequence[int]
     is_question: Sequence[bool]
     tokens: Sequence[str]
-
-
-_FIELDS = itemgetter(*map(Passage._fields.index, _Columns._fields))
+    digest: Sequence[str]
+    owner: Sequence[str]
 
 
 class Matches:
@@ -137,14 +140,17 @@ class Matches:
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
         """Match ``passages``, of which there is at least one."""
         self.passages = passages
-        self.columns = columns = _Columns(*zip(*map(_FIELDS, passages), strict=True))
+        self.columns = columns = _Columns(*zip(*passages, strict=True))
         threads = dict.fromkeys(columns.thread_id)
         self._firsts = {thread: n * APART for n, thread in enumerate(threads)}
-        firsts = [*map(self._firsts.__getitem__, columns.thread_id)]
-        self.places: Sequence[int] = [*map(add, firsts, columns.position)]
+        self.places = columns.position
         """Number of the message of each passage. Those of a conversation follow each other."""
-        self.session_places: Sequence[int] = [*map(add, firsts, columns.session)]
+        self.session_places = columns.session
         """Number of the session of each passage."""
+        if len(threads) > 1:
+            firsts = [*map(self._firsts.__getitem__, columns.thread_id)]
+            self.places = [*map(add, firsts, columns.position)]
+            self.session_places = [*map(add, firsts, columns.session)]
         self.lengths = [line.count(" ") for line in columns.tokens]
         """Number of spaces around the tokens of each passage: one more than tokens."""
         self.orders = _orders(question, passages)
@@ -152,7 +158,7 @@ class Matches:
         self._numbered = {number: at for at, number in enumerate(columns.number)}
         self.having: dict[str, list[int]] = {}
         """Which passages have each token of the question."""
-        self.scores = self._score(_rarity(question, found))
+        self.scores = self._score(_rarity(question, found), found.having)
         """BM25 scores of the passages without regard to length."""
         self.heads = _heads(columns) if question.names else ()
         """First token of each passage, if the question has names."""
@@ -178,7 +184,7 @@ class Matches:
     def tokens(self, passage: Passage) -> frozenset[str]:
         """Return the tokens of the question that the passage has."""
         at = self._numbered[passage.number]
-        return frozenset(token for token, having in self.having.items() if at in having)
+        return frozenset([token for token, having in self.having.items() if at in having])
 
     def before(self, passage: Passage) -> float:
         """Return the score of the message before the passage."""
@@ -204,15 +210,23 @@ class Matches:
         own = map(self.scores.__getitem__, among)
         return dict(zip(map(places.__getitem__, among), own, strict=True))
 
-    def _score(self, rarity: Mapping[str, float]) -> list[float]:
+    def _score(
+        self, rarity: Mapping[str, float], known: Mapping[str, Collection[int]]
+    ) -> list[float]:
         lines = self.columns.tokens
         # Looking for a token without spaces is faster, because a space is no rare character.
-        texts = lines if len(rarity) < FEW else [frozenset(line.split()) for line in lines]
+        are_many = len(rarity.keys() - known.keys()) >= FEW
+        texts = [frozenset(line.split()) for line in lines] if are_many else lines
         scores = [0.0] * len(lines)
+        numbered = self._numbered
         for token, weight in rarity.items():
             padded, most = f" {token} ", (SATURATION + 1) * weight
             having = self.having[token] = list[int]()
-            for at in compress(range(len(texts)), map(contains, texts, repeat(token))):
+            if token in known:
+                maybe: Iterable[int] = [numbered[one] for one in known[token] if one in numbered]
+            else:
+                maybe = compress(range(len(texts)), map(contains, texts, repeat(token)))
+            for at in maybe:
                 if count := lines[at].count(padded):
                     having.append(at)
                     scores[at] += most * count / (count + SATURATION)

@@ -13,7 +13,7 @@ from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.messages import gist, readable
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .candidates_search import CandidateSearch
 from .hits import ContextVisibility, Neighbour, Recalled, RecallHit, fit_hits
@@ -146,7 +146,8 @@ class HitBuilder:
 def _hit(found: Ranked, said: FoundMessage, text: str, visibility: ContextVisibility) -> RecallHit:
     passage, erased = found.passage, said.logged.erased
     position = said.event.position
-    return RecallHit(
+    return build_unvalidated(
+        RecallHit,
         thread_id=passage.thread_id,
         position=position,
         version=said.logged.version,
@@ -163,13 +164,15 @@ def _hit(found: Ranked, said: FoundMessage, text: str, visibility: ContextVisibi
         why=("its content was erased since",) if erased else found.why(),
         fate=visibility.fate(position, erased=erased),
         in_context=not erased and visibility.shows(position, text),
+        neighbours=(),
     )
 
 
 def _neighbour(said: FoundMessage) -> Neighbour:
     text = readable(said.event.message)
     cut = len(text) > NEIGHBOUR_CHARACTERS
-    return Neighbour(
+    return build_unvalidated(
+        Neighbour,
         position=said.event.position,
         role=said.role,
         text=text[: NEIGHBOUR_CHARACTERS - 1] + CUT if cut else text,
@@ -204,10 +207,15 @@ def recall(core: Core, thread_id: str, query: RecallQuery) -> Recalled:
         filters = query.filters._replace(thread_id=None, visible=visible)
         # Without an owner, only this conversation is visible.
         answer = _RecallRun(core, query._replace(filters=filters)).answer(None)
-    core.log.load(
-        thread_id
-    ).present()  # If the conversation was erased in the meantime, return nothing of it.
+    if not _proves_presence(answer, thread_id):
+        # If the conversation was erased in the meantime, return nothing of it.
+        core.log.load(thread_id).present()
     return answer
+
+
+def _proves_presence(answer: Recalled, thread_id: str) -> bool:
+    """Return whether the log had words of a conversation after the search, so that it was not erased before."""
+    return any(hit.thread_id == thread_id and hit.fate != "erased" for hit in answer.hits)
 
 
 def search(core: Core, query: RecallQuery, visible: Visible | None = None) -> Recalled:
@@ -324,7 +332,10 @@ def _rescale(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
     if not hits:
         return []
     best = hits[0].score
-    scored = [replace(hit, score=hit.score / best) for hit in hits]
+    scored = [
+        hit if best == 1.0 else replace(hit, score=hit.score / best)  # Most often it is 1.
+        for hit in hits
+    ]
     return [hit for hit in scored if hit.score >= least]
 
 

@@ -260,7 +260,16 @@ class _Weights:
 
     def __init__(self, question: Question, found: Found) -> None:
         self._weights = {t: log(1 + found.total / (1 + n)) for t, n in found.frequencies.items()}
-        self._padded = [(f" {token} ", weight) for token, weight in self._weights.items()]
+        self._there: dict[int, list[float]] = {}
+        """Weights of the tokens that a passage may have, by its number, as far as the index knows them."""
+        for token, numbers in found.having.items():
+            for number in numbers:
+                self._there.setdefault(number, []).append(self._weights[token])
+        self._others = [
+            (f" {token} ", weight)
+            for token, weight in self._weights.items()
+            if token not in found.having
+        ]
         rare = log(1 + found.total / 2)
         known = sum(self._weights.get(token, rare) for token in question.tokens)
         self._least = max(rare, RELATED * min(known, FEW_WORDS * rare))
@@ -283,7 +292,8 @@ class _Weights:
         if passage.kind == "call":
             return True
         line = passage.tokens
-        there = [weight for token, weight in self._padded if token in line]
+        there = [weight for token, weight in self._others if token in line]
+        there += self._there.get(passage.number, ())
         return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
 
     def _tokens(self, text: str) -> tuple[str, ...]:

@@ -106,24 +106,23 @@ class TurnBuilder:
         self._server_calls = _server_calls(window)
 
     def measured(self) -> "TurnBuilder":
-        """Return a copy that can be finished and measured. Its turns must not be given away."""
+        """Return a copy that can be finished and measured. Its turns must be separated before they are given away."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
         fork.turns, fork._calls = [*self.turns], [*self._calls]
         fork._results, fork._user_blocks = [*self._results], [*self._user_blocks]
+        fork.originals = {**self.originals}
         return fork
 
     def fork(self) -> "TurnBuilder":
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
-        fork.turns = blocks.separate(self.turns)
+        fork.turns = separate_turns(self.turns)
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls = [*self._calls]
-        fork.originals = {
-            at: replace(one, data=blocks.separate(one.data)) for at, one in self.originals.items()
-        }
+        fork.originals = separate_originals(self.originals)
         return fork
 
     def open(self, memory: Sequence[Block]) -> None:
@@ -254,7 +253,9 @@ class TurnBuilder:
         if not self.turns:
             self._say(texts.BEGINS_WITH_ASSISTANT)
         if self.turns[-1]["role"] == "assistant" and self._paused:
-            self.turns[-1]["content"] = [*_as_blocks(self.turns[-1]["content"]), *shown]
+            # Another turn: a copy that is measured has the one before.
+            said = [*_as_blocks(self.turns[-1]["content"]), *shown]
+            self.turns[-1] = {"role": "assistant", "content": said}
             self.originals.pop(len(self.turns) - 1, None)
         else:
             if self.turns[-1]["role"] == "assistant":
@@ -366,6 +367,16 @@ def _missing_result(call_id: str) -> Block:
         "content": texts.NO_RESULT,
         "is_error": True,
     }
+
+
+def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]:
+    """Return copies of foreign forms that share nothing that changes."""
+    return {at: replace(one, data=blocks.separate(one.data)) for at, one in originals.items()}
+
+
+def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
+    """Return copies of turns that share nothing that changes. Most are a text."""
+    return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
 
 
 def _as_blocks(content: str | list[Block]) -> list[Block]:

@@ -146,12 +146,12 @@ class DurableDatastore(SQLiteDatastore):
         with GATE.used():
             self.pool.forget_pages()
 
-    def transaction(self, *, commit: bool) -> Any:
+    def transaction(self, *, commit: bool, is_single: bool = False) -> Any:
         """Return a ``Transaction``: a context manager like that of the library, with fewer layers."""
         # Before the locks of the pool: a thread of the parent may hold one, and it does not exist
         # in a forked process.
         self._process.check()
-        return Transaction(self.pool, commit=commit)
+        return Transaction(self.pool, commit=commit, is_single=is_single)
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Generator[SQLiteConnection]:
@@ -168,9 +168,10 @@ class DurableDatastore(SQLiteDatastore):
 class LogRecorder(SQLiteApplicationRecorder):
     """A recorder that also writes an index of idempotency keys, in the same transaction."""
 
-    def __init__(self, datastore: SQLiteDatastore, encodings: Encodings | None = None) -> None:
+    def __init__(self, datastore: DurableDatastore, encodings: Encodings | None = None) -> None:
         """Create a recorder. ``encodings`` are those of stored events, or None if they are plain."""
         super().__init__(datastore)
+        self._store = datastore
         self._encodings = encodings
         self._frames: dict[str, bytes] = {}  # Of rows that this recorder inserted, by link.
         self.keys = MessageKeys(encodings or PLAIN)
@@ -330,14 +331,14 @@ class LogRecorder(SQLiteApplicationRecorder):
         most = -1 if limit is None else limit
         # In the order of insertion.
         stream = originator_id.hex if isinstance(originator_id, UUID) else originator_id
-        with self.datastore.transaction(commit=False) as c:
+        with self._store.transaction(commit=False, is_single=True) as c:
             c.execute(statement, (stream, lowest, highest, most))
             return [StoredEvent(*row) for row in c.fetchall()]
 
     @retrying
     def is_newest(self, stream: str, head: Head) -> bool:
         """Return whether a stream still ends with this event, and its frame was not changed."""
-        with self.datastore.transaction(commit=False) as c:
+        with self._store.transaction(commit=False, is_single=True) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
                 "SELECT originator_version, topic, substr(state, 1, ?) FROM stored_events "
@@ -354,7 +355,8 @@ class LogRecorder(SQLiteApplicationRecorder):
     @retrying
     def max_notification_id(self) -> int:
         """Return the log position of the newest event, or None like the method of the library."""
-        return super().max_notification_id()
+        with self._store.transaction(commit=False, is_single=True) as c:
+            return self._max_notification_id(c)
 
     @retrying
     def rows_of(
@@ -363,7 +365,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         """Return version, name and bytes of the next events of a stream up to version ``last``, twice as fast
         as ``select_events``.
         """
-        with self.datastore.transaction(commit=False) as c:
+        with self._store.transaction(commit=False, is_single=True) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
                 f"SELECT originator_version, topic, state FROM {self.events_table_name} "
@@ -377,7 +379,7 @@ class LogRecorder(SQLiteApplicationRecorder):
     @retrying
     def rows_after(self, number: int, limit: int) -> list[Row]:
         """Return the next events of the whole log, three times as fast as notifications."""
-        with self.datastore.transaction(commit=False) as c:
+        with self._store.transaction(commit=False, is_single=True) as c:
             # Plain tuples are enough, because no caller reads these columns by name.
             c.sqlite_cursor.row_factory = None
             c.execute(
@@ -392,7 +394,7 @@ class LogRecorder(SQLiteApplicationRecorder):
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """Return the existing events with these versions, in the order of their versions."""
         marks = ",".join("?" * len(versions))
-        with self.datastore.transaction(commit=False) as c:
+        with self._store.transaction(commit=False, is_single=True) as c:
             c.execute(
                 f"{self.select_events_statement} AND originator_version IN ({marks}) "
                 "ORDER BY originator_version",

@@ -13,8 +13,6 @@ from refold.infrastructure.projection_store.row_checksums import open_row, stora
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall.index_search import (
     MOST,
-    Postings,
-    Weighed,
     best_first,
     wanted_numbers,
 )
@@ -29,8 +27,8 @@ from refold.infrastructure.recall.index_tables import (
     term_of,
     thread_token,
 )
+from refold.infrastructure.recall.posted_runs import Posting, Postings, Weighed
 from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
-from refold.infrastructure.recall.segments import Posting
 
 from .connections import to_text
 
@@ -153,6 +151,8 @@ class ServerPostings(Postings):
     A common token is looked up in the newest segments, and then among the passages that are known, so that the
     passages that are read are bounded.
     """
+
+    knows_numbers = False
 
     def __init__(self, db: Tables, tokens: Iterable[str], scope: Condition) -> None:
         """Create the postings of these tokens."""

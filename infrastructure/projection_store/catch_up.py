@@ -291,7 +291,8 @@ class FollowedLog:
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)
                 known, more = self._content.fold(db, now, events, left)
-        if not self._content.late <= declared_in(db.connection).keys():
+        late = self._content.late
+        if late and not late <= declared_in(db.connection).keys():
             with transaction(db.connection, "IMMEDIATE"):
                 self._content.finish(db)
 

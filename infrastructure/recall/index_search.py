@@ -2,10 +2,9 @@
 
 import json
 import math
-from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import chain, islice
 from typing import Any
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
@@ -15,18 +14,15 @@ from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
     IS_THERE,
-    LOCAL_BITS,
     PASSAGES,
     Places,
     group_by_segment,
-    local_of,
     passage_of,
-    segment_of,
     term_of,
     thread_token,
 )
-from .proved_counts import PostedRuns, Proved, Reading
-from .segments import Posting
+from .posted_runs import Posting, Postings, WeighedPassages
+from .proved_counts import Proved, Reading
 
 COMMON = 2_000
 """Number of passages from which on a token is common.
@@ -35,6 +31,8 @@ If other tokens found enough passages, a common token finds no further ones.
 """
 ENOUGH = 8
 """Multiple of the wanted number of passages at which enough passages are found."""
+FEW_PASSAGES = 20_000
+"""Number of passages up to which they are searched at once, and not by segments."""
 AT_ONCE = 4
 """Number of segments in which a common token is looked up before the best passages are compared."""
 MOST_READ = 200_000
@@ -42,41 +40,6 @@ MOST_READ = 200_000
 
 It is reached only in a very long log, if no rare token and too few passages with all common ones are there.
 """
-_FEW = 12
-"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
-_MARGIN = 1e-9
-"""Share by which sums of weights may differ because they were added in another order, and far more."""
-
-
-Weighed = dict[int, dict[float, set[int]]]
-"""Places in each segment by their weight, because many passages have the same tokens."""
-
-
-class Postings:
-    """Postings, and the passages that wait for theirs as if they had them."""
-
-    def __init__(
-        self, db: Tables, posted: PostedRuns, waiting: Mapping[int, Sequence[int]]
-    ) -> None:
-        self._db = db
-        self._posted = posted
-        self._waiting = waiting
-
-    def of(self, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
-        """Yield the postings of a term in these segments, or in all."""
-        yield from self._posted.postings(self._db, term, segments)
-        for segment, numbers in groupby(self._waiting.get(term, ()), segment_of):
-            if segments is None or segment in segments:
-                yield Posting(segment, array("I", map(local_of, numbers)))
-
-    def among(self, term: int, known: Weighed) -> Iterator[Posting]:
-        """Yield the postings of a term in these segments, of which only the places that are known count."""
-        return self.of(term, known)
-
-    def segments(self) -> set[int]:
-        """Return all segments."""
-        waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
-        return waiting | self._posted.segments()
 
 
 def best_first(
@@ -96,7 +59,8 @@ def best_first(
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
-    found = _Weighed(most)
+    found = WeighedPassages(most)
+    is_whole = scope is None and postings.knows_numbers and total <= FEW_PASSAGES
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
@@ -106,7 +70,18 @@ def best_first(
             # No passage weighs more than all tokens so far.
             is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
             finds_more = not is_common and not is_certain
-        if finds_more and most is not None and passages > COMMON:
+        if is_whole and finds_more and passages > COMMON:
+            found.part()
+            is_whole = False
+        if is_whole and finds_more:
+            found.add_places(0, postings.numbers(terms[at][0]), weights[at])
+        elif is_whole:
+            found.drop_hopeless(left)
+            term = terms[at][0]
+            is_rare = passages <= COMMON
+            having = postings.numbers(term) if is_rare else postings.having(term, found.known(0))
+            found.raise_places(0, having, weights[at])
+        elif finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
         elif finds_more:
@@ -126,7 +101,7 @@ class _NewestFirst:
     def __init__(
         self,
         postings: Postings,
-        found: "_Weighed",
+        found: WeighedPassages,
         terms: Sequence[tuple[int, float]],
         scope: Places | None,
     ) -> None:
@@ -172,105 +147,10 @@ class _NewestFirst:
             for posting in self._counted(self._source.among(term, there)):
                 self._found.raise_known(posting, weight)
 
-    def _counted(self, postings: Iterator[Posting]) -> Iterator[Posting]:
+    def _counted(self, postings: Iterable[Posting]) -> Iterator[Posting]:
         for posting in postings:
             self._read += len(posting.locals)
             yield posting
-
-
-class _Weighed:
-    """Passages by the sum of the weights of their tokens, while the tokens are read, the rarest first."""
-
-    def __init__(self, most: int | None) -> None:
-        self._most = most
-        """Number of passages that are wanted, or None for all."""
-        self.segments: Weighed = {}
-
-    @property
-    def count(self) -> int:
-        """Number of passages."""
-        return sum(self._counts().values())
-
-    def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
-        """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
-        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
-        known = self.segments.setdefault(posting.segment, {})
-        _raise(known, having, weight)
-        if having:
-            known[weight] = known[weight] | having if weight in known else having
-
-    def raise_known(self, posting: Posting, weight: float) -> None:
-        """Add the weight of a token to the passages of a posting that other tokens have found."""
-        known = self.segments[posting.segment]
-        there = set[int]().union(*known.values())
-        if len(there) * _FEW < len(posting.locals):
-            having = set(filter(posting.has, there))
-        else:
-            having = there.intersection(posting.locals)
-        _raise(known, having, weight)
-
-    def is_certain(self, left: float, passages: int) -> bool:
-        """Return whether no passage without any of the tokens so far can be among the best.
-
-        ``left`` is the sum of the weights of the other tokens. The next one has so many passages: if they are
-        few, reading them is faster than counting.
-        """
-        return self._most is not None and passages > self._most and self._least() > left
-
-    def are_best(self, segments: Collection[int], left: float) -> bool:
-        """Return whether enough passages of these segments weigh at least ``left``."""
-        lacking = math.inf if self._most is None else self._most
-        for segment in segments:
-            for weight, places in self.segments.get(segment, {}).items():
-                lacking -= len(places) if weight >= left else 0
-        return lacking <= 0
-
-    def drop_hopeless(self, left: float) -> None:
-        """Drop the passages that cannot be among the best any more, even with all other tokens."""
-        if (least := self._least() - left) > 0:
-            for segment, known in [*self.segments.items()]:
-                kept = {weight: places for weight, places in known.items() if weight >= least}
-                self.segments[segment] = kept
-                if not kept:
-                    del self.segments[segment]
-
-    def _counts(self) -> Mapping[float, int]:
-        """Return the number of passages with each weight."""
-        counts: dict[float, int] = {}
-        for known in self.segments.values():
-            for weight, places in known.items():
-                counts[weight] = counts.get(weight, 0) + len(places)
-        return counts
-
-    def _least(self) -> float:
-        """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
-        lacking = math.inf if self._most is None else self._most
-        counts = self._counts()
-        for weight in sorted(counts, reverse=True):
-            lacking -= counts[weight]
-            if lacking <= 0:
-                return weight * (1 - _MARGIN)
-        return 0.0
-
-    def best_first(self) -> Iterator[int]:
-        """Yield the numbers of the passages in their order."""
-        newest_first = sorted(self.segments.items(), reverse=True)
-        for weight in sorted(self._counts(), reverse=True):
-            for segment, known in newest_first:
-                for local in sorted(known.get(weight, ()), reverse=True):
-                    yield segment << LOCAL_BITS | local
-
-
-def _raise(known: dict[float, set[int]], having: set[int], weight: float) -> None:
-    """Add a weight to the places that are known, and remove these from ``having``."""
-    raised: list[tuple[float, set[int]]] = []
-    for before, places in known.items():
-        if both := places & having:
-            places -= both
-            having -= both
-            raised.append((before + weight, both))
-    for after, places in raised:
-        known[after] = known[after] | places if after in known else places
 
 
 MORE_FOUND = 16
@@ -318,7 +198,23 @@ def find(
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
-    return Found(found, read.neighbours(found), frequencies, total)
+    neighbours = read.neighbours(found)
+    if scope is not None or total > FEW_PASSAGES:  # The texts are faster than all postings.
+        return Found(found, neighbours, frequencies, total)
+    having = _having(postings, frequencies, chain(found, *neighbours.values()))
+    return Found(found, neighbours, frequencies, total, having)
+
+
+def _having(
+    postings: Postings, frequencies: Mapping[str, int], passages: Iterable[Passage]
+) -> Mapping[str, Collection[int]]:
+    """Return which of these passages have each token that is not common, by their postings."""
+    numbers = {passage.number for passage in passages}
+    return {
+        token: numbers & postings.numbers(term_of(token))
+        for token, count in frequencies.items()
+        if count <= COMMON
+    }
 
 
 def wanted_numbers(
@@ -398,7 +294,10 @@ def _select_with_tokens(found: list[Passage], tokens: Mapping[str, int]) -> list
     # The token that most passages have first, so that few passages are looked at again.
     for token in sorted(tokens, key=tokens.__getitem__, reverse=True):
         padded = f" {token} "
-        lacking = [passage for passage in lacking if padded not in passage.tokens]
+        # Looking for a token without spaces is faster, because a space is no rare character.
+        lacking = [p for p in lacking if token not in p.tokens or padded not in p.tokens]
+        if not lacking:
+            return found
     refused = {passage.number for passage in lacking}
     return [passage for passage in found if passage.number not in refused]
 

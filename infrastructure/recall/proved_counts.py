@@ -1,7 +1,7 @@
 """Counts that were verified in a database of the recall index, and what was read from it."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,29 +19,21 @@ from refold.infrastructure.projection_store.row_checksums import FoldDamaged, st
 from refold.infrastructure.projection_store.tables import Tables
 
 from .index_tables import (
-    BUCKET_BITS,
     IS_THERE,
     PASSAGES,
-    POSTINGS,
     PROJECTIONS,
-    RUNS,
-    Bucket,
     Places,
-    Run,
     group_by_segment,
-    key_of,
     numbers_at,
-    open_bucket,
-    open_record,
     passage_of,
     posted_before,
-    segment_of_run,
     stored_thread,
     term_of,
     terms_of,
     thread_token,
 )
-from .segments import Having, Posting, passages_between
+from .posted_runs import PostedRuns
+from .segments import passages_between
 
 _OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
     WHERE thread = ? AND position > ?"""
@@ -94,114 +86,6 @@ class Waiting:
             self.count += 1
             for term in terms_of(tokens):
                 self.numbers.setdefault(term, []).append(number)
-
-
-FEW_RUNS = 16
-"""Number of runs up to which the places of rare tokens are read with their counts."""
-FEW_BYTES = 2_000
-"""Size of the places of a row up to which they are read with the counts of their tokens, if runs are few."""
-BYTES_KEPT = 16_000_000
-"""Number of bytes of postings above which they are read again."""
-
-_WITH_FEW = f"""SELECT p.place, p.checksum, p.terms, CASE WHEN length(p.locals) <= ? THEN p.locals END
-    FROM json_each(?) AS wanted CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
-_LOCALS = f"""SELECT p.place, p.locals FROM json_each(?) AS wanted
-    CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
-
-
-class PostedRuns:
-    """All runs of a database, and the postings that were read and verified."""
-
-    def __init__(self) -> None:
-        self._runs: dict[int, Run] = {}
-        self._keys: list[tuple[int, int, int]] = []
-        """For each run, its segment, the key of its first row, and how many low bits of a term the key lacks."""
-        self._buckets: dict[int, Bucket] = {}
-        self._having: dict[int, list[Having]] = {}
-        """Where the postings of a term are."""
-        self._bytes = 0
-
-    def read(self, db: Tables) -> None:
-        """Read the records of all runs.
-
-        Raises:
-            FoldDamaged: a record was changed after it was stored.
-        """
-        before = self._runs
-        self._runs = dict(map(open_record, db.execute(f"SELECT * FROM {RUNS} ORDER BY run")))
-        self._keys = [(segment_of_run(run), *key_of(run)) for run in self._runs]
-        self._having = {}
-        for place in [*self._buckets]:
-            run = place >> BUCKET_BITS
-            if run not in self._runs or self._runs[run] != before.get(run):
-                del self._buckets[place]
-
-    @property
-    def rows(self) -> int:
-        """Number of passages."""
-        return sum(run.total.rows for run in self._runs.values())
-
-    def segments(self) -> set[int]:
-        """Return the segments of the runs."""
-        return set(map(segment_of_run, self._runs))
-
-    def limit(self) -> None:
-        """Forget all postings if they are too many."""
-        if self._bytes > BYTES_KEPT:
-            self._buckets, self._having, self._bytes = {}, {}, 0
-
-    def counts(self, db: Tables, terms: Collection[int]) -> dict[int, int]:
-        """Return the number of passages with each of these terms.
-
-        Raises:
-            FoldDamaged: a row of postings was changed, or is missing.
-        """
-        unknown = [term for term in terms if term not in self._having]
-        wanted = {first | term >> low for _, first, low in self._keys for term in unknown}
-        self._read_buckets(db, wanted - self._buckets.keys())
-        for term in unknown:
-            self._having[term] = [*self._find(term)]
-        return {term: sum(one.end - one.begin for one in self._having[term]) for term in terms}
-
-    def postings(
-        self, db: Tables, term: int, segments: Collection[int] | None
-    ) -> Iterator[Posting]:
-        """Yield the passages with a term in these segments, or in all, oldest first."""
-        if term not in self._having:
-            self.counts(db, (term,))
-        found = self._having[term]
-        if segments is not None:
-            found = [one for one in found if one.segment in segments]
-        self._read_places(db, [one for one in found if one.bucket.places is None])
-        for one in found:
-            yield Posting(one.segment, one.bucket.places_between(one.begin, one.end))
-
-    def _find(self, term: int) -> Iterator[Having]:
-        for segment, first, low in self._keys:
-            place = first | term >> low
-            bucket = self._buckets[place]
-            begin, end = bucket.find(term)
-            if begin < end:
-                yield Having(place, segment, bucket, begin, end)
-
-    def _read_buckets(self, db: Tables, places: Iterable[int]) -> None:
-        wanted = sorted(places)
-        most = FEW_BYTES if len(self._runs) <= FEW_RUNS else 0
-        rows = db.execute(_WITH_FEW, (most, json.dumps(wanted))).fetchall() if wanted else []
-        if len(rows) != len(wanted):
-            raise FoldDamaged("rows of postings are missing")
-        for row in rows:
-            place = int(row[0])
-            check = self._runs[place >> BUCKET_BITS].checks[place & ((1 << BUCKET_BITS) - 1)]
-            self._buckets[place] = open_bucket(row, check)
-            self._bytes += len(row[2]) + len(row[3] or b"")
-
-    def _read_places(self, db: Tables, lacking: Sequence[Having]) -> None:
-        if lacking:
-            buckets = {one.place: one.bucket for one in lacking}
-            for place, places in db.execute(_LOCALS, (json.dumps([*buckets]),)).fetchall():
-                buckets[place].take(places)
-                self._bytes += len(places)
 
 
 class _ThreadPlaces(NamedTuple):
@@ -377,9 +261,11 @@ class Reading:
         while len(found) < limit and (wanted := list(islice(numbers, size))):
             # Rejected ones are read, because a damaged row could have been one of the others.
             passages = self._numbered(wanted)
-            if all_there and None in passages:
+            if all_there and not all(passages):
                 raise FoldDamaged("a passage that the words lead to is missing")
-            found += [p for p in passages if p is not None and self._lets(p)]
+            lets = self._is_accepted if self._visible is None else self._lets
+            # The row of an erased message has no tokens.
+            found += [p for p in passages if p is not None and p.tokens and lets(p)]
             read += len(wanted)
             # As many as are needed if the same share of them passes.
             size = min(4 * size, MORE + (limit - len(found)) * read // max(1, len(found)))
@@ -403,8 +289,9 @@ class Reading:
     def _read_messages(self, thread_id: str, positions: Sequence[int]) -> None:
         values = (thread_token(thread_id), json.dumps(positions), NEIGHBOUR_PARTS)
         read: dict[Place, list[Passage]] = {(thread_id, position): [] for position in positions}
+        numbered = self._opened.passages
         for row in self._db.execute(_NEIGHBOURS, values).fetchall():
-            passage = self._opened.keep(passage_of(row))
+            passage = numbered.get(row[0]) or self._opened.keep(passage_of(row))
             read[passage.thread_id, passage.position].append(passage)
         for place, passages in read.items():
             if passages:
@@ -422,11 +309,8 @@ class Reading:
 
     def _lets(self, passage: Passage) -> bool:
         visible = self._visible
-        # The row of an erased message has no tokens.
-        return (
-            bool(passage.tokens)
-            and self._is_accepted(passage)
-            and (visible is None or visible.lets(passage.owner, passage.thread_id))
+        return self._is_accepted(passage) and (
+            visible is None or visible.lets(passage.owner, passage.thread_id)
         )
 
 

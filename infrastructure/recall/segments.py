@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
@@ -230,29 +230,6 @@ def _without(place: int, bucket: Bucket, lost: Mapping[int, set[int]]) -> Stored
     ):
         raise FoldDamaged(f"row {place} of postings lacks passages that have its tokens")
     return pack_bucket(place, *grouped(left))
-
-
-class Posting(NamedTuple):
-    """Passages of a segment with a token."""
-
-    segment: int
-    locals: "array[int]"
-    """Places in the segment, ascending."""
-
-    def has(self, local: int) -> bool:
-        """Return whether the passage at this place has the token."""
-        at = bisect_left(self.locals, local)
-        return at < len(self.locals) and self.locals[at] == local
-
-
-class Having(NamedTuple):
-    """Where the places of a term in a run are."""
-
-    place: int
-    segment: int
-    bucket: Bucket
-    begin: int
-    end: int
 
 
 class PassageDamaged(FoldDamaged):

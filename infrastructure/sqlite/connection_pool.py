@@ -347,11 +347,17 @@ class Transaction:
     One object does the work of the library's six nested generators, because every append pays for them.
     """
 
-    __slots__ = ("_commit", "_connection", "_cursor", "_pool", "_use")
+    __slots__ = ("_commit", "_connection", "_cursor", "_is_single", "_pool", "_use")
 
-    def __init__(self, pool: SQLiteConnectionPool, *, commit: bool) -> None:
-        """Create a transaction; entering it begins it. ``commit`` says whether it writes."""
+    def __init__(
+        self, pool: SQLiteConnectionPool, *, commit: bool, is_single: bool = False
+    ) -> None:
+        """Create a transaction; entering it begins it. ``commit`` says whether it writes.
+
+        ``is_single`` says that it is one query, which SQLite begins and ends by itself.
+        """
         self._pool, self._commit, self._use = pool, commit, GATE.used()
+        self._is_single = is_single
 
     def __enter__(self) -> SQLiteCursor:
         self._use.__enter__()
@@ -361,7 +367,8 @@ class Transaction:
                 if isinstance(connection, CheckedConnection):
                     connection.prepare(commit=self._commit)
                 self._cursor = cursor = connection.cursor()
-                cursor.execute("BEGIN")
+                if not self._is_single:
+                    cursor.execute("BEGIN")
             except BaseException:
                 self._return()
                 raise
@@ -381,7 +388,9 @@ class Transaction:
                 self._cursor.__exit__()
             except BaseException as failure:
                 kind, error, trace = type(failure), failure, failure.__traceback__
-            SQLiteTransaction(self._connection, commit=self._commit).__exit__(kind, error, trace)
+            if error is not None or not self._is_single:
+                whole = SQLiteTransaction(self._connection, commit=self._commit)
+                whole.__exit__(kind, error, trace)
         finally:
             self._return()
             self._use.__exit__(None, None, None)

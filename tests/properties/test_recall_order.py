@@ -20,8 +20,8 @@ from refold.infrastructure.recall.index_tables import (
     group_by_segment,
     term_of,
 )
+from refold.infrastructure.recall.posted_runs import PostedRuns, Postings
 from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
-from refold.infrastructure.recall.proved_counts import PostedRuns
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from tests.support.effort import one_in
@@ -153,7 +153,7 @@ def compare(
     waiting = {term_of(token): [n for n in late if token in having[n]] for token in TOKENS}
     posted = PostedRuns()
     posted.read(db)
-    source = finding.Postings(db, posted, waiting)
+    source = Postings(db, posted, waiting)
     counted = posted.counts(db, [term_of(token) for token in TOKENS])
     early = {token: counts[token] - len(waiting[term_of(token)]) for token in TOKENS}
     assert counted == {term_of(token): count for token, count in early.items()}

@@ -1,0 +1,379 @@
+"""The postings of all runs, which are kept because a run changes only by an erasure, and their sums of weights."""
+
+import json
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby
+from typing import NamedTuple
+
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged
+from refold.infrastructure.projection_store.tables import Tables
+
+from .index_tables import (
+    BUCKET_BITS,
+    LOCAL_BITS,
+    POSTINGS,
+    RUNS,
+    Bucket,
+    Run,
+    group_by_segment,
+    key_of,
+    local_of,
+    open_bucket,
+    open_record,
+    segment_of,
+    segment_of_run,
+)
+
+FEW_RUNS = 16
+"""Number of runs up to which the places of rare tokens are read with their counts."""
+FEW_BYTES = 2_000
+"""Size of the places of a row up to which they are read with the counts of their tokens, if runs are few."""
+BYTES_KEPT = 16_000_000
+"""Number of bytes of postings above which they are read again."""
+_NUMBER = array("I").itemsize
+_IN_SET = 70
+"""Bytes of a place in a set."""
+
+_WITH_FEW = f"""SELECT p.place, p.checksum, p.terms, CASE WHEN length(p.locals) <= ? THEN p.locals END
+    FROM json_each(?) AS wanted CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
+_LOCALS = f"""SELECT p.place, p.locals FROM json_each(?) AS wanted
+    CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
+
+
+class Posting(NamedTuple):
+    """Passages of a segment with a token."""
+
+    segment: int
+    locals: "array[int]"
+    """Places in the segment, ascending."""
+
+    def among(self, places: set[int]) -> set[int]:
+        """Return which of these places have the token."""
+        if len(places) * _FEW < len(self.locals):
+            return set(filter(self._has, places))
+        return places.intersection(self.locals)
+
+    def _has(self, local: int) -> bool:
+        at = bisect_left(self.locals, local)
+        return at < len(self.locals) and self.locals[at] == local
+
+
+class Having(NamedTuple):
+    """Where the places of a term in a run are."""
+
+    place: int
+    bucket: Bucket
+    begin: int
+    end: int
+
+
+class PostedRuns:
+    """All runs of a database, and the postings that were read and verified."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, Run] = {}
+        self._keys: list[tuple[int, int, int]] = []
+        """For each run, its segment, the key of its first row, and how many low bits of a term the key lacks."""
+        self._buckets: dict[int, Bucket] = {}
+        self._having: dict[int, dict[int, list[Having]]] = {}
+        """Where the postings of a term in each segment are, oldest first."""
+        self._counts: dict[int, int] = {}
+        """How many passages have a term."""
+        self._postings: dict[tuple[int, int], Posting] = {}
+        """Postings by term and segment."""
+        self._numbers: dict[int, frozenset[int]] = {}
+        """Numbers of all passages with a term that few have."""
+        self._bytes = 0
+
+    def read(self, db: Tables) -> None:
+        """Read the records of all runs.
+
+        Raises:
+            FoldDamaged: a record was changed after it was stored.
+        """
+        before = self._runs
+        self._runs = dict(map(open_record, db.execute(f"SELECT * FROM {RUNS} ORDER BY run")))
+        self._keys = [(segment_of_run(run), *key_of(run)) for run in self._runs]
+        self._having, self._counts, self._postings, self._numbers = {}, {}, {}, {}
+        for place in [*self._buckets]:
+            run = place >> BUCKET_BITS
+            if run not in self._runs or self._runs[run] != before.get(run):
+                del self._buckets[place]
+
+    @property
+    def rows(self) -> int:
+        """Number of passages."""
+        return sum(run.total.rows for run in self._runs.values())
+
+    def segments(self) -> set[int]:
+        """Return the segments of the runs."""
+        return set(map(segment_of_run, self._runs))
+
+    def limit(self) -> None:
+        """Forget all postings if they are too many."""
+        if self._bytes > BYTES_KEPT:
+            self._having, self._counts, self._postings, self._numbers = {}, {}, {}, {}
+            self._buckets, self._bytes = {}, 0
+
+    def counts(self, db: Tables, terms: Collection[int]) -> dict[int, int]:
+        """Return the number of passages with each of these terms.
+
+        Raises:
+            FoldDamaged: a row of postings was changed, or is missing.
+        """
+        if unknown := [term for term in terms if term not in self._counts]:
+            wanted = {first | term >> low for _, first, low in self._keys for term in unknown}
+            # A difference of sets would walk over all that is known.
+            self._read_buckets(db, [place for place in wanted if place not in self._buckets])
+            for term in unknown:
+                self._find(term)
+        return {term: self._counts[term] for term in terms}
+
+    def postings(
+        self, db: Tables, term: int, segments: Collection[int] | None
+    ) -> Sequence[Posting]:
+        """Return the passages with a term in these segments, or in all, oldest first."""
+        self.counts(db, (term,))
+        having = self._having[term]
+        wanted = [one for one in having if segments is None or one in segments]
+        if lacking := [one for one in wanted if (term, one) not in self._postings]:
+            self._join(db, term, {segment: having[segment] for segment in lacking})
+        return [self._postings[term, segment] for segment in wanted]
+
+    def numbers(self, db: Tables, term: int) -> frozenset[int]:
+        """Return the numbers of all passages with a term that few have."""
+        known = self._numbers.get(term)
+        if known is None:
+            self.counts(db, (term,))
+            having = self._having[term]
+            self._read_places(db, [one for those in having.values() for one in those])
+            found: list[int] = []
+            for segment, those in having.items():
+                base = segment << LOCAL_BITS
+                for one in those:
+                    places = one.bucket.places_between(one.begin, one.end)
+                    found += [base | place for place in places] if base else places
+            known = self._numbers[term] = frozenset(found)
+            self._bytes += _IN_SET * len(known)
+        return known
+
+    def _find(self, term: int) -> None:
+        """Find a term in all runs, whose rows were read."""
+        found: dict[int, list[Having]] = {}
+        count = 0
+        for segment, first, low in self._keys:
+            place = first | term >> low
+            bucket = self._buckets[place]
+            begin, end = bucket.find(term)
+            if begin < end:
+                count += end - begin
+                found.setdefault(segment, []).append(Having(place, bucket, begin, end))
+        self._having[term], self._counts[term] = found, count
+
+    def _join(self, db: Tables, term: int, having: Mapping[int, Sequence[Having]]) -> None:
+        """Join the places of a term in the runs of each of these segments."""
+        every = [one for those in having.values() for one in those]
+        self._read_places(db, every)
+        for segment, those in having.items():
+            places = b"".join([one.bucket.places_between(one.begin, one.end) for one in those])
+            posting = self._postings[term, segment] = Posting(segment, array("I", places))
+            self._bytes += _NUMBER * len(posting.locals)
+
+    def _read_buckets(self, db: Tables, places: Iterable[int]) -> None:
+        wanted = sorted(places)
+        most = FEW_BYTES if len(self._runs) <= FEW_RUNS else 0
+        rows = db.execute(_WITH_FEW, (most, json.dumps(wanted))).fetchall() if wanted else []
+        if len(rows) != len(wanted):
+            raise FoldDamaged("rows of postings are missing")
+        for row in rows:
+            place = int(row[0])
+            check = self._runs[place >> BUCKET_BITS].checks[place & ((1 << BUCKET_BITS) - 1)]
+            self._buckets[place] = open_bucket(row, check)
+            self._bytes += len(row[2]) + len(row[3] or b"")
+
+    def _read_places(self, db: Tables, having: Sequence[Having]) -> None:
+        if buckets := {one.place: one.bucket for one in having if one.bucket.places is None}:
+            for place, places in db.execute(_LOCALS, (json.dumps([*buckets]),)).fetchall():
+                buckets[place].take(places)
+                self._bytes += len(places)
+
+
+Weighed = dict[int, dict[float, set[int]]]
+"""Places in each segment by their weight, because many passages have the same tokens."""
+
+
+class Postings:
+    """Postings, and the passages that wait for theirs as if they had them."""
+
+    knows_numbers = True
+    """True if ``numbers`` returns those of a term."""
+
+    def __init__(
+        self, db: Tables, posted: PostedRuns, waiting: Mapping[int, Sequence[int]]
+    ) -> None:
+        self._db = db
+        self._posted = posted
+        self._waiting = waiting
+
+    def of(self, term: int, segments: Collection[int] | None) -> Iterable[Posting]:
+        """Return the postings of a term in these segments, or in all."""
+        posted = self._posted.postings(self._db, term, segments)
+        if term not in self._waiting:
+            return posted
+        waiting = (
+            Posting(segment, array("I", map(local_of, numbers)))
+            for segment, numbers in groupby(self._waiting[term], segment_of)
+            if segments is None or segment in segments
+        )
+        return [*posted, *waiting]
+
+    def numbers(self, term: int) -> Set[int]:
+        """Return the numbers of all passages with a term that few have."""
+        posted = self._posted.numbers(self._db, term)
+        return posted.union(self._waiting[term]) if term in self._waiting else posted
+
+    def having(self, term: int, numbers: Iterable[int]) -> Set[int]:
+        """Return which of these passages have a term. Many may have it."""
+        places: dict[int, set[int]] = {}
+        group_by_segment(numbers, places)
+        return {
+            posting.segment << LOCAL_BITS | place
+            for posting in self.of(term, places)
+            for place in posting.among(places[posting.segment])
+        }
+
+    def among(self, term: int, known: Weighed) -> Iterable[Posting]:
+        """Return the postings of a term in these segments, of which only the places that are known count."""
+        return self.of(term, known)
+
+    def segments(self) -> set[int]:
+        """Return all segments."""
+        waiting = {segment_of(number) for numbers in self._waiting.values() for number in numbers}
+        return waiting | self._posted.segments()
+
+
+_FEW = 12
+"""Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
+_MARGIN = 1e-9
+"""Share by which sums of weights may differ because they were added in another order, and far more."""
+
+
+class WeighedPassages:
+    """Passages by the sum of the weights of their tokens, while the tokens are read, the rarest first."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        """Number of passages that are wanted, or None for all."""
+        self.segments: Weighed = {}
+        self._counted: Mapping[float, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of passages."""
+        return sum(self._counts().values())
+
+    def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
+        """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
+        having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
+        self.add_places(posting.segment, having, weight)
+
+    def add_places(self, segment: int, having: Set[int], weight: float) -> None:
+        """Add the weight of a token to all these places of a segment."""
+        known = self.segments.setdefault(segment, {})
+        self._counted = None
+        if raised := _raise(known, having, weight):
+            having = having - set[int]().union(*raised)
+        if having:
+            known[weight] = known[weight] | having if weight in known else set(having)
+
+    def known(self, segment: int) -> set[int]:
+        """Return the passages of a segment that tokens have found."""
+        return set[int]().union(*self.segments.get(segment, {}).values())
+
+    def raise_known(self, posting: Posting, weight: float) -> None:
+        """Add the weight of a token to the passages of a posting that other tokens have found."""
+        having = posting.among(self.known(posting.segment))
+        self.raise_places(posting.segment, having, weight)
+
+    def raise_places(self, segment: int, having: Set[int], weight: float) -> None:
+        """Add the weight of a token to those of these places of a segment that other tokens have found."""
+        self._counted = None
+        if segment in self.segments:
+            _raise(self.segments[segment], having, weight)
+
+    def part(self) -> None:
+        """Part the passages by their segments. Those given by their numbers are in the first one so far."""
+        known = self.segments.pop(0, {})
+        for weight, numbers in known.items():
+            parts: dict[int, set[int]] = {}
+            group_by_segment(numbers, parts)
+            for segment, places in parts.items():
+                self.segments.setdefault(segment, {})[weight] = places
+
+    def is_certain(self, left: float, passages: int) -> bool:
+        """Return whether no passage without any of the tokens so far can be among the best.
+
+        ``left`` is the sum of the weights of the other tokens. The next one has so many passages: if they are
+        few, reading them is faster than counting.
+        """
+        return self._most is not None and passages > self._most and self._least() > left
+
+    def are_best(self, segments: Collection[int], left: float) -> bool:
+        """Return whether enough passages of these segments weigh at least ``left``."""
+        lacking = math.inf if self._most is None else self._most
+        for segment in segments:
+            for weight, places in self.segments.get(segment, {}).items():
+                lacking -= len(places) if weight >= left else 0
+        return lacking <= 0
+
+    def drop_hopeless(self, left: float) -> None:
+        """Drop the passages that cannot be among the best any more, even with all other tokens."""
+        if (least := self._least() - left) > 0:
+            self._counted = None
+            for segment, known in [*self.segments.items()]:
+                kept = {weight: places for weight, places in known.items() if weight >= least}
+                self.segments[segment] = kept
+                if not kept:
+                    del self.segments[segment]
+
+    def _counts(self) -> Mapping[float, int]:
+        """Return the number of passages with each weight."""
+        if self._counted is None:
+            self._counted = counts = dict[float, int]()
+            for known in self.segments.values():
+                for weight, places in known.items():
+                    counts[weight] = counts.get(weight, 0) + len(places)
+        return self._counted
+
+    def _least(self) -> float:
+        """Return a weight that the wanted number of passages reach, or 0 if there are not so many."""
+        lacking = math.inf if self._most is None else self._most
+        counts = self._counts()
+        for weight in sorted(counts, reverse=True):
+            lacking -= counts[weight]
+            if lacking <= 0:
+                return weight * (1 - _MARGIN)
+        return 0.0
+
+    def best_first(self) -> Iterator[int]:
+        """Yield the numbers of the passages in their order."""
+        newest_first = sorted(self.segments.items(), reverse=True)
+        for weight in sorted(self._counts(), reverse=True):
+            for segment, known in newest_first:
+                for local in sorted(known.get(weight, ()), reverse=True):
+                    yield segment << LOCAL_BITS | local
+
+
+def _raise(known: dict[float, set[int]], having: Set[int], weight: float) -> Sequence[set[int]]:
+    """Add a weight to the places that are known, and return these."""
+    raised: list[tuple[float, set[int]]] = []
+    for before, places in known.items():
+        if both := places & having:
+            places -= both
+            raised.append((before + weight, both))
+    for after, places in raised:
+        known[after] = known[after] | places if after in known else places
+    return [places for _, places in raised]
