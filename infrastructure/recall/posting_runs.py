@@ -4,12 +4,11 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain, compress, islice, pairwise
 from typing import Any, NamedTuple
 
-from refold.application.recall.tokens import Vocabulary, date_line, put_apart
+from refold.application.recall.tokens import TextNumbers, Vocabulary, date_line, put_apart
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.row_checksums import FoldDamaged, seal_row
 from refold.infrastructure.projection_store.tables import Tables
@@ -227,7 +226,7 @@ class _Slots:
 class TextTable:
     """The texts of a vocabulary in arrays of numpy, where many are looked up at once."""
 
-    def __init__(self, known: Vocabulary) -> None:
+    def __init__(self, known: TextNumbers) -> None:
         import numpy as np
 
         self._known = known
@@ -284,24 +283,29 @@ class TextTable:
         return found, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
-class TermVocabulary(Vocabulary):
-    """A vocabulary with the terms of each text."""
+class NumberedTexts:
+    """The texts of the passages of a batch, read and grouped with numpy."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.known = TextNumbers()
         self.terms = array("Q")
         self.ends = array("I", [0])
         """End of the terms of each text in ``terms``, after a first 0."""
-        self._table: TextTable | None = None
+        self.read = array("I")
+        """Numbers of the texts that were read, one passage after another."""
+        self.counts = array("I")
+        """How many numbers in ``read`` belong to each passage."""
         self.ranked: tuple[Any, Any] | None = None
         """All terms, ascending, and the place among them of each in ``terms``: two arrays of numpy."""
+        self._table = TextTable(self.known)
+
+    @property
+    def is_full(self) -> bool:
+        """True if another one should take its place."""
+        return self.known.is_full
 
     def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
-        """Return what ``line_of`` does for each of these words and dates."""
-        if len(texts) < MANY or "numpy" not in sys.modules:
-            return [self.line_of(words, date) for words, date in texts]
-        if self._table is None:
-            self._table = TextTable(self)
+        """Return the tokens of the next passages, which have these words and dates."""
         numbers, counts, lines = self._table.read(
             [put_apart(f"{words} {date}") for words, date in texts]
         )
@@ -318,70 +322,154 @@ class TermVocabulary(Vocabulary):
             at = stop
         return found
 
-    def add_terms(self) -> None:
-        """Add the terms of texts that are new."""
-        for found in islice(self.tokens, len(self.ends) - 1, None):
+    def forget_read(self) -> None:
+        """Forget the passages, but not the texts."""
+        self.read, self.counts = array("I"), array("I")
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        for found in islice(self.known.tokens, len(self.ends) - 1, None):
             self.terms.extend(set(map(term_of, found)))
             self.ends.append(len(self.terms))
             self.ranked = None
+        begin, stop = sum(self.counts[:first]), first + len(places)
+        return _grouped_at_once(self, begin, self.counts[first:stop], places)
 
 
-_spare: list[TermVocabulary] = []
-"""Vocabularies that no batch uses now. Filling one takes longer than using it."""
+class _Terms(Vocabulary):
+    """A vocabulary with the terms of its lines."""
+
+    def __init__(self) -> None:
+        self.terms: dict[str, float] = {}
+        """Terms of lines with one token. Numbers with a point are sorted several times as fast."""
+        self.others: set[str] = set()
+        self.parts: dict[str, tuple[str, ...]] = {}
+        """For each of the other lines, the lines with one token that have its terms."""
+        self._of_term: dict[float, str] = {}
+        super().__init__()
+
+    def add(self, line: str, tokens: tuple[str, ...]) -> None:
+        """Add the terms of a new line."""
+        if len(tokens) == 1:
+            term = float(term_of(tokens[0]))
+            first = self._of_term.setdefault(term, line)
+            if first is line:
+                self.terms[line] = term
+                return
+            self.parts[line] = (first,)
+        else:
+            alone = {self.line_with((token,)) for token in tokens}
+            self.parts[line] = tuple(
+                {part for one in alone for part in self.parts.get(one, (one,))}
+            )
+        self.others.add(line)
+
+
+class PlainTexts:
+    """The texts of the passages of a batch, read and grouped without numpy."""
+
+    def __init__(self) -> None:
+        self._known = _Terms()
+        self._read: list[tuple[str, ...]] = []
+        """The lines of the texts of each passage."""
+        self._places: dict[str, list[int]] = {}
+        """For each line with a term, an empty list while nothing is grouped."""
+        self._terms: list[int] = []
+        """All terms in ascending order."""
+        self._ordered: list[list[int]] = []
+        """The lists of their lines."""
+
+    @property
+    def is_full(self) -> bool:
+        """True if another one should take its place."""
+        return self._known.is_full
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
+        found = list[str]()
+        for words, date in texts:
+            lines = self._known.lines_in(words, date)
+            line = "".join(lines)
+            # A passage has tokens besides those of its date.
+            if len(line) > 1 + len(date_line(date)):
+                found.append(f"{line} ")
+                self._read.append(lines)
+            else:
+                found.append("")
+        return found
+
+    def forget_read(self) -> None:
+        """Forget the passages, but not the texts."""
+        self._read, self._places = [], {}
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        terms, others, parts = self._known.terms, self._known.others, self._known.parts
+        if len(self._places) < len(terms):
+            self._places.update({line: [] for line in islice(terms, len(self._places), None)})
+            ordered = sorted(terms, key=terms.__getitem__)
+            self._ordered = [self._places[line] for line in ordered]
+            self._terms = [int(terms[line]) for line in ordered]
+        by_line = self._places
+        for place, lines in zip(
+            places, islice(self._read, first, first + len(places)), strict=True
+        ):
+            having = set(lines)
+            several = having & others
+            having -= several
+            having.update(*[parts[line] for line in several])
+            for line in having:
+                by_line[line].append(place)
+        found = [*filter(None, self._ordered)]
+        grouped = Grouped(
+            array("Q", compress(self._terms, self._ordered)).tobytes(),
+            array("I", [*map(len, found)]).tobytes(),
+            array("I", [*chain.from_iterable(found)]).tobytes(),
+        )
+        for one in found:
+            one.clear()
+        return grouped
+
+
+_spare_numbered: list[NumberedTexts] = []
+_spare_plain: list[PlainTexts] = []
+"""Texts that no batch uses now. Filling their vocabularies takes longer than using them."""
 
 
 class BatchTexts:
     """The texts of the passages of a batch, in their order."""
 
     def __init__(self) -> None:
-        self._vocabulary: TermVocabulary | None = None
+        self._texts: NumberedTexts | PlainTexts | None = None
 
     def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
         """Return the tokens of the next passages, which have these words and dates."""
-        vocabulary = self._vocabulary
-        if vocabulary is None:
+        if self._texts is None:
+            at_once = len(texts) >= MANY and "numpy" in sys.modules
             try:
-                vocabulary = _spare.pop()
+                self._texts = (_spare_numbered if at_once else _spare_plain).pop()
             except IndexError:
-                vocabulary = TermVocabulary()
-            self._vocabulary = vocabulary
-        return vocabulary.lines_of(texts)
+                self._texts = NumberedTexts() if at_once else PlainTexts()
+        return self._texts.lines_of(texts)
 
     def done(self) -> None:
         """Forget the texts, and leave the vocabulary to another batch."""
-        vocabulary, self._vocabulary = self._vocabulary, None
-        if vocabulary is not None and not vocabulary.is_full:
-            vocabulary.forget_read()
-            _spare.append(vocabulary)
+        texts, self._texts = self._texts, None
+        if texts is None or texts.is_full:
+            return
+        texts.forget_read()
+        if isinstance(texts, PlainTexts):
+            _spare_plain.append(texts)
+        else:
+            _spare_numbered.append(texts)
 
     def grouped(self, first: int, places: Sequence[int]) -> Grouped:
         """Return the terms of the passages from ``first`` on, which are in these places."""
-        vocabulary = self._vocabulary
-        if vocabulary is None:
-            return grouped({})
-        vocabulary.add_terms()
-        begin, stop = sum(vocabulary.counts[:first]), first + len(places)
-        if len(places) >= MANY and "numpy" in sys.modules:
-            return _grouped_at_once(vocabulary, begin, vocabulary.counts[first:stop], places)
-        by_text = defaultdict[int, list[int]](list)
-        for place, count in zip(places, vocabulary.counts[first:stop], strict=True):
-            for text in set(vocabulary.read[begin : begin + count]):
-                by_text[text].append(place)
-            begin += count
-        having = defaultdict[int, list[list[int]]](list)
-        for text, found in by_text.items():
-            for term in vocabulary.terms[vocabulary.ends[text] : vocabulary.ends[text + 1]]:
-                having[term].append(found)
-        return grouped(
-            {
-                term: found[0] if len(found) == 1 else sorted(set[int]().union(*found))
-                for term, found in having.items()
-            }
-        )
+        return grouped({}) if self._texts is None else self._texts.grouped(first, places)
 
 
 def _grouped_at_once(
-    vocabulary: TermVocabulary, begin: int, of_passages: "array[int]", places: Sequence[int]
+    vocabulary: NumberedTexts, begin: int, of_passages: "array[int]", places: Sequence[int]
 ) -> Grouped:
     """Group passages by one sort. Their texts are read from ``begin`` on, so many for each."""
     import numpy as np
