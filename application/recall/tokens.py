@@ -125,12 +125,16 @@ class Vocabulary(dict[str, str]):
     def add(self, line: str, tokens: tuple[str, ...]) -> None:
         """Do what a new line needs."""
 
-    def lines_in(self, words: str, date: str) -> tuple[str, ...]:
-        """Return the lines of the texts in words and a date, in their order."""
-        texts = put_apart(f"{words} {date}").decode("utf-8", "surrogatepass").split()
-        # The empty texts make it a tuple in any case. It is twice as fast as a call for each text.
-        lines: tuple[str, ...] = itemgetter("", "", *texts)(self)
-        return lines
+    def read(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
+        """Yield the lines of the texts in words and their date, in their order."""
+        for words, date in texts:
+            # As in ``put_apart``: a call for each passage would be noticed.
+            whole = f"{words} {date}".encode("utf-8", "surrogatepass").translate(_APART)
+            found = whole.decode("utf-8", "surrogatepass").split()
+            # This is twice as fast as a call for each text, but one text alone makes no tuple.
+            yield (
+                itemgetter(*found)(self) if len(found) > 1 else tuple([self[one] for one in found])
+            )
 
     @property
     def is_full(self) -> bool:

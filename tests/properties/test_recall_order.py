@@ -13,19 +13,15 @@ from refold.application.recall.tokens import line_of, tokens_of
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
-from refold.infrastructure.recall import index_tables, posting_runs
+from refold.infrastructure.recall import index_tables, passage_texts
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     create_tables,
     group_by_segment,
     term_of,
 )
-from refold.infrastructure.recall.posting_runs import (
-    Grouped,
-    NumberedTexts,
-    PlainTexts,
-    merged,
-)
+from refold.infrastructure.recall.passage_texts import NumberedTexts, PlainTexts
+from refold.infrastructure.recall.posting_runs import Grouped, merged
 from refold.infrastructure.recall.proved_counts import PostedRuns
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
@@ -201,7 +197,7 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
     pytest.importorskip("numpy")
     with pytest.MonkeyPatch.context() as patch:
         # So few slots that most texts find none.
-        patch.setattr(posting_runs, "BITS", bits)
+        patch.setattr(passage_texts, "BITS", bits)
         texts = NumberedTexts()
         for _ in range(3):
             assert texts.lines_of(said) == [line_of(words, date) for words, date in said]

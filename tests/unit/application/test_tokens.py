@@ -119,12 +119,14 @@ def test_threads_may_cut_texts_at_the_same_time() -> None:
 def test_a_vocabulary_reads_the_same_tokens(text: str) -> None:
     vocabulary = Vocabulary()
     for _ in range(2):
-        lines = vocabulary.lines_in(text, "2026 May 7")
+        (lines,) = vocabulary.read([(text, "2026 May 7")])
         assert "".join(lines).split() == [*tokens_of(text), *tokens_of("2026 May 7")]
     assert all(one is two for one in lines for two in lines if one == two)
 
 
 def test_texts_with_the_same_tokens_have_the_same_line() -> None:
-    *_, one, two, three, _, _, _ = Vocabulary().lines_in("Runs running x", "2026 May 7")
+    found = Vocabulary().read([("Runs running x", "2026"), ("", "2026"), ("", "")])
+    (one, two, three, date), alone, nothing = found
     assert one is two
-    assert (one, three) == (" run", " x")
+    assert (one, three, date) == (" run", " x", " 2026")
+    assert (alone, nothing) == ((date,), ())
