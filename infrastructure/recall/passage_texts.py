@@ -244,8 +244,12 @@ class PlainTexts:
 
     def __init__(self) -> None:
         self._known = _Terms()
-        self._read: list[tuple[str, ...]] = []
-        """The lines of the texts of each passage."""
+        self._read: list[str] = []
+        """The lines of the texts that were read, one passage after another: the garbage collector would visit
+        each of many lists several times.
+        """
+        self._ends = [0]
+        """Where the lines of each passage end, after a first 0."""
         self._places: dict[str, list[int]] = {}
         """For each line that has a term, an empty list while nothing is grouped."""
         self._terms: list[int] = []
@@ -267,23 +271,23 @@ class PlainTexts:
             line = "".join(lines)
             if len(line) >= least[date]:
                 found.append(f"{line} ")
-                self._read.append(lines)
+                self._read += lines
+                self._ends.append(len(self._read))
             else:
                 found.append("")
         return found
 
     def forget_read(self) -> None:
         """Forget the passages, but not the texts."""
-        self._read = []
+        self._read, self._ends = [], [0]
 
     def grouped(self, first: int, places: Sequence[int]) -> Grouped:
         """Return the terms of the passages from ``first`` on, which are in these places."""
         self._add_terms()
         others, parts, by_line = self._known.others, self._known.parts, self._places
-        for place, lines in zip(
-            places, islice(self._read, first, first + len(places)), strict=True
-        ):
-            having = set(lines)
+        ends = self._ends[first : first + len(places) + 1]
+        for place, (begin, end) in zip(places, pairwise(ends), strict=True):
+            having = set(self._read[begin:end])
             if several := having & others:
                 having -= several
                 having.update(*[parts[line] for line in several])
