@@ -220,22 +220,23 @@ class _Terms(Vocabulary):
         self.parts: dict[str, tuple[str, ...]] = {}
         """For each of the other lines, the lines with one token that have its terms."""
         self._of_term: dict[float, str] = {}
+        self._of_token: dict[str, str] = {}
+        """The line with the term of each token."""
         super().__init__()
 
     def add(self, line: str, tokens: tuple[str, ...]) -> None:
         """Add the terms of a new line."""
+        of_token = self._of_token
         if len(tokens) == 1:
             term = float(term_of(tokens[0]))
-            first = self._of_term.setdefault(term, line)
+            first = of_token[tokens[0]] = self._of_term.setdefault(term, line)
             if first is line:
                 self.terms[line] = term
                 return
-            self.parts[line] = (first,)
-        else:
-            alone = {self.line_with((token,)) for token in tokens}
-            self.parts[line] = tuple(
-                {part for one in alone for part in self.parts.get(one, (one,))}
-            )
+        for token in tokens:
+            if token not in of_token:
+                self.line_with((token,))
+        self.parts[line] = tuple({of_token[token] for token in tokens})
         self.others.add(line)
 
 
