@@ -3,7 +3,7 @@
 import sys
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain, compress, islice, pairwise
+from itertools import accumulate, compress, islice, pairwise
 from typing import Any
 
 from refold.application.recall.tokens import TextNumbers, Vocabulary, date_line, put_apart
@@ -251,12 +251,12 @@ class PlainTexts:
         """
         self._ends = [0]
         """Where the lines of each passage end, after a first 0."""
-        self._places: dict[str, list[int]] = {}
-        """For each line that has a term, an empty list while nothing is grouped."""
+        self._places: dict[str, array[int]] = {}
+        """For each line that has a term, an empty array while nothing is grouped."""
         self._terms: list[int] = []
         """All terms in ascending order."""
-        self._ordered: list[list[int]] = []
-        """The lists of their lines."""
+        self._ordered: list[array[int]] = []
+        """The arrays of their lines."""
 
     @property
     def is_full(self) -> bool:
@@ -298,16 +298,17 @@ class PlainTexts:
         grouped = Grouped(
             array("Q", compress(self._terms, self._ordered)).tobytes(),
             array("I", [*map(len, found)]).tobytes(),
-            array("I", [*chain.from_iterable(found)]).tobytes(),
+            b"".join(found),
         )
         for one in found:
-            one.clear()
+            del one[:]
         return grouped
 
     def _add_terms(self) -> None:
         terms = self._known.terms
         if len(self._places) < len(terms):
-            self._places |= {line: [] for line in islice(terms, len(self._places), None)}
+            new = islice(terms, len(self._places), None)
+            self._places |= {line: array("I") for line in new}
             ordered = sorted(terms, key=terms.__getitem__)
             self._ordered = [self._places[line] for line in ordered]
             self._terms = [int(terms[line]) for line in ordered]
