@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from refold.domain.lazy_pattern import lazy_pattern
 
@@ -48,6 +49,7 @@ def is_answer_of_memory(tool: str, words: str) -> bool:
     return name is not None and (name not in _ANSWERS or _ANSWERS[name].match(words) is not None)
 
 
+@lru_cache(maxsize=1_000)
 def _own_name(tool: str) -> str | None:
     found = _NAME.search(tool)
     return None if found is None else found[1]

@@ -77,42 +77,33 @@ class Passage(NamedTuple):
     """Owner of the message if it differs from the owner of the conversation, else empty."""
 
 
+Calls = tuple[tuple[str, str], ...]
+
+
 class Before(NamedTuple):
     """Facts about earlier messages that the passages of a message depend on."""
 
     session: int = 0
     at: str = ""
     """Time of the newest message, or empty before the first."""
-    calls: tuple[tuple[str, str], ...] = ()
+    calls: Calls = ()
     """Ids and names of tool calls that have no result yet."""
 
 
 BEGINNING = Before()
 
 
-class _Piece(NamedTuple):
-    """The text of one block and its place in the text of the message."""
-
-    kind: PassageKind
-    tool: str
-    start: int
-    stop: int
+_Piece = tuple[PassageKind, str, int, int]
+"""The text of one block: kind, tool, and its place in the text of the message. Tuples without names are made
+several times as fast.
+"""
+Unread = tuple[str, PassageKind, str, int, int, str]
+"""A passage whose tokens are not read yet: role, kind, tool, start, stop and words."""
 
 
 def first_number(logged: LoggedEvent) -> int:
     """Return the number of the first passage of a message, which is the same in every rebuild."""
     return logged.number * PARTS
-
-
-class Unread(NamedTuple):
-    """A passage whose tokens are not read yet."""
-
-    role: str
-    kind: PassageKind
-    tool: str
-    start: int
-    stop: int
-    words: str
 
 
 class UnreadMessage(NamedTuple):
@@ -128,7 +119,7 @@ class UnreadMessage(NamedTuple):
     def texts(self) -> list[tuple[str, str]]:
         """Words and date of each passage. Its tokens are those of both."""
         date = _spoken(self.at[:10])
-        return [(passage.words, date) for passage in self.passages]
+        return [(passage[-1], date) for passage in self.passages]
 
     def with_tokens(self, lines: Iterable[str], first: int) -> list[Passage]:
         """Return the passages, numbered from ``first``. A passage has at least one token."""
@@ -169,16 +160,23 @@ def unread_passages(
     """
     at = listed_time(logged, message)
     session = before.session + (begins_session(before.at, at) if before.at else 0)
-    calls, said = dict(before.calls), message["message"]
-    text, pieces = _read(said["content"], calls)
+    said, calls = message["message"], before.calls
+    role, content = said["role"], said["content"]
+    pieces: Sequence[_Piece]
+    if isinstance(content, str):
+        text, pieces = content, (("text", "", 0, len(content)),)
+    else:
+        text, pieces, calls = _read_blocks(content, calls)
     found: list[Unread] = []
     # Only the marker of an erased message remains.
     for kind, tool, begin, end in () if logged.erased else pieces:
-        role = "tool" if kind == "result" else said["role"]
+        whose = "tool" if kind == "result" else role
+        if end - begin <= LONGEST:
+            found.append((whose, kind, tool, begin, end, text[begin:end]))
+            continue
         for start, stop in _stretches(text, begin, end):
-            found.append(Unread(role, kind, tool, start, stop, text[start:stop]))
-    left = tuple(calls.items())[-OPEN_CALLS:] if calls else ()
-    return UnreadMessage(logged, message, at, session, found[:PARTS]), Before(session, at, left)
+            found.append((whose, kind, tool, start, stop, text[start:stop]))
+    return UnreadMessage(logged, message, at, session, found[:PARTS]), Before(session, at, calls)
 
 
 def passages_of(
@@ -204,18 +202,10 @@ def begins_session(last: str, at: str) -> bool:
     )
 
 
-def _read(content: str | Sequence[Block], calls: dict[str, str]) -> tuple[str, list[_Piece]]:
-    """Return the readable text of a message and its pieces. Add its calls to ``calls``, and remove those it
-    answers.
-    """
-    if isinstance(content, str):
-        return content, [_Piece("text", "", 0, len(content))]
+def _read_blocks(content: Sequence[Block], before: Calls) -> tuple[str, Sequence[_Piece], Calls]:
+    """Return the readable text of a message, its pieces, and the calls that are open after it."""
     blocks = readable_blocks(content)
-    return "\n".join([text for _, text in blocks]), [*_pieces(blocks, calls)]
-
-
-def _pieces(blocks: Iterable[tuple[Block, str]], calls: dict[str, str]) -> Iterator[_Piece]:
-    start = 0
+    calls, pieces, start = dict(before), list[_Piece](), 0
     for block, text in blocks:
         kind, tool, repeats = _kind(block), "", False
         if kind == "call":
@@ -226,9 +216,11 @@ def _pieces(blocks: Iterable[tuple[Block, str]], calls: dict[str, str]) -> Itera
             tool = calls.pop(str(block.get("tool_use_id")), "")
             repeats = is_answer_of_memory(tool, text)
         # Calls of the memory tools and their results only repeat stored content.
-        if not repeats and (kind == "call" or has_words(block, text)):
-            yield _Piece(kind, tool, start, start + len(text))
+        if not repeats and (kind == "call" or text[0] != "[" or has_words(block, text)):
+            pieces.append((kind, tool, start, start + len(text)))
         start += len(text) + 1
+    whole = blocks[0][1] if len(blocks) == 1 else "\n".join([text for _, text in blocks])
+    return whole, pieces, tuple(calls.items())[-OPEN_CALLS:]
 
 
 def _kind(block: Block) -> PassageKind:

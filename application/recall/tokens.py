@@ -1,11 +1,11 @@
 """Split texts into search tokens, and leave out those that weigh nothing in questions."""
 
 import re
-from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, pairwise
+from operator import itemgetter
 from unicodedata import normalize
 
 from refold.application.ports.stemmer import Stemmer
@@ -104,11 +104,50 @@ def put_apart(words: str) -> bytes:
     return words.encode("utf-8", "surrogatepass").translate(_APART)
 
 
-class Vocabulary(dict[bytes, int]):
-    """Numbers of texts in UTF-8 without white space. The tokens of many messages are grouped by them at once.
+class Vocabulary(dict[str, str]):
+    """Tokens of texts without white space, in a line with each token after a space. Equal lines are one object.
 
-    Looking a text up numbers it. A vocabulary is used by one thread at a time.
+    Looking a text up adds it. A vocabulary is used by one thread at a time.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: dict[str, str] = {}
+
+    def __missing__(self, text: str) -> str:
+        line = self[text] = self.line_with(_known[text])
+        return line
+
+    def line_with(self, tokens: tuple[str, ...]) -> str:
+        """Return the line of these tokens."""
+        line = "".join([f" {token}" for token in tokens])
+        known = self._lines.setdefault(line, line)
+        if known is line:
+            self.add(line, tokens)
+        return known
+
+    def add(self, line: str, tokens: tuple[str, ...]) -> None:
+        """Do what a new line needs."""
+
+    def read(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
+        """Yield the lines of the texts in words and their date, in their order."""
+        for words, date in texts:
+            # As in ``put_apart``: a call for each passage would be noticed.
+            whole = f"{words} {date}".encode("utf-8", "surrogatepass").translate(_APART)
+            found = whole.decode("utf-8", "surrogatepass").split()
+            # This is twice as fast as a call for each text, but one text alone makes no tuple.
+            yield (
+                itemgetter(*found)(self) if len(found) > 1 else tuple([self[one] for one in found])
+            )
+
+    @property
+    def is_full(self) -> bool:
+        """True if another vocabulary should take its place."""
+        return len(self) > _MOST_KNOWN
+
+
+class TextNumbers(dict[bytes, int]):
+    """Numbers of texts in UTF-8 without white space. Looking a text up numbers it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,11 +155,6 @@ class Vocabulary(dict[bytes, int]):
         """Tokens of each text, by its number."""
         self.lines: list[str] = []
         """The same in one string, each after a space."""
-        self._dates: dict[str, list[int]] = {}
-        self.read = array("I")
-        """Numbers of the texts that were read, one passage after another."""
-        self.counts = array("I")
-        """How many numbers in ``read`` belong to each passage."""
 
     def __missing__(self, text: bytes) -> int:
         tokens = _known[text.decode("utf-8", "surrogatepass")]
@@ -133,26 +167,6 @@ class Vocabulary(dict[bytes, int]):
     def is_full(self) -> bool:
         """True if another vocabulary should take its place."""
         return len(self) > _MOST_KNOWN
-
-    def line_of(self, words: str, date: str) -> str:
-        """Do what ``line_of`` does, and remember what was read."""
-        numbers = self._numbers(words)
-        line = "".join(map(self.lines.__getitem__, numbers))
-        if not line:
-            return ""
-        if (dated := self._dates.get(date)) is None:
-            dated = self._dates[date] = self._numbers(date)
-        self.read.extend(numbers)
-        self.read.extend(dated)
-        self.counts.append(len(numbers) + len(dated))
-        return f"{line} {date_line(date)} "
-
-    def _numbers(self, words: str) -> list[int]:
-        return [*map(self.__getitem__, put_apart(words).split())]
-
-    def forget_read(self) -> None:
-        """Forget what was read, but not the numbers."""
-        self.read, self.counts = array("I"), array("I")
 
 
 def line_of(words: str, date: str) -> str:

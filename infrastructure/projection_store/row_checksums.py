@@ -89,6 +89,19 @@ def seal_row(values: tuple[Cell, ...]) -> Sealed:
         return (*clean, checksum(clean))
 
 
+def seal_full(rows: Sequence[tuple[Cell, ...]]) -> list[Sealed]:
+    """Return the same of rows without missing values, at less cost."""
+    form = "%s\x1f" * (len(rows[0]) - 1) if rows else ""
+    sealed: list[Sealed] = []
+    for values in rows:
+        try:
+            begun = crc32((form % values[:-1]).encode())
+            sealed.append((*values, crc32(str(values[-1]).encode(), begun)))
+        except UnicodeEncodeError:
+            sealed.append(seal_row(values))
+    return sealed
+
+
 def seal_utf8(rows: Sequence[tuple[Cell | bytes, ...]], at: int) -> list[SealedUtf8]:
     """Return the same of rows whose text at an index may be UTF-8. Such a text is not encoded or copied again."""
     before, after = "%s\x1f" * at, "\x1f%s" * (len(rows[0]) - at - 1)

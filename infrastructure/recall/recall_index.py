@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,7 +35,7 @@ from refold.infrastructure.projection_store.row_checksums import (
     FoldDamaged,
     Sealed,
     open_row,
-    seal_row,
+    seal_full,
 )
 from refold.infrastructure.projection_store.tables import Tables
 
@@ -244,10 +245,12 @@ class Batch:
         )
         rows: list[Sealed] = []
         passages: list[Passage] = []
-        for thread, unread in messages:
-            first = first_number(unread.logged)
-            found = unread.with_tokens(islice(lines, len(unread.passages)), first)
-            new = [seal_row((*one[:12], int(one[12]), *one[13:], thread.token)) for one in found]
+        for thread, run in groupby(messages, itemgetter(0)):
+            found: list[Passage] = []
+            for _, unread in run:
+                own = islice(lines, len(unread.passages))
+                found += unread.with_tokens(own, first_number(unread.logged))
+            new = seal_full([(*one[:12], int(one[12]), *one[13:], thread.token) for one in found])
             grown = Total(len(new), sum([row[-1] for row in new]))
             thread.add(grown, found)
             self._total = self._total.plus(grown)

@@ -51,8 +51,8 @@ from .index_tables import (
     term_of,
     terms_of,
 )
+from .passage_texts import BatchTexts
 from .posting_runs import (
-    BatchTexts,
     Grouped,
     Stored,
     content_of,

@@ -13,15 +13,16 @@ from refold.application.recall.tokens import line_of, tokens_of
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search as finding
-from refold.infrastructure.recall import index_tables, posting_runs
+from refold.infrastructure.recall import index_tables, passage_texts
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     create_tables,
     group_by_segment,
     term_of,
 )
+from refold.infrastructure.recall.passage_texts import NumberedTexts, PlainTexts
 from refold.infrastructure.recall.posted_runs import PostedRuns, Postings
-from refold.infrastructure.recall.posting_runs import BatchTexts, Grouped, TermVocabulary, merged
+from refold.infrastructure.recall.posting_runs import Grouped, merged
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from tests.support.effort import one_in
@@ -196,44 +197,47 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
     pytest.importorskip("numpy")
     with pytest.MonkeyPatch.context() as patch:
         # So few slots that most texts find none.
-        patch.setattr(posting_runs, "BITS", bits)
-        patch.setattr(posting_runs, "MANY", 1)
-        vocabulary, plain = TermVocabulary(), TermVocabulary()
+        patch.setattr(passage_texts, "BITS", bits)
+        texts = NumberedTexts()
         for _ in range(3):
-            assert vocabulary.lines_of(said) == [line_of(words, date) for words, date in said]
-            assert [plain.line_of(*one) for one in said] == [line_of(*one) for one in said]
-    read, others = (
-        [token for number in one.read for token in one.tokens[number]]
-        for one in (vocabulary, plain)
-    )
-    assert read == others
-    assert len(vocabulary.counts) == len(plain.counts)
+            assert texts.lines_of(said) == [line_of(words, date) for words, date in said]
+    read = [token for number in texts.read for token in texts.known.tokens[number]]
+    assert read == 3 * [token for words, date in said for token in line_of(words, date).split()]
 
 
-@given(st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3))
+@given(
+    st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3),
+    st.sampled_from([3, 44]),
+    st.booleans(),
+)
 def test_tokens_grouped_at_once_are_those_of_each_passage(
-    segments: list[list[tuple[str, str]]],
+    segments: list[list[tuple[str, str]]], term_bits: int, at_once: bool
 ) -> None:
-    pytest.importorskip("numpy")
-    texts, batch = BatchTexts(), list[list[tuple[int, str]]]()
+    if at_once:
+        pytest.importorskip("numpy")
+    with pytest.MonkeyPatch.context() as patch:
+        # So few bits that tokens share a term.
+        patch.setattr(index_tables, "TERM", (1 << term_bits) - 1)
+        term_of.cache_clear()
+        compare_groups(NumberedTexts() if at_once else PlainTexts(), segments)
+    term_of.cache_clear()
+
+
+def compare_groups(
+    texts: NumberedTexts | PlainTexts, segments: list[list[tuple[str, str]]]
+) -> None:
+    batch = list[list[tuple[int, str]]]()
     for said in segments:
-        batch.append([])
         lines = texts.lines_of(said)
         assert lines == [line_of(words, date) for words, date in said]
-        for number, line in enumerate(lines):
-            if line:
-                batch[-1].append((3 * number, line))
+        batch.append([(3 * number, line) for number, line in enumerate(lines) if line])
     first, parts = 0, list[Grouped]()
-    with pytest.MonkeyPatch.context() as patch:
-        for passages in batch:
-            places = [place for place, _ in passages]
-            expected = group_tokens(passages)
-            for many in (1, 1_000):
-                patch.setattr(posting_runs, "MANY", many)
-                assert texts.grouped(first, places) == expected
-            parts.append(group_tokens((place + 100 * len(parts), line) for place, line in passages))
-            first += len(places)
-    texts.done()
+    for passages in batch:
+        expected = group_tokens(passages)
+        for _ in range(2):
+            assert texts.grouped(first, [place for place, _ in passages]) == expected
+        parts.append(group_tokens((place + 100 * len(parts), line) for place, line in passages))
+        first += len(passages)
     moved = [(p + 100 * number, line) for number, said in enumerate(batch) for p, line in said]
     assert not parts or merged(parts) == group_tokens(moved)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.application.recall.tokens import LONGEST, Vocabulary, line_of, pad, tokens_of
+from refold.application.recall.tokens import LONGEST, Vocabulary, pad, tokens_of
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=["Cn"]), max_size=200)
 CODE = st.text("abcXYZ019_-./\\:'’, \n中文カが한é", max_size=80)
@@ -118,8 +118,15 @@ def test_threads_may_cut_texts_at_the_same_time() -> None:
 @example("x\u0301 = a\u2003b\u00a8c 1,\u0338234 \ud800f'\u2019s::g")
 def test_a_vocabulary_reads_the_same_tokens(text: str) -> None:
     vocabulary = Vocabulary()
-    line = vocabulary.line_of(text, "2026 May 7")
-    assert line == line_of(text, "2026 May 7")
-    read = [token for number in vocabulary.read for token in vocabulary.tokens[number]]
-    assert read == line.split()
-    assert [*vocabulary.counts] == ([len(vocabulary.read)] if line else [])
+    for _ in range(2):
+        (lines,) = vocabulary.read([(text, "2026 May 7")])
+        assert "".join(lines).split() == [*tokens_of(text), *tokens_of("2026 May 7")]
+    assert all(one is two for one in lines for two in lines if one == two)
+
+
+def test_texts_with_the_same_tokens_have_the_same_line() -> None:
+    found = Vocabulary().read([("Runs running x", "2026"), ("", "2026"), ("", "")])
+    (one, two, three, date), alone, nothing = found
+    assert one is two
+    assert (one, three, date) == (" run", " x", " 2026")
+    assert (alone, nothing) == ((date,), ())

@@ -1,0 +1,387 @@
+"""The texts of the passages of a batch: their tokens, and their terms by passage, with numpy or without it."""
+
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import accumulate, compress, islice, pairwise
+from typing import Any
+
+from refold.application.recall.tokens import TextNumbers, Vocabulary, date_line, put_apart
+
+from .index_tables import term_of
+from .posting_runs import Grouped, grouped
+
+_NUMBER = array("I").itemsize
+
+MANY = 32
+"""Number of passages from which on their texts are looked up and grouped with numpy, if it is loaded."""
+
+
+BITS = 17
+"""Number of bits of the hash of a short text."""
+_SPACE = ord(" ")
+_FACTORS = (
+    0x9E37_79B9_7F4A_7C15,
+    0xC2B2_AE3D_27D4_EB4F,
+    0x1656_67B1_9E37_79F9,
+    0x8520_41E7_1935_9FB3,
+)
+
+
+class _Slots:
+    """Texts of up to so many bytes in arrays of numpy, which look many up at once."""
+
+    def __init__(self, longest: int, bits: int) -> None:
+        import numpy as np
+
+        self.longest = longest
+        self._bits = bits
+        self._slots = np.zeros(1 << bits, np.uint32)
+        """Numbers of texts, each one larger. The slot of a text follows from a hash, or is next to that."""
+        self._words = [np.zeros(1, np.uint64) for _ in range(0, longest, 8)]
+        """Eight bytes of each text after another, by its number."""
+        masks = [(1 << 8 * size) - 1 for size in range(9)]
+        self._masks = [
+            np.array([masks[min(max(size - at, 0), 8)] for size in range(longest + 1)], np.uint64)
+            for at in range(0, longest, 8)
+        ]
+
+    def find(self, at: Any, starts: Any, sizes: Any, text_of: Callable[[int, int], int]) -> Any:
+        """Return the numbers of the texts that begin there.
+
+        ``at`` has eight bytes from each place on. A text that is not known is numbered by its start and size.
+        """
+        import numpy as np
+
+        words = [at[starts + 8 * n] & mask[sizes] for n, mask in enumerate(self._masks)]
+        mixed = np.zeros(len(starts), np.uint64)
+        for n, word in enumerate(words):
+            mixed ^= (word + np.uint64(n)) * np.uint64(_FACTORS[n % 4])
+            mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(_FACTORS[1])
+        slots = (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        found = self._look_up(slots, words)
+        left = np.flatnonzero(found < 0)
+        if len(left):
+            found[left] = self._look_up(slots[left] ^ 1, [word[left] for word in words])
+            left = left[found[left] < 0]
+        if len(left):
+            spans = zip(starts[left].tolist(), sizes[left].tolist(), strict=True)
+            found[left] = new = [text_of(start, size) for start, size in spans]
+            self._add(slots[left].tolist(), [word[left] for word in words], new)
+        return found
+
+    def _look_up(self, slots: Any, words: Sequence[Any]) -> Any:
+        """Return the numbers of the texts in these slots, and -1 for those that are not there."""
+        import numpy as np
+
+        found = self._slots[slots].astype(np.int64) - 1
+        is_there = found >= 0
+        for known, word in zip(self._words, words, strict=True):
+            is_there &= known[found] == word
+        return np.where(is_there, found, -1)
+
+    def _add(self, slots: Sequence[int], words: Sequence[Any], numbers: Sequence[int]) -> None:
+        import numpy as np
+
+        lacking = max(numbers) + 1 - len(self._words[0])
+        if lacking > 0:
+            more = np.zeros(lacking + len(self._words[0]) // 8, np.uint64)
+            self._words = [np.concatenate((known, more)) for known in self._words]
+        for known, word in zip(self._words, words, strict=True):
+            known[numbers] = word
+        for slot, number in zip(slots, numbers, strict=True):
+            for one in (slot, slot ^ 1):
+                if self._slots[one] in (0, number + 1):
+                    self._slots[one] = number + 1
+                    break
+
+
+class TextTable:
+    """The texts of a vocabulary in arrays of numpy, where many are looked up at once."""
+
+    def __init__(self, known: TextNumbers) -> None:
+        import numpy as np
+
+        self._known = known
+        self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
+        self._lines = np.zeros(0, np.uint8)
+        """Lines of all texts, one after another."""
+        self._edges = np.zeros(1, np.int32)
+        """Where each of them ends, after a first 0."""
+
+    def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
+        """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
+        import numpy as np
+
+        numbers, counts = self._numbers(passages)
+        if new := [line.encode() for line in self._known.lines[len(self._edges) - 1 :]]:
+            self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
+            more = np.cumsum(np.array([*map(len, new)], np.int32), dtype=np.int32)
+            self._edges = np.concatenate((self._edges, more + self._edges[-1]))
+        starts = self._edges[numbers].astype(np.int64)
+        sizes = self._edges[numbers + 1] - starts
+        stops = np.cumsum(sizes)
+        # The place of each byte of each line: those before it in the whole, moved to where its line is.
+        moved = np.repeat(starts + sizes - stops, sizes)
+        moved += np.arange(len(moved))
+        whole = self._lines[moved].tobytes()
+        edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
+        lines = [whole[start:stop] for start, stop in pairwise((0, *edges))]
+        return numbers.astype(np.uint32).tobytes(), counts.tolist(), lines
+
+    def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
+        import numpy as np
+
+        short, long = self._short, self._long
+        whole = b" ".join((b"", *passages, b" " * long.longest))
+        is_text = np.frombuffer(whole, np.uint8) != _SPACE
+        edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
+        starts, sizes = edges[::2], edges[1::2] - edges[::2]
+        ends = np.fromiter(accumulate(len(one) + 1 for one in passages), np.int64, len(passages))
+        at = np.ndarray((len(whole) - 7,), "<u8", whole, 0, (1,))
+
+        def text_of(start: int, size: int) -> int:
+            return self._known[whole[start : start + size]]
+
+        found = np.empty(len(starts), np.int64)
+        for table, these in (
+            (short, np.flatnonzero(sizes <= short.longest)),
+            (long, np.flatnonzero((sizes > short.longest) & (sizes <= long.longest))),
+        ):
+            if len(these):
+                found[these] = table.find(at, starts[these], sizes[these], text_of)
+        others = np.flatnonzero(sizes > long.longest)
+        spans = zip(starts[others].tolist(), sizes[others].tolist(), strict=True)
+        found[others] = [text_of(start, size) for start, size in spans]
+        return found, np.diff(np.searchsorted(starts, ends), prepend=0)
+
+
+class NumberedTexts:
+    """The texts of the passages of a batch, read and grouped with numpy."""
+
+    def __init__(self) -> None:
+        self.known = TextNumbers()
+        self.terms = array("Q")
+        self.ends = array("I", [0])
+        """End of the terms of each text in ``terms``, after a first 0."""
+        self.read = array("I")
+        """Numbers of the texts that were read, one passage after another."""
+        self.counts = array("I")
+        """How many numbers in ``read`` belong to each passage."""
+        self.ranked: tuple[Any, Any] | None = None
+        """All terms, ascending, and the place among them of each in ``terms``: two arrays of numpy."""
+        self._table = TextTable(self.known)
+
+    @property
+    def is_full(self) -> bool:
+        """True if another one should take its place."""
+        return self.known.is_full
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
+        numbers, counts, lines = self._table.read(
+            [put_apart(f"{words} {date}") for words, date in texts]
+        )
+        at, found = 0, list[str]()
+        for (_, date), count, line in zip(texts, counts, lines, strict=True):
+            stop = at + count * _NUMBER
+            # A passage has tokens besides those of its date.
+            if len(line) > 1 + len(date_line(date)):
+                found.append(f"{line.decode()} ")
+                self.counts.append(count)
+                self.read.frombytes(numbers[at:stop])
+            else:
+                found.append("")
+            at = stop
+        return found
+
+    def forget_read(self) -> None:
+        """Forget the passages, but not the texts."""
+        self.read, self.counts = array("I"), array("I")
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        for found in islice(self.known.tokens, len(self.ends) - 1, None):
+            self.terms.extend(set(map(term_of, found)))
+            self.ends.append(len(self.terms))
+            self.ranked = None
+        begin, stop = sum(self.counts[:first]), first + len(places)
+        return _grouped_at_once(self, begin, self.counts[first:stop], places)
+
+
+class _Terms(Vocabulary):
+    """A vocabulary with the terms of its lines."""
+
+    def __init__(self) -> None:
+        self.terms: dict[str, float] = {}
+        """Terms of lines with one token. Numbers with a point are sorted several times as fast."""
+        self.others: set[str] = set()
+        self.parts: dict[str, tuple[str, ...]] = {}
+        """For each of the other lines, the lines with one token that have its terms."""
+        self._of_term: dict[float, str] = {}
+        self._of_token: dict[str, str] = {}
+        """The line with the term of each token."""
+        super().__init__()
+
+    def add(self, line: str, tokens: tuple[str, ...]) -> None:
+        """Add the terms of a new line."""
+        of_token = self._of_token
+        if len(tokens) == 1:
+            term = float(term_of(tokens[0]))
+            first = of_token[tokens[0]] = self._of_term.setdefault(term, line)
+            if first is line:
+                self.terms[line] = term
+                return
+        for token in tokens:
+            if token not in of_token:
+                self.line_with((token,))
+        self.parts[line] = tuple({of_token[token] for token in tokens})
+        self.others.add(line)
+
+
+class PlainTexts:
+    """The texts of the passages of a batch, read and grouped without numpy."""
+
+    def __init__(self) -> None:
+        self._known = _Terms()
+        self._read: list[str] = []
+        """The lines of the texts that were read, one passage after another: the garbage collector would visit
+        each of many lists several times.
+        """
+        self._ends = [0]
+        """Where the lines of each passage end, after a first 0."""
+        self._places: dict[str, array[int]] = {}
+        """For each line that has a term, an empty array while nothing is grouped."""
+        self._terms: list[int] = []
+        """All terms in ascending order."""
+        self._ordered: list[array[int]] = []
+        """The arrays of their lines."""
+
+    @property
+    def is_full(self) -> bool:
+        """True if another one should take its place."""
+        return self._known.is_full
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
+        found = list[str]()
+        # A passage has tokens besides those of its date.
+        least = {date: 2 + len(date_line(date)) for _, date in texts}
+        for (_, date), lines in zip(texts, self._known.read(texts), strict=True):
+            line = "".join(lines)
+            if len(line) >= least[date]:
+                found.append(f"{line} ")
+                self._read += lines
+                self._ends.append(len(self._read))
+            else:
+                found.append("")
+        return found
+
+    def forget_read(self) -> None:
+        """Forget the passages, but not the texts."""
+        self._read, self._ends = [], [0]
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        self._add_terms()
+        others, parts, by_line = self._known.others, self._known.parts, self._places
+        ends = self._ends[first : first + len(places) + 1]
+        for place, (begin, end) in zip(places, pairwise(ends), strict=True):
+            having = set(self._read[begin:end])
+            if several := having & others:
+                having -= several
+                having.update(*[parts[line] for line in several])
+            for line in having:
+                by_line[line].append(place)
+        found = [*filter(None, self._ordered)]
+        grouped = Grouped(
+            array("Q", compress(self._terms, self._ordered)).tobytes(),
+            array("I", [*map(len, found)]).tobytes(),
+            b"".join(found),
+        )
+        for one in found:
+            del one[:]
+        return grouped
+
+    def _add_terms(self) -> None:
+        terms = self._known.terms
+        if len(self._places) < len(terms):
+            new = islice(terms, len(self._places), None)
+            self._places |= {line: array("I") for line in new}
+            ordered = sorted(terms, key=terms.__getitem__)
+            self._ordered = [self._places[line] for line in ordered]
+            self._terms = [int(terms[line]) for line in ordered]
+
+
+_spare_numbered: list[NumberedTexts] = []
+_spare_plain: list[PlainTexts] = []
+"""Texts that no batch uses now. Filling their vocabularies takes longer than using them."""
+
+
+class BatchTexts:
+    """The texts of the passages of a batch, in their order."""
+
+    def __init__(self) -> None:
+        self._texts: NumberedTexts | PlainTexts | None = None
+
+    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the tokens of the next passages, which have these words and dates."""
+        if self._texts is None:
+            at_once = len(texts) >= MANY and "numpy" in sys.modules
+            try:
+                self._texts = (_spare_numbered if at_once else _spare_plain).pop()
+            except IndexError:
+                self._texts = NumberedTexts() if at_once else PlainTexts()
+        return self._texts.lines_of(texts)
+
+    def done(self) -> None:
+        """Forget the texts, and leave the vocabulary to another batch."""
+        texts, self._texts = self._texts, None
+        if texts is None or texts.is_full:
+            return
+        texts.forget_read()
+        if isinstance(texts, PlainTexts):
+            _spare_plain.append(texts)
+        else:
+            _spare_numbered.append(texts)
+
+    def grouped(self, first: int, places: Sequence[int]) -> Grouped:
+        """Return the terms of the passages from ``first`` on, which are in these places."""
+        return grouped({}) if self._texts is None else self._texts.grouped(first, places)
+
+
+def _grouped_at_once(
+    vocabulary: NumberedTexts, begin: int, of_passages: "array[int]", places: Sequence[int]
+) -> Grouped:
+    """Group passages by one sort. Their texts are read from ``begin`` on, so many for each."""
+    import numpy as np
+
+    if vocabulary.ranked is None:
+        known, ranks = np.unique(np.frombuffer(vocabulary.terms, np.uint64), return_inverse=True)
+        vocabulary.ranked = known, ranks.astype(np.uint32)
+    known, ranks = vocabulary.ranked
+    counts = np.frombuffer(of_passages, np.uint32)
+    texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
+    ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
+    starts = ends[texts]
+    sizes = ends[1:][texts] - starts
+    # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
+    moved = np.repeat(starts + sizes - np.cumsum(sizes), sizes)
+    moved += np.arange(len(moved))
+    found = ranks[moved]
+    having = np.repeat(np.repeat(np.array(places, np.uint32), counts), sizes)
+    # Numbers of 16 bits are sorted several times as fast as others, so their lower half comes first.
+    order = np.argsort(found.astype(np.uint16), kind="stable")
+    if len(known) > 1 << 16:
+        order = order[np.argsort((found >> 16).astype(np.uint16)[order], kind="stable")]
+    found, having = found[order], having[order]
+    is_new = np.ones(len(found), bool)
+    is_new[1:] = (found[1:] != found[:-1]) | (having[1:] != having[:-1])
+    found, having = found[is_new], having[is_new]
+    starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
+    return Grouped(
+        known[found[starts]].tobytes(),
+        np.diff(starts, append=len(found)).astype(np.uint32).tobytes(),
+        having.tobytes(),
+    )
