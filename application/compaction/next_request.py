@@ -213,6 +213,7 @@ def _render(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extr
         opening=rendered.opening,
         bytes=rendered.bytes + budget.fixed_bytes,
         originals=rendered.originals,
+        is_whole=rendered.is_whole,
     )
 
 
