@@ -200,6 +200,8 @@ class Context:
     """Compactions that were run for this context, including failures."""
     originals: Mapping[int, Original] = field(default_factory=dict[int, Original])
     """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
+    is_whole: bool = False
+    """True if all messages are shown, nothing of them is shortened, and nothing else is shown."""
 
     def __repr__(self) -> str:
         held = f"{len(self.messages)} messages, {self.tokens:,} of {self.budget.limit:,} tokens"

@@ -233,6 +233,7 @@ def _render(
         opening=rendered.opening,
         bytes=rendered.bytes + budget.fixed_bytes,
         originals=rendered.originals,
+        is_whole=rendered.is_whole,
     )
 
 

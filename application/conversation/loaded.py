@@ -61,6 +61,15 @@ class Window:
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
     """Tokens that remain of erased live messages, by position."""
 
+    @property
+    def is_whole(self) -> bool:
+        """True if all messages are shown, nothing of them is shortened, and nothing else is shown.
+
+        Thinking may be left out all the same.
+        """
+        added = self.summary or self.memories or self.pins or self.recalled
+        return not (added or self.previews or self.measures)
+
     def with_entries(self, entries: Entries) -> "Window":
         """Return this window with other messages."""
         return Window(

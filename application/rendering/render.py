@@ -322,6 +322,7 @@ class Rendered(NamedTuple):
     """Upper bound of the bytes of the request body that ``tokens`` counts."""
     originals: Mapping[int, Original] = MappingProxyType({})
     """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
+    is_whole: bool = False
 
 
 def render(
@@ -338,10 +339,8 @@ def render(
     """Render ``window`` as a request; ``count`` measures the texts that rendering adds.
 
     ``recalled`` are the recalled lines of the window with their words, by position. ``kept`` has the turns of
-    earlier requests.
-
-    ``signed`` is true if the model accepts its provider's own compaction block. Otherwise the text
-    of such a block is shown like any summary, at ``place``.
+    earlier requests. ``signed`` is true if the model accepts its provider's own compaction block. Otherwise the
+    text of such a block is shown like any summary, at ``place``.
     """
     preamble, entries = _split_preamble(window)
     make = partial(_memory, window, count, signed=signed)
@@ -370,6 +369,7 @@ def render(
         builder.opening,
         builder.said_bytes + own_bytes + builder.extra_bytes,
         builder.originals,
+        window.is_whole and not builder.hides_thinking,
     )
 
 

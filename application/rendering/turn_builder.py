@@ -94,6 +94,7 @@ class TurnBuilder:
         """Tokens of the messages, without thinking that is not shown."""
         self.said_bytes = 0
         """Bytes of the messages with their turns, at most."""
+        self.hides_thinking = False
 
     @property
     def may_go_on(self) -> bool:
@@ -137,6 +138,7 @@ class TurnBuilder:
             self.said_tokens += entry.tokens
             if entry.position < thinking_from:
                 self.said_tokens -= entry.thinking
+                self.hides_thinking |= entry.thinking > 0
             self.said_bytes += entry.bytes + _TURN_BYTES
             if self._silent and entry.message.role != "assistant":
                 self._end_silence()

@@ -215,6 +215,87 @@ def test_runs_at_once_do_not_mix(memory: refold.Memory) -> None:
         assert f"{other} 0" not in str(said)
 
 
+def requests_of(agent: Any, asked: list[Any], history: list[Any]) -> tuple[list[Any], Any]:
+    """What the model of an agent gets for these questions, and the history at the end."""
+    got: list[Any] = []
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        shown = ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+        for message in shown:
+            for part in (message, *message["parts"]):
+                part.pop("timestamp", None)
+                part.pop("run_id", None)
+                part.pop("conversation_id", None)
+        got.append((shown, info.instructions, len(info.function_tools)))
+        is_first = len(messages) == 1
+        made = ToolCallPart("run", {"command": "ls"}, tool_call_id="c1") if is_first else None
+        return ModelResponse(parts=[made or TextPart("done")] if len(got) != 3 else [])
+
+    async def play() -> list[Any]:
+        with agent.override(model=FunctionModel(answer)):
+            kept = list(history)
+            for question in asked:
+                result = await agent.run(question, message_history=kept, conversation_id="t")
+                kept = result.all_messages()
+            return kept
+
+    kept = asyncio.run(play())
+    return got, kept
+
+
+@pytest.mark.parametrize("history", [[], HISTORY], ids=["fresh", "older"])
+def test_a_model_gets_the_requests_of_the_agent_until_something_is_compacted(
+    tmp_path: Path, history: list[Any]
+) -> None:
+    def agent(*capabilities: Any) -> Any:
+        return pydantic_ai.Agent(
+            instructions=["You help.", lambda: "It is noon."],
+            system_prompt="Be nice.",
+            tools=[run],
+            capabilities=capabilities,
+        )
+
+    asked = ["Build it.", "  ", ["Look", ImageUrl("https://example.org/b.png")]]
+    plain, kept = requests_of(agent(), asked, history[:1])
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        stored, kept_too = requests_of(agent(MemoryCapability(memory)), asked, history[:1])
+    assert stored == plain
+    assert [len(message.parts) for message in kept_too] == [len(message.parts) for message in kept]
+    assert [m.instructions for m in kept_too if isinstance(m, ModelRequest)] == [
+        m.instructions for m in kept if isinstance(m, ModelRequest)
+    ]
+
+
+def test_a_system_prompt_that_changes_with_each_run_makes_no_forks(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+    number = 0
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        seen.append((str(messages), str(info.instructions)))
+        return ModelResponse(parts=[TextPart("answer " * 40)])
+
+    async def play(memory: refold.Memory) -> None:
+        nonlocal number
+        agent: Any = pydantic_ai.Agent(
+            FunctionModel(answer), capabilities=[MemoryCapability(memory, thread="t")]
+        )
+        agent.system_prompt(dynamic=True)(lambda: f"It is day {number}.")
+        history: list[Any] = []
+        for number in range(30):
+            result = await agent.run(f"Question {number}. " * 20, message_history=history)
+            history = result.all_messages()
+
+    with refold.open(tmp_path / "a.db", window=6_000, telemetry=False) as memory:
+        asyncio.run(play(memory))
+        assert [row.thread_id for row in memory.conversations()] == ["t"]
+        assert memory.conversation("t").summaries()
+    for day, (messages, instructions) in enumerate(seen):
+        shown = messages + instructions
+        assert f"It is day {day}." in shown
+        assert f"It is day {day - 1}." not in shown
+    assert "It is day 29." in seen[-1][1]
+
+
 def test_what_is_no_memory_is_refused() -> None:
     given: Any = "no memory"
     with pytest.raises(refold.InvalidSetting):

@@ -72,14 +72,15 @@ class MemoryCapability(AbstractCapability[Any]):
             thread_id = self._thread_id(ctx)
             with waiting_at_most(self._lock_wait):
                 name = await self._follow(thread_id, given)
-                context = await self._memory.acontext(name, **_shown(request_context))
+                context = await self._memory.acontext(name, **_shown(request_context, given))
+                is_own = context.is_whole and await self._has_all(name, given)
         except Exception as error:  # The agent must go on as it would without a memory.
             self._warn(thread_id, error)
             return request_context
         if thread_id in self._failing:
             self._failing.discard(thread_id)
             logger.info("%s: the memory works again; nothing is missing", named(thread_id))
-        return _compacted(request_context, given, context)
+        return request_context if is_own else _compacted(request_context, given, context)
 
     async def after_run(
         self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
@@ -104,6 +105,10 @@ class MemoryCapability(AbstractCapability[Any]):
             self._memory.follow, thread_id, given.messages, original=given.original
         )
 
+    async def _has_all(self, name: str, given: GivenMessages) -> bool:
+        """Return whether a history has all messages of its conversation: it may have been cut before."""
+        return await asyncio.to_thread(self._memory.length, name) == len(given.messages)
+
     def _warn(self, thread_id: str, error: Exception) -> None:
         if thread_id not in self._failing:
             self._failing.add(thread_id)
@@ -119,11 +124,12 @@ def _instructions(request: ModelRequestContext) -> str:
     return "\n\n".join(part.content for part in parts)
 
 
-def _shown(request: ModelRequestContext) -> dict[str, Any]:
+def _shown(request: ModelRequestContext, given: GivenMessages) -> dict[str, Any]:
     """Return what the compacted request depends on besides the messages."""
     parameters = request.model_request_parameters
+    system = [text for text in (_instructions(request), *given.prompts) if text]
     return {
-        "system": _instructions(request) or None,
+        "system": "\n\n".join(system) or None,
         "tools": [
             {
                 "name": tool.name,

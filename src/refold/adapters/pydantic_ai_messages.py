@@ -33,6 +33,13 @@ class GivenMessages:
     """A history in the form of the Messages API. A request with system prompts becomes two messages."""
 
     def __init__(self, messages: Sequence[ModelMessage]) -> None:
+        self.prompts = [
+            part.content
+            for message in messages
+            for part in message.parts
+            if isinstance(part, SystemPromptPart) and part.dynamic_ref is not None
+        ]
+        """System prompts that are made again for each run. They are no messages: the next run would have other ones."""
         self.messages: list[Json] = []
         self._from: list[ModelMessage | None] = []
         for message in messages:
@@ -54,9 +61,10 @@ def _messages(message: ModelMessage) -> Iterator[Json]:
         blocks = [block for part in message.parts for block in _answer_blocks(part)]
         yield {"role": "assistant", "content": blocks}
         return
-    prompts = [part.content for part in message.parts if isinstance(part, SystemPromptPart)]
-    if prompts:
-        yield {"role": "system", "content": "\n\n".join(prompts)}
+    prompts = [part for part in message.parts if isinstance(part, SystemPromptPart)]
+    lasting = [part.content for part in prompts if part.dynamic_ref is None]
+    if lasting:
+        yield {"role": "system", "content": "\n\n".join(lasting)}
     said = [block for part in message.parts for block in _request_blocks(part)]
     if said or not prompts:
         yield {"role": "user", "content": said}
