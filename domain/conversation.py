@@ -105,6 +105,14 @@ class Pin(NamedTuple):
     """Tokens of the ledger line; 0 if the message itself stays in the context."""
 
 
+class OpenEdit(NamedTuple):
+    """An edit that a model proposed and that was not decided yet."""
+
+    edit_id: str
+    version: int
+    """Version of the event that has the proposal."""
+
+
 class Topic(Value, frozen=True):
     """A topic of covered messages."""
 
@@ -166,6 +174,8 @@ class Conversation(Value, frozen=True):
     """
     summary: ActiveSummary | None = None
     pins: tuple[Pin, ...] = ()
+    edits: tuple[OpenEdit, ...] = ()
+    """Edits that were proposed and not decided yet, oldest first."""
     attempt: Attempt | None = None
     setbacks: Setbacks = build_unvalidated(Setbacks)
     lengths: tuple[SummaryLength, ...] = ()

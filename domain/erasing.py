@@ -5,6 +5,7 @@ from typing import NamedTuple, assert_never
 
 from .choosing_memories import forget_memories
 from .conversation import Conversation, Coverage
+from .editing import close_edits
 from .events import (
     CompactionFailed,
     CompactionPerformed,
@@ -13,6 +14,8 @@ from .events import (
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     EventLost,
     LinesRecalled,
@@ -52,6 +55,8 @@ class Withdrawn(NamedTuple):
     attempts: frozenset[str] = frozenset()
     """Ids of attempts whose summariser input is withdrawn."""
     pins: frozenset[str] = frozenset()
+    edits: frozenset[str] = frozenset()
+    """Ids of proposed edits that quote the message or are about it."""
     label: str | None = None
     """Label that replaces the current one, or None if the current one stays."""
     memories: bool = False
@@ -111,6 +116,8 @@ def strip_event(event: Event, marker: str) -> Event:
             return replace(event, detail="")
         case MessagePinned():
             return replace(event, text=marker if event.text else "")
+        case EditProposed():
+            return replace(event, text=marker if event.text else "")
         case NotesFlushed():
             return replace(event, notes=())
         case MemoriesChosen():
@@ -125,6 +132,7 @@ def strip_event(event: Event, marker: str) -> Event:
             | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
+            | EditDecided()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
@@ -171,6 +179,8 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             return coverage is not None and covers_any(coverage, positions)
         case MessagePinned():
             return event.position in positions
+        case EditProposed():
+            return event.position in positions
         case NotesFlushed():
             return any(event.start <= position < event.stop for position in positions)
         case MemoriesChosen():
@@ -186,6 +196,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
+            | EditDecided()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
@@ -226,6 +237,7 @@ def erase_messages(
             for pin in state.pins
             if pin.position in positions or pin.pin_id in withdrawn.pins
         ),
+        *close_edits(state, withdrawn.edits),
         *(
             MessageErased(
                 position=message.position,

@@ -7,6 +7,7 @@ from typing import TypeGuard, assert_never, cast
 from refold.domain.compaction.summary_rules import add_length
 
 from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
+from .editing import open_edits
 from .erasing import ERASED
 from .events import (
     CompactionFailed,
@@ -16,6 +17,8 @@ from .events import (
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     EventLost,
     LinesRecalled,
@@ -226,6 +229,8 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             | ConversationForked()
         ):
             return replace(state, version=version)
+        case EditProposed() | EditDecided():
+            return replace(state, version=version, edits=open_edits(state.edits, event, version))
         case RequestFrameChanged():
             return _change_frame(state, event, version)
         case MessageErased() | ConversationErased() | EventLost():
@@ -390,7 +395,8 @@ def _shorten(
 
 def _record_notes(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
     versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
-    if event.replaces is not None:  # Replaced notes do not start a new cycle.
+    # Notes that replace others, and notes on demand, do not start a new cycle.
+    if event.replaces is not None or event.is_on_demand:
         return replace(state, version=version, notes_versions=versions)
     return replace(
         state,

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
+from refold.application.agent_tools.memory_edits import EditMode
 from refold.application.agent_tools.tool_scope import Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
@@ -72,6 +73,20 @@ def writes(
     return _forward(method, run_to_end)
 
 
+def calls(
+    method: Callable[Concatenate[Toolbox, P], R],
+) -> Callable[Concatenate[Forwarding[Toolbox], P], Coroutine[Any, Any, R]]:
+    """Forward to a method that calls tools: it writes if the tools may edit."""
+    reading, writing = reads(method), writes(method)
+
+    @functools.wraps(method)
+    async def forward(self: Forwarding[Toolbox], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        edits = self._blocking.reach.edits  # pyright: ignore[reportPrivateUsage]
+        return await (reading if edits is None else writing)(self, *args, **kwargs)
+
+    return forward
+
+
 def _forward(
     method: Callable[Concatenate[S, P], R],
     run: Callable[[Callable[[], R]], Coroutine[Any, Any, R]],
@@ -102,14 +117,16 @@ def forwarding(kind: _Class) -> _Class:
 
 @forwarding
 class AsyncToolbox(Forwarding[Toolbox]):
-    """Tools with which a model searches its memory, for asyncio. Each call runs in a thread.
+    """Tools with which a model searches its memory, and edits it if that was asked for, for asyncio.
+
+    Each call runs in a thread. A cancellation of an edit takes effect after its outcome is known.
 
     Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.
     """
 
-    call = reads(Toolbox.call)
-    result_for = reads(Toolbox.result_for)
-    results_for = reads(Toolbox.results_for)
+    call = calls(Toolbox.call)
+    result_for = calls(Toolbox.result_for)
+    results_for = calls(Toolbox.results_for)
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
@@ -166,6 +183,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     unpin = writes(ConversationMemory.unpin)
     erase = writes(ConversationMemory.erase)
     label = writes(ConversationMemory.label)
+    allow = writes(ConversationMemory.allow)
+    refuse = writes(ConversationMemory.refuse)
     knows = reads(ConversationMemory.knows)
     select_known = reads(ConversationMemory.select_known)
     pins = reads(ConversationMemory.pins)
@@ -185,6 +204,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     compactions = reads(ConversationMemory.compactions)
     topics = reads(ConversationMemory.topics)
     notes = reads(ConversationMemory.notes)
+    proposals = reads(ConversationMemory.proposals)
 
     async def context(
         self,
@@ -273,17 +293,19 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         return await asyncio.to_thread(lambda: list(conversation.export(format, at=at)))
 
     def tools(
-        self, *, scope: Scope = "conversation", all_conversations: bool = False
+        self,
+        *,
+        scope: Scope = "conversation",
+        all_conversations: bool = False,
+        edits: EditMode | None = None,
+        author: str = "model",
     ) -> AsyncToolbox:
-        """Return the tools with which a model searches this conversation.
+        """Return the tools with which a model searches this conversation, and edits it if ``edits`` is given.
 
-        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
-        ``.definitions`` as ``tools=`` of a request, and answer each call with ``await .result_for(block)``.
-
-        Arguments are those of ``ConversationMemory.tools``. If the conversation has another owner, each
-        call is refused; this method itself does not check the owner, because that reads the log.
+        Arguments are those of ``ConversationMemory.tools``. Answer calls with ``await .result_for(block)``. This
+        method does not read the log: if the conversation has another owner, each call is refused.
         """
-        tools = self._blocking.toolbox("all" if all_conversations else scope)
+        tools = self._blocking.toolbox("all" if all_conversations else scope, edits, author)
         return AsyncToolbox(self._core, tools)
 
     def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
@@ -355,16 +377,16 @@ class AsyncMemory(Forwarding[Memory]):
         *,
         owner: str | None = None,
         scope: Scope | None = None,
+        edits: EditMode | None = None,
+        author: str = "model",
     ) -> AsyncToolbox:
         """Return tools for a model that is not the agent of a conversation, such as an MCP client.
 
-        With ``thread_id`` the tools reach that conversation only, with ``owner`` the content of that owner,
-        and with neither the content that has no owner. With both, calls are refused if the conversation has
-        another owner.
-
         Arguments and errors are those of ``Memory.tools``; calls of these tools are awaited.
         """
-        tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
+        tools = self._blocking.tools(
+            thread_id, owner=owner, scope=scope, edits=edits, author=author
+        )
         return AsyncToolbox(self._core, tools)
 
     async def iter_conversations(self) -> AsyncIterator[ConversationRow]:
