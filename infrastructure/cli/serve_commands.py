@@ -218,10 +218,7 @@ def mcp(
 ) -> None:
     """Serve the memory to models over MCP: tools for recall and reading, resources for summaries."""
     del json  # The protocol owns standard output; earlier errors are reported there as JSON.
-    if all_owners and (thread, owner) != (None, None):
-        raise typer.BadParameter("--all-owners cannot be combined with --thread or --owner")
-    if edits is not None and thread is None:
-        raise typer.BadParameter("--edits needs --thread: the tools edit one conversation")
+    _refuse_wrong_scope(thread, owner, edits, all_owners=all_owners)
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
@@ -247,6 +244,15 @@ def mcp(
         )
         message = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
         serve_http(server, listener, lambda: warn(message))
+
+
+def _refuse_wrong_scope(
+    thread: str | None, owner: str | None, edits: str | None, *, all_owners: bool
+) -> None:
+    if all_owners and (thread, owner) != (None, None):
+        raise typer.BadParameter("--all-owners cannot be combined with --thread or --owner")
+    if edits is not None and thread is None:
+        raise typer.BadParameter("--edits needs --thread: the tools edit one conversation")
 
 
 def _require_mcp() -> None:

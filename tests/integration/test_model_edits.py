@@ -54,6 +54,9 @@ def fields(conversation: ConversationMemory, name: str) -> list[dict[str, Any]]:
     return [e["fields"] for e in conversation.export("events") if e["name"] == name]
 
 
+ABOUT_THE_FIRST: dict[str, Any] = {"pin": {"message": "0"}, "forget": {"target": "0"}}
+
+
 # --- the tools
 
 
@@ -327,7 +330,7 @@ def test_a_pin_without_room_waits_on(memory: Memory) -> None:
 def test_an_edit_is_carried_out_once_by_several_at_once(folder: Path, tool: str) -> None:
     with opened(folder) as memory:
         conversation = begun(memory)
-        call(conversation, tool, **{"message" if tool == "pin" else "target": "0"})
+        call(conversation, tool, **ABOUT_THE_FIRST[tool])
         (proposal,) = conversation.proposals()
         version = conversation.version
         outcomes: list[bool] = []
@@ -353,7 +356,7 @@ def test_an_edit_is_carried_out_once_by_several_at_once(folder: Path, tool: str)
 def test_an_edit_is_not_carried_out_after_it_was_refused(folder: Path, tool: str) -> None:
     with opened(folder) as memory, opened(folder) as other:
         conversation = begun(memory)
-        call(conversation, tool, **{"message" if tool == "pin" else "target": "0"})
+        call(conversation, tool, **ABOUT_THE_FIRST[tool])
         (proposal,) = conversation.proposals()
         seen = memory._opened.log.load
         other_refuses = other.conversation("t").refuse
@@ -610,8 +613,8 @@ def test_an_agent_in_asyncio_edits_and_is_allowed(tmp_path: Path) -> None:
             (proposal,) = await conversation.proposals()
             assert (await conversation.allow(proposal.edit_id)).erasure is not None
             await conversation.append({"role": "user", "content": "Another one."})
-            told = await conversation.tools(edits="allow").call("forget", {"target": "1"})
-            assert not told.is_error, told.text
+            done = await conversation.tools(edits="allow").call("forget", {"target": "1"})
+            assert not done.is_error, done.text
             assert (await conversation.read(1)).erased
             await conversation.tools(edits="propose").call("pin", {"text": "x"})
             (proposal,) = await conversation.proposals()
