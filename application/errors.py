@@ -27,6 +27,19 @@ class SummariserError(RefoldError):
         self.retry_after = retry_after
 
 
+class FoldError(RefoldError):
+    """The function of a follower raised an error for an event; ``__cause__`` is that error.
+
+    ``log_position`` is that of the event. ``folded`` is the number of events that were folded before it in the same
+    transaction.
+    """
+
+    def __init__(self, message: str, *, log_position: int, folded: int) -> None:
+        super().__init__(message)
+        self.log_position = log_position
+        self.folded = folded
+
+
 class RaisedOutside(RefoldError):
     """User code raised an exception that would end a program or a task, such as ``SystemExit``."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from refold.application.api.memory import Memory
 from refold.application.compaction.unwritten import UnwrittenWrites
@@ -121,8 +121,7 @@ def _open(path: str | Path, options: Options) -> Core:
     counter = options.get("counter") or EstimatingTokenCounter()
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
-    key = key_source(options, settings)
-    stores = _stores(path, options, settings, key, observing.notify)
+    stores = _stores(path, options, settings, key_source(options, settings), observing.notify)
     asked, unwritten = NewestRequests(), UnwrittenWrites()
     log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
@@ -144,6 +143,7 @@ def _open(path: str | Path, options: Options) -> Core:
         owner=ThisProcess(),
         process=OpeningProcess(str(LogPlace.parse(path))),
         sdk_tools=deferred(_sdk_tools),
+        follower_parts=_follower_parts,
         topics=deferred(frequent_terms),
         reading=deferred(read_once),
         asked=asked,
@@ -151,6 +151,12 @@ def _open(path: str | Path, options: Options) -> Core:
         turns=stores.log.turns,
     )
     return _start(core, path, stores, settings.scrub_megabytes)
+
+
+def _follower_parts(name: str, version: int, fold: Any, into: object) -> Any:
+    from refold.infrastructure.projection_store.follower_tables import follower_parts
+
+    return follower_parts(name, version, fold, into)
 
 
 def _sdk_tools() -> SDKTools:

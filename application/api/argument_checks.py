@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from os import PathLike
@@ -184,6 +185,10 @@ def _is_count(value: object) -> bool:
     return _is_number(value) and cast(int, value) >= 0
 
 
+def _is_period(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
 def _is_wait(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and cast(float, value) >= 0
@@ -231,6 +236,7 @@ _CHECKS: Mapping[str, _Check] = {
     "context": (_is_context, "a context, as context() gives it"),
     "keep": (_is_count, "a whole number from 0"),
     "wait": (_is_wait, "a number of seconds"),
+    "every": (_is_period, "a number of seconds above 0"),
     "system": (_is_system, "text, or a list of text blocks as the Messages API takes them"),
     "where": (_is_where, "a position, an address, or several of them"),
 }

@@ -1,15 +1,13 @@
-"""Forwarding from asyncio to a blocking object, method by method, with the same parameters and results."""
+"""The memory of one log, its conversations and their tools, for asyncio."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from functools import partial
-from itertools import islice
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
+from typing import Any, Self, cast, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
 from refold.application.agent_tools.memory_edits import EditMode
@@ -21,98 +19,18 @@ from refold.application.conversation.owner_scope import Scope
 from refold.application.conversation.turn_lock import USUAL_WAIT, AsyncConversationTurn
 from refold.application.history.export import ExportFormat
 from refold.application.history.moments import At
-from refold.application.ports.conversation_log import PAGE
 from refold.application.ports.read_models import ConversationRow
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
 
-from .argument_checks import checked
 from .blocking import CallersLoop, run_to_end
 from .conversation_memory import ConversationMemory
+from .followed_events import Fold, ForeignProjection, Forget
+from .followers import Follower
+from .forwarding import Forwarding, calls, forwarding, in_pages, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult, Context, StoredMessage
-
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S")
-Blocking_co = TypeVar("Blocking_co", covariant=True)
-_Class = TypeVar("_Class", bound=type)
-
-
-class Forwarding(Generic[Blocking_co]):
-    """An asyncio wrapper that calls a blocking object in a thread."""
-
-    def __init__(self, core: Core, blocking: Blocking_co) -> None:
-        self._opened = core
-        self._opened_blocking = blocking
-
-    @property
-    def _core(self) -> Core:
-        self._opened.process.check()
-        return self._opened
-
-    @property
-    def _blocking(self) -> Blocking_co:
-        # Check before using a thread: the loop of the parent does not run in a forked process.
-        self._opened.process.check()
-        return self._opened_blocking
-
-
-def reads(
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
-    """Forward to a method that reads; a cancellation does not wait for it."""
-    return _forward(method, asyncio.to_thread)
-
-
-def writes(
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
-    """Forward to a method that writes; a cancellation takes effect after its outcome is known."""
-    return _forward(method, run_to_end)
-
-
-def calls(
-    method: Callable[Concatenate[Toolbox, P], R],
-) -> Callable[Concatenate[Forwarding[Toolbox], P], Coroutine[Any, Any, R]]:
-    """Forward to a method that calls tools: it writes if the tools may edit."""
-    reading, writing = reads(method), writes(method)
-
-    @functools.wraps(method)
-    async def forward(self: Forwarding[Toolbox], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        edits = self._blocking.reach.edits  # pyright: ignore[reportPrivateUsage]
-        return await (reading if edits is None else writing)(self, *args, **kwargs)
-
-    return forward
-
-
-def _forward(
-    method: Callable[Concatenate[S, P], R],
-    run: Callable[[Callable[[], R]], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
-    @functools.wraps(method)
-    async def forward(self: Forwarding[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        blocking = self._blocking  # pyright: ignore[reportPrivateUsage]
-        return await run(functools.partial(method, blocking, *args, **kwargs))
-
-    return forward
-
-
-async def _in_pages(items: Iterator[R]) -> AsyncIterator[R]:
-    """Iterate in a thread, a page at a time."""
-    while page := await asyncio.to_thread(lambda: list(islice(items, PAGE))):
-        for item in page:
-            yield item
-
-
-def forwarding(kind: _Class) -> _Class:
-    """Set the qualified names of the forwarding methods of a class, and check their arguments."""
-    for name, method in vars(kind).items():
-        if inspect.isfunction(method) and hasattr(method, "__wrapped__"):
-            method.__module__ = kind.__module__
-            method.__qualname__ = f"{kind.__qualname__}.{name}"
-    return checked(kind)
 
 
 @forwarding
@@ -278,7 +196,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         Use ``async for``. Arguments and errors are those of ``ConversationMemory.iter_messages``.
         """
         messages = await asyncio.to_thread(self._blocking.iter_messages, start, stop)
-        async for message in _in_pages(messages):
+        async for message in in_pages(messages):
             yield message
 
     async def export(
@@ -326,6 +244,60 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         """Number of events in the conversation; 0 before the first."""
         conversation = self._blocking
         return await asyncio.to_thread(lambda: conversation.version)
+
+
+@forwarding
+class AsyncFollower(Forwarding[Follower]):
+    """Tables that follow the log, filled by a fold of one's own, for asyncio.
+
+    An async context manager; ``close`` stops it.
+    """
+
+    def __repr__(self) -> str:
+        return f"<AsyncFollower {self._opened_blocking.name} in {self.place}>"
+
+    position = reads(Follower.position)
+    update = writes(Follower.update)
+    rebuild = writes(Follower.rebuild)
+    stop = writes(Follower.stop)
+    close = writes(Follower.close)
+
+    @property
+    def name(self) -> str:
+        """Name of the follower."""
+        return self._opened_blocking.name
+
+    @property
+    def version(self) -> int:
+        """Version of the fold."""
+        return self._opened_blocking.version
+
+    @property
+    def place(self) -> str:
+        """Place of the tables, without a password."""
+        return self._opened_blocking.place
+
+    def start(self, every: float = 1.0) -> Self:
+        """Look for new events in a thread of its own, every so many seconds, until ``stop`` or the memory is closed.
+
+        An error is logged once, and tried again.
+
+        Raises:
+            InvalidSetting: ``every`` is not a positive number.
+        """
+        self._blocking.start(every)
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
 
 
 @forwarding
@@ -389,12 +361,29 @@ class AsyncMemory(Forwarding[Memory]):
         )
         return AsyncToolbox(self._core, tools)
 
+    def follow(
+        self,
+        name: str,
+        fold: Fold | ForeignProjection,
+        *,
+        into: str | Path | None = None,
+        version: int = 1,
+        forget: Forget | None = None,
+    ) -> AsyncFollower:
+        """Return a follower: tables of your own that a function fills from the events of all conversations.
+
+        Arguments and errors are those of ``Memory.follow``. The functions are called in a thread; they are no
+        coroutines.
+        """
+        follower = self._blocking.follow(name, fold, into=into, version=version, forget=forget)
+        return AsyncFollower(self._core, follower)
+
     async def iter_conversations(self) -> AsyncIterator[ConversationRow]:
         """Iterate over all conversations in the order of their ids, with a few hundred in memory at a time.
 
         Use ``async for``. A conversation that begins in the meantime may be omitted.
         """
-        async for row in _in_pages(self._blocking.iter_conversations()):
+        async for row in in_pages(self._blocking.iter_conversations()):
             yield row
 
     async def drain(self, wait: float | None = None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +18,7 @@ from refold.domain.value import replace
 from .argument_checks import checked, read_owner, require_owner
 from .blocking import Runner, WorkEnded
 from .conversation_memory import ConversationMemory
+from .memory_lists import MemoryLists
 
 if TYPE_CHECKING:
     from refold.application.agent_tools.memory_edits import EditMode
@@ -35,103 +35,12 @@ if TYPE_CHECKING:
         Sizes,
     )
     from refold.application.maintenance.verifying import Replayed, Verification
-    from refold.application.notes.markdown_search import NotesFound, NotesStatus
-    from refold.application.ports.read_models import ConversationRow, NoteRow
     from refold.application.recall.embedding import EmbeddingProgress
     from refold.application.recall.hits import Recalled
     from refold.application.recall.recall_query import RecallOptions
-    from refold.application.runtime.memory_settings import RecallMode
 
-
-@checked
-class MemoryLists:
-    """Lists and notes over all conversations of a memory."""
-
-    def __init__(self, core: Core) -> None:
-        self._opened = core
-
-    @property
-    def _core(self) -> Core:
-        self._opened.process.check()
-        return self._opened
-
-    def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
-        """Return all conversations, latest activity first; with ``owner`` only those of that owner.
-
-        Raises:
-            InvalidOwner: the owner is blank or invalid.
-        """
-        rows, owner = self._core.views.conversations(), read_owner(owner)
-        return rows if owner is None else [row for row in rows if row.owner == owner]
-
-    def iter_conversations(self) -> Iterator[ConversationRow]:
-        """Iterate over all conversations in the order of their ids, with a few hundred in memory at a time.
-
-        A conversation that begins in the meantime may be omitted.
-        """
-        return self._core.views.iter_conversations()
-
-    def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
-        """Return the durable notes of all conversations, in the order in which they were taken.
-
-        ``owner``: return only notes from conversations of this owner, without notes about other owners'
-        messages.
-
-        Raises:
-            InvalidOwner: the owner is blank or invalid.
-        """
-        from refold.application.notes.note_files import without_others
-
-        views, owner = self._core.views, read_owner(owner)
-        if owner is None:
-            return views.all_notes()
-        guests = views.guests_of(owner)
-        return list(without_others(views.notes_of(owner), lambda thread: guests.get(thread, {})))
-
-    def search_notes(
-        self,
-        query: str,
-        *,
-        owner: str | None = None,
-        limit: int = 5,
-        min_score: float = 0.0,
-        mode: RecallMode | None = None,
-    ) -> NotesFound:
-        """Search the Markdown notes of the workspace, including manual edits.
-
-        The files are ``MEMORY.md`` and ``memory/*.md`` in ``markdown_folder``, or else in ``notes_folder``.
-        Their content is not stored.
-
-        ``owner``: search only the folder of this owner; by default the notes without an owner.
-        ``min_score``: minimum score relative to the best hit. ``mode``: as for ``search``.
-
-        Raises:
-            InvalidSetting: an option is invalid; the message says what is allowed.
-            InvalidOwner: the owner is blank or invalid.
-        """
-        from refold.application.notes.markdown_search import search_notes
-
-        whose = read_owner(owner)
-        return search_notes(self._core, query, whose, limit=limit, min_score=min_score, mode=mode)
-
-    def notes_status(self, *, owner: str | None = None) -> NotesStatus:
-        """Return which files ``search_notes`` searches and which it skips.
-
-        Raises:
-            InvalidOwner: the owner is blank or invalid.
-        """
-        from refold.application.notes.markdown_search import notes_status
-
-        return notes_status(self._core, read_owner(owner))
-
-    def write_notes(self) -> bool:
-        """Update ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings.
-
-        This happens automatically after every change. Return whether it worked; True if no folder is set.
-        """
-        from refold.application.notes.note_files import write_notes
-
-        return write_notes(self._core)
+    from .followed_events import Fold, ForeignProjection, Forget
+    from .followers import Follower
 
 
 @checked
@@ -255,6 +164,34 @@ class Memory(MemoryLists):
         home = read_thread_id(thread_id)
         reach = OwnerScope(self._core, scope or "conversation", home, owner)
         return Toolbox(self._core, home, reach, sees=False, edits=rights)
+
+    def follow(
+        self,
+        name: str,
+        fold: Fold | ForeignProjection,
+        *,
+        into: str | Path | None = None,
+        version: int = 1,
+        forget: Forget | None = None,
+    ) -> Follower:
+        """Return a follower: tables of your own that a function fills from the events of all conversations.
+
+        Call this once and keep the follower. ``update()`` calls ``fold(tables, event)`` for each new event, in
+        the order of the log. ``into``: path of an SQLite file, or address of a PostgreSQL database, where the
+        tables get the schema ``name``. ``tables`` is a ``sqlite_utils.Database`` or a ``psycopg.Connection``. A
+        projection of ``eventsourcing`` can be given instead of a function; it has a view of its own, so leave
+        ``into`` out.
+
+        ``version``: raise it when the function changes; the tables are then filled again. ``forget(tables, thread_id)``
+        removes the rows of a conversation. After an erasure it is called, and what is left of that conversation is
+        folded again; without it, all tables are filled again.
+
+        Raises:
+            InvalidSetting: an argument is invalid.
+        """
+        from .followers import follow
+
+        return follow(self._core, name, fold, into, version, forget)
 
     def index(self) -> int:
         """Update the recall index and return the number of its passages.
@@ -420,6 +357,8 @@ class Memory(MemoryLists):
             record_waiting(core.log, core.asked, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
+            for follower in tuple(core.followers):
+                follower.close()
             self._opened.close_derived()
             self._opened.log.close()
 

@@ -15,7 +15,7 @@ from refold.application.notes.note_files import write_notes
 from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
 from refold.domain.erasing import erase_conversation
-from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
+from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
 from refold.domain.events import Event, MessageAppended, MessageErased
 from refold.domain.notes import NotesFlushed, Rewritten
 from refold.domain.value import replace
@@ -142,20 +142,35 @@ def finish_all(core: Core, *, wait: float) -> tuple[ErasedPlace, ...]:
     done = finish(core)
     if wait and done:
         core.keeper.wait_for_erasures(wait)
-    places = tuple(core.keeper.erased_places())
+    places = (*core.keeper.erased_places(), *update_followers(core))
     if done or any(place.state == "pending" for place in places):
         return places
     detail = "another process is reading: erase again, or open the log again"
     return (ErasedPlace(place="files of the log", state="pending", detail=detail), *places)
 
 
+def update_followers(core: Core) -> Sequence[ErasedPlace]:
+    """Update the followers of this process, and return those whose tables may still have what was erased."""
+    left: list[ErasedPlace] = []
+    for follower in {(one.place, one.name): one for one in core.followers}.values():
+        try:
+            follower.update()
+        except (RefoldError, OSError) as error:
+            detail = f"they cannot be updated ({type(error).__name__}); the next update removes it"
+            place = f"tables of follower {follower.name}: {follower.place}"
+            left.append(ErasedPlace(place=place, state="pending", detail=detail))
+    return left
+
+
 def derived_places(core: Core) -> Sequence[Place]:
-    """Return the derived places that ``forget_erased`` cleans."""
+    """Return the derived places that an erasure cleans."""
     places: list[Place] = ["read models", "recall index"]
     if core.recall.embedder is not None:
         places.append("vectors")
     if core.recall.backend is not None:
         places.append("search backend")
+    if core.followers:
+        places.append("tables of followers")
     return places
 
 
@@ -166,7 +181,7 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
     kept = tuple(str(path) for path in core.keeper.damaged_copies())
     earlier = tuple(str(path) for path in core.keeper.earlier_logs())
     done_in_log = finish(core)
-    places = tuple(core.keeper.erased_places())
+    places = (*core.keeper.erased_places(), *update_followers(core))
     pending = any(place.state == "pending" for place in places)
     complete = done_in_log and not (kept or earlier or pending)
     gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}

@@ -27,6 +27,7 @@ Place = Literal[
     "recall index",
     "vectors",
     "search backend",
+    "tables of followers",
 ]
 """Place of removed content.
 
@@ -36,8 +37,8 @@ asked for. ``topics`` belong to a summary.
 ``notes`` were taken from messages before they left the context; ``notes files`` are in the
 configured folder. ``quoted memory`` is a present or past quotation in the system text. ``system
 text`` is a recorded system text or tool definition of the caller that quoted the message. ``event``
-is any event of an erased conversation. The last four are derived from the log and rebuilt without
-the content; ``vectors`` and ``search backend`` are named if they may have it.
+is any event of an erased conversation. The last five are derived from the log and rebuilt without
+the content; ``vectors``, ``search backend`` and ``tables of followers`` are named if they may have it.
 """
 
 

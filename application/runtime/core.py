@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from refold.application.conversation.loaded import LoadedConversation
     from refold.application.ports.conversation_log import ConversationLog
     from refold.application.ports.embedder import Embedder, Vector
+    from refold.application.ports.follower_store import FollowerParts, UpdatedFollower
     from refold.application.ports.log_keeper import LogKeeper
     from refold.application.ports.markdown_pages import MarkdownPages
     from refold.application.ports.notes_folder import NotesFolder
@@ -217,6 +218,11 @@ class Extras(NamedTuple):
     """Recorded layout, or None for the current one."""
 
 
+def no_followers(name: str, version: int, fold: Any, into: object) -> Any:
+    """Refuse a follower: no adapters for its tables were given."""
+    raise NotImplementedError(f"no place for the tables of {name}")
+
+
 def frequent_terms() -> TopicExtractor:
     """Return the topic extractor without a model."""
     from refold.application.topics.frequent_terms import FrequentTerms
@@ -261,6 +267,9 @@ class Core:
     owner: Owner = UNNAMED_OWNER
     sdk_tools: SDKTools = NO_SDK
     """Factory for tools of an agent SDK."""
+    follower_parts: FollowerParts = no_followers
+    followers: list[UpdatedFollower] = field(default_factory=list[Any])
+    """Followers of the log in this process."""
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Process that opened the memory; only this process may use it."""
     recalled: RecalledTexts = field(default_factory=RecalledTexts)

@@ -198,6 +198,7 @@ _NAMES = {
     "recall index": "recall index, rebuilt on the next search",
     "vectors": "vectors of messages",
     "search backend": "data passed to the search program",
+    "tables of followers": "tables that followers fill",
 }
 
 

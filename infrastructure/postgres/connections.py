@@ -1,7 +1,7 @@
 """Connections to a PostgreSQL server: address, pool, and transactions that may be nested."""
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -189,6 +189,32 @@ class Store:
         name = sql.Identifier(self.address.schema)
         with self.connection() as connection, as_library_errors():
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+
+    def use_schema(self) -> None:
+        """Let the statements of the open transaction find and create tables in the schema first."""
+        name = sql.Identifier(self.address.schema)
+        with self.connection() as connection, as_library_errors():
+            connection.execute(sql.SQL("SET LOCAL search_path TO {}, public").format(name))
+
+    def drop_schema(self) -> None:
+        """Drop the schema with all that is in it."""
+        name = sql.Identifier(self.address.schema)
+        with self.connection() as connection, as_library_errors():
+            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
+
+    def vacuum(self, tables: Iterable[str]) -> None:
+        """Write tables again without their deleted rows, each in a transaction of its own.
+
+        Readers of a table are awaited for five seconds.
+        """
+        patience = "-c lock_timeout=5s"
+        with (
+            as_library_errors(),
+            psycopg.connect(self.address.conninfo, autocommit=True, options=patience) as connection,
+        ):
+            for table in tables:
+                name = sql.Identifier(self.address.schema, table)
+                connection.execute(sql.SQL("VACUUM FULL {}").format(name))
 
     def rewrite(self, table: str, note: Callable[[Diagnostic], None]) -> None:
         """Write a table again without its deleted rows. ``note`` gets the notices of the server.

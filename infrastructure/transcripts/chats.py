@@ -50,10 +50,7 @@ class Chats(Value, frozen=True):
 
 def find_chats(source: Source) -> Chats:
     """Find the chats of a file. The result is empty if the file is not a list of messages."""
-    found: Chats | None = source.found.get("chats")
-    if found is None:
-        found = source.found["chats"] = _find_chats(source)
-    return found
+    return source.once(_find_chats)
 
 
 def _find_chats(source: Source) -> Chats:
@@ -98,14 +95,16 @@ def odd_role(source: Source) -> str | None:
 
 def speaks_openai(source: Source) -> bool:
     """Return whether the chats of a file have something that only the OpenAI chat API uses."""
-    if "speaks openai" not in source.found:
-        source.found["speaks openai"] = any(
-            any(map(_openai_message, chat.messages))
-            or _has_choices(chat.envelope.get("response"))
-            or any("function" in tool for tool in objects_in(tools_of(chat)))
-            for chat in find_chats(source).chats
-        )
-    return bool(source.found["speaks openai"])
+    return source.once(_speaks_openai)
+
+
+def _speaks_openai(source: Source) -> bool:
+    return any(
+        any(map(_openai_message, chat.messages))
+        or _has_choices(chat.envelope.get("response"))
+        or any("function" in tool for tool in objects_in(tools_of(chat)))
+        for chat in find_chats(source).chats
+    )
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:

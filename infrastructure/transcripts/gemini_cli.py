@@ -34,6 +34,9 @@ _KINDS = ("user", "gemini", "info", "error", "warning")
 _Place = tuple[int, dict[str, Any]]
 """Line or index of a record, and the record."""
 
+_OF_THE_PROGRAM = ("<session_context>", "<system-reminder>", "This is the Gemini CLI. ")
+"""Beginnings of what the program says. Versions before session_context say the last one."""
+
 
 def fits(source: Source) -> bool:
     """Return whether the file begins with the header of a session, or is one."""
@@ -127,7 +130,7 @@ class _Session:
 def _author(content: Content) -> Author:
     # The program appends the files that a person names with @ to the person's message.
     words = said(Message(role="user", content=content)).lstrip()
-    return "program" if words.startswith(("<session_context>", "<system-reminder>")) else "person"
+    return "program" if words.startswith(_OF_THE_PROGRAM) else "person"
 
 
 def _content(value: Any) -> Content | None:

@@ -62,17 +62,14 @@ class _State(NamedTuple):
 
 def fits(source: Source) -> bool:
     """Return whether the file has messages with LangChain's types, in a state or by themselves."""
-    return bool(_states(source))
+    return bool(source.once(_find_states))
 
 
-def _states(source: Source) -> list[_State]:
-    found: list[_State] | None = source.found.get("langchain")
-    if found is None:
-        found = source.found["langchain"] = list(_find_states(source))
-    return found
+def _find_states(source: Source) -> list[_State]:
+    return list(_states_in(source))
 
 
-def _find_states(source: Source) -> Iterator[_State]:
+def _states_in(source: Source) -> Iterator[_State]:
     listed = as_list(source.document) if source.is_document else None
     given = list(enumerate(listed)) if listed else [(one.line, one.value) for one in source.records]
     if _are_messages([value for _, value in given]):
@@ -122,7 +119,7 @@ def read(source: Source) -> Reading:
     Messages that a later state lacks, because they were summarised or trimmed, are kept.
     """
     threads: dict[str, _Thread] = {}
-    for state in sorted(_states(source), key=lambda state: state.at):
+    for state in sorted(source.once(_find_states), key=lambda state: state.at):
         name = state.thread or source.stem
         threads.setdefault(name, _Thread(name)).add(state)
     return reading_of(thread.read() for thread in threads.values())

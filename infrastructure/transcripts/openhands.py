@@ -84,7 +84,7 @@ def fits(source: Source) -> bool:
     """Return whether the file has a list of events."""
     return any(
         _is_event(as_object(event) or {})
-        for stream in _streams(source)
+        for stream in source.once(_find_streams)
         for _, event in stream.events[:20]
     )
 
@@ -101,14 +101,11 @@ def _is_event(event: dict[str, Any]) -> bool:
     return isinstance(event.get("observation"), str) and "content" in event
 
 
-def _streams(source: Source) -> list[_Stream]:
-    found: list[_Stream] | None = source.found.get("openhands")
-    if found is None:
-        found = source.found["openhands"] = list(_find_streams(source))
-    return found
+def _find_streams(source: Source) -> list[_Stream]:
+    return list(_streams_in(source))
 
 
-def _find_streams(source: Source) -> Iterator[_Stream]:
+def _streams_in(source: Source) -> Iterator[_Stream]:
     if source.is_document:
         listed = as_list(source.document)
         given = [(place, value) for place, value in enumerate(listed or [source.document])]
@@ -145,7 +142,7 @@ def _flat(events: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
 
 def read(source: Source) -> Reading:
     """Read one conversation for each list of events."""
-    return reading_of(_draft(source.stem, stream) for stream in _streams(source))
+    return reading_of(_draft(source.stem, stream) for stream in source.once(_find_streams))
 
 
 def _draft(stem: str, stream: _Stream) -> ConversationDraft:

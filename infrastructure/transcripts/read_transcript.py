@@ -30,7 +30,8 @@ from .transcript_source import (
     UnknownFormat,
     as_list,
     as_object,
-    open_source,
+    parse_source,
+    read_bytes,
 )
 
 
@@ -143,7 +144,8 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
         ).read_checkpoint_file
         return read(path)
     begin = _begin_of(path)
-    source = inspect_logs.open_archive(path) if begin == inspect_logs.ARCHIVE else open_source(path)
+    is_archive = begin == inspect_logs.ARCHIVE
+    source = inspect_logs.open_archive(path) if is_archive else parse_source(path, read_bytes(path))
     return read_source(path, source, format=format)
 
 

@@ -26,6 +26,8 @@ TOOLS = {
 RECORD_NO_COMPACTIONS = ("gemini-cli",)
 """Formats that do not say where a session was compacted."""
 _ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+IMPORTED_ENDINGS = (*_ENDINGS, ".eval", ".traj", ".traj.gz")
+"""Endings of all files that may have conversations: also logs of Inspect and trajectories of SWE-agent."""
 _COMPACTION = re.compile(rb'"isCompactSummary"\s*:\s*true|"type"\s*:\s*"(?:compacted|compaction)"')
 """A sign of a compaction. In a quoted record each quotation mark has a backslash before it."""
 _SAID = re.compile(rb'"(?:role|type)"\s*:\s*"(?:user|assistant|gemini)"')
@@ -81,12 +83,12 @@ def default_places(home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(place.expanduser() for place in found)
 
 
-def find_files(places: Sequence[Path]) -> FoundFiles:
-    """Find files of sessions in folders, each once. A given file is taken as it is."""
+def find_files(places: Sequence[Path], endings: tuple[str, ...] = _ENDINGS) -> FoundFiles:
+    """Find files with these endings in folders, each once. A given file is taken as it is."""
     found: dict[Path, SessionFile] = {}
     unreadable: list[str] = []
     for place in places:
-        for path in _files_in(place, unreadable):
+        for path in _files_in(place, endings, unreadable):
             with suppress(OSError):
                 stat = path.stat()
                 file = SessionFile(path, stat.st_size, stat.st_mtime)
@@ -95,7 +97,7 @@ def find_files(places: Sequence[Path]) -> FoundFiles:
     return FoundFiles(tuple(newest), tuple(unreadable))
 
 
-def _files_in(place: Path, unreadable: list[str]) -> Iterator[Path]:
+def _files_in(place: Path, endings: tuple[str, ...], unreadable: list[str]) -> Iterator[Path]:
     if not place.is_dir():
         yield place
         return
@@ -107,7 +109,7 @@ def _files_in(place: Path, unreadable: list[str]) -> Iterator[Path]:
         # The Gemini CLI keeps other JSON files of a project next to the folder of its sessions.
         if in_chats and "chats" not in Path(folder).parts[len(place.parts) :]:
             continue
-        yield from (Path(folder, name) for name in files if name.lower().endswith(_ENDINGS))
+        yield from (Path(folder, name) for name in files if name.lower().endswith(endings))
 
 
 def scan_file(file: SessionFile, counter: TokenCounter) -> FileScan:

@@ -8,9 +8,10 @@ import math
 import sys
 import unicodedata
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import Field
 
@@ -19,6 +20,7 @@ from refold.application.errors import TranscriptError
 from refold.domain.messages import Block
 from refold.domain.value import Value, build_unvalidated
 
+T = TypeVar("T")
 MAX_DEPTH = 200
 """Maximum nesting depth. Real messages stay below 30, and pydantic can write up to 255."""
 
@@ -149,17 +151,14 @@ class Source(Value, frozen=True):
     skipped: tuple[Skipped, ...] = ()
     """Lines that could not be read, or only after a repair."""
     found: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
-    """Answers about the content, so that each format does not look for them again."""
+    """Answers of ``once``."""
 
-
-def open_source(path: Path) -> Source:
-    """Read a file, plain or gzip, detected by its first bytes.
-
-    Raises:
-        TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip, not text or not
-            JSON.
-    """
-    return parse_source(path, read_bytes(path))
+    def once(self, find: Callable[["Source"], T]) -> T:
+        """Return what a function says about this source. It is called once, however many formats ask."""
+        name = f"{find.__module__}.{find.__qualname__}"
+        if name not in self.found:
+            self.found[name] = find(self)
+        return cast(T, self.found[name])
 
 
 def read_bytes(path: Path) -> bytes:
@@ -391,8 +390,8 @@ def as_content(value: Any) -> Content | None:
     items = as_list(value)
     if items is None:
         return None
-    blocks = tuple(block for item in items if (block := _as_block(item)) is not None)
-    return blocks if len(blocks) == len(items) else None
+    blocks = [text_block(item) if isinstance(item, str) else as_object(item) for item in items]
+    return None if None in blocks else cast("tuple[Block, ...]", tuple(blocks))
 
 
 def as_blocks(content: Content) -> list[Block]:
@@ -409,10 +408,8 @@ def text_block(text: str) -> Block:
 
 def image_block(media_type: Any, data: Any) -> Block:
     """Return an image block with base64 data."""
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": str(media_type), "data": str(data)},
-    }
+    source = {"type": "base64", "media_type": str(media_type), "data": str(data)}
+    return {"type": "image", "source": source}
 
 
 def tool_use(call_id: str, name: str, arguments: dict[str, Any]) -> Block:
@@ -444,7 +441,3 @@ def text_or_none(value: Any) -> str | None:
 def not_a_message(line: int | None, problem: str) -> Skipped:
     """Report a message that is too broken to keep. No other kind of skipping loses content."""
     return Skipped(line=line, reason="message that cannot be read", detail=problem, damage=True)
-
-
-def _as_block(item: Any) -> Block | None:
-    return text_block(item) if isinstance(item, str) else as_object(item)

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.api.async_memory import (
         AsyncConversationMemory,
+        AsyncFollower,
         AsyncMemory,
         AsyncToolbox,
     )
     from refold.application.api.conversation_memory import ConversationMemory
+    from refold.application.api.followed_events import FollowedEvent
+    from refold.application.api.followers import Follower
     from refold.application.api.memory import Memory
     from refold.application.api.memory_files import FileChange, MemoryFiles
     from refold.application.api.results import (
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from refold.application.errors import (
         BackupDamaged,
         EmbedderError,
+        FoldError,
         ForeignAddress,
         InvalidAddress,
         LogBehindAnchor,
@@ -158,6 +162,7 @@ __all__ = [
     "AppendedMessage",
     "AsyncConversationMemory",
     "AsyncConversationTurn",
+    "AsyncFollower",
     "AsyncMemory",
     "AsyncToolbox",
     "Author",
@@ -193,6 +198,9 @@ __all__ = [
     "FileChange",
     "FileRefused",
     "FileSize",
+    "FoldError",
+    "FollowedEvent",
+    "Follower",
     "ForeignAddress",
     "HistoryPage",
     "HistoryRecord",
@@ -299,8 +307,10 @@ _PLACES = {
     "refold.application.agent_tools.definitions": "UnknownToolFieldWarning",
     "refold.application.agent_tools.tool_scope": "Tool",
     "refold.application.agent_tools.toolbox": "Toolbox",
-    "refold.application.api.async_memory": "AsyncConversationMemory AsyncMemory AsyncToolbox",
+    "refold.application.api.async_memory": "AsyncConversationMemory AsyncFollower AsyncMemory AsyncToolbox",
     "refold.application.api.conversation_memory": "ConversationMemory",
+    "refold.application.api.followed_events": "FollowedEvent",
+    "refold.application.api.followers": "Follower",
     "refold.application.api.memory": "Memory",
     "refold.application.api.memory_files": "FileChange MemoryFiles",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",
@@ -314,7 +324,7 @@ _PLACES = {
     "refold.application.conversation.turn_lock": "AsyncConversationTurn ConversationTurn",
     "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
-        "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy "
+        "BackupDamaged EmbedderError FoldError ForeignAddress InvalidAddress LogBehindAnchor LogBusy "
         "LogDamaged LogError LogFull LogGone LogLocked LogNotFound LogNotWritable NewerLog "
         "NotARefoldLog OpenedBeforeFork OtherHistory SummariserError TargetExists ThreadExists "
         "TokenCountError TranscriptError TurnTaken WriteAheadDamaged"

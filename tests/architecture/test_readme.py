@@ -1,9 +1,13 @@
 """The Python code of README.md and of the docs runs as it stands, and prints what the page shows."""
 
+import ast
+import inspect
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -102,7 +106,9 @@ def test_blocks_are_run_in_order_and_a_failing_one_is_told_by_its_line(tmp_path:
     assert 'README.py", line 17' in done.stderr
 
 
-@pytest.mark.parametrize("name", ["guide.md", "observability.md", "testing.md"])
+@pytest.mark.parametrize(
+    "name", ["guide.md", "howto/keep-a-table-of-your-own.md", "observability.md", "testing.md"]
+)
 def test_the_code_of_the_docs_runs(name: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / name).read_text("utf-8")
     assert python_blocks(text)
@@ -118,3 +124,40 @@ def test_the_output_of_a_page_is_what_its_text_blocks_show() -> None:
 def test_a_block_marked_no_test_is_left_out(tmp_path: Path) -> None:
     done = run(PAGE.replace("x == 4", "x == 1"), tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "adapters").glob("*.md")), ids=lambda p: p.name
+)
+def test_the_code_of_the_adapter_pages_names_what_exists(page: Path) -> None:
+    """It needs a model to run. Its names are looked up, and calls of refold's classes have parameters that exist."""
+    blocks = [t for t in MarkdownIt().parse(page.read_text("utf-8")) if is_python(t)]
+    for block in blocks:
+        tree = ast.parse(block.content)
+        known: dict[str, Any] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                exec_import(node, known)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                check_call(node, known.get(node.func.id))
+
+
+def is_python(token: Token) -> bool:
+    return token.type == "fence" and token.info.split()[:1] == ["python"]
+
+
+def exec_import(node: ast.Import | ast.ImportFrom, known: dict[str, Any]) -> None:
+    package = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+    assert package is not None
+    if find_spec(package.partition(".")[0]) is None:
+        assert not package.startswith("refold")
+        return  # Claude's SDK is in no lock.
+    exec(compile(ast.Module([node], []), "page", "exec"), known)
+
+
+def check_call(node: ast.Call, function: Any) -> None:
+    if function is None or not str(getattr(function, "__module__", "")).startswith("refold"):
+        return
+    names = [keyword.arg for keyword in node.keywords if keyword.arg]
+    inspect.signature(function).bind(*node.args, **dict.fromkeys(names))

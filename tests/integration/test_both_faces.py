@@ -158,6 +158,10 @@ async def erase(used: Used, memory: Any, conversation: Any) -> None:
     await used.ask(memory, "verify")
 
 
+def note_tools(db: Any, event: refold.FollowedEvent) -> None:
+    db["seen"].insert({"name": event.name, "blocks": len(event.blocks)})
+
+
 async def look_after(used: Used, memory: Any, folder: Path) -> None:
     for name in (
         "conversations",
@@ -177,6 +181,13 @@ async def look_after(used: Used, memory: Any, folder: Path) -> None:
     await used.ask(memory, "expand", summary.summary_id)
     await used.ask(memory, "expand", "none")
     await used.ask(memory, "verify", repair=True)
+    follower = await used.ask(memory, "follow", "tools", note_tools, into=folder / "own.db")
+    for name in ("position", "update", "rebuild", "position", "name", "version", "place", "stop"):
+        await used.ask(follower, name)
+    await used.ask(follower, "start", 0)
+    await used.ask(follower, "start", 60)
+    await used.ask(follower, "close")
+    await used.ask(memory, "follow", "no name", note_tools, into=folder / "own.db")
     await used.ask(memory, "anchor", folder / "anchor")
     await used.ask(memory, "anchor", folder / "anchor")
     await used.ask(memory, "replay")
@@ -252,7 +263,12 @@ def test_the_scene_asks_every_public_method_and_most_of_it_works(
     used, _ = played
     public = {
         f"{kind.__name__.removeprefix('Async')}.{name}"
-        for kind in (refold.AsyncMemory, refold.AsyncConversationMemory, refold.AsyncToolbox)
+        for kind in (
+            refold.AsyncMemory,
+            refold.AsyncConversationMemory,
+            refold.AsyncToolbox,
+            refold.AsyncFollower,
+        )
         for name in dir(kind)
         if not name.startswith("_")
     }

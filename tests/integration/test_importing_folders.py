@@ -1,10 +1,12 @@
 """``refold import FOLDER``: every session of a folder, once, and what is written to it meanwhile."""
 
 import gzip
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -114,3 +116,22 @@ def test_watching_imports_what_is_written_meanwhile_and_ends_with_ctrl_c(
     assert "a: 2 new messages" in done.out
     assert "Stopped. 4 new messages" in done.out
     assert lengths(refold) == {"a": 6, "b": 2, "c": 2, "codex-1": 1}
+
+
+def test_trajectories_and_packed_logs_of_a_folder_are_imported(
+    refold: Refold, tmp_path: Path
+) -> None:
+    made = tmp_path / "runs"
+    made.mkdir()
+    steps = [{"role": "user", "content": "Mend it"}, {"role": "assistant", "content": "Done"}]
+    (made / "one.traj").write_text(json.dumps({"history": steps, "trajectory": []}))
+    (made / "two.traj.gz").write_bytes(gzip.compress(json.dumps({"history": steps}).encode()))
+    sample = {"id": 1, "epoch": 1, "messages": steps, "target": "", "input": "Mend it"}
+    header = {"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}
+    with ZipFile(made / "three.eval", "w") as packed:
+        packed.writestr("header.json", json.dumps(header))
+        packed.writestr("samples/1_epoch_1.json", json.dumps(sample))
+    done = refold("import", str(made))
+    assert "3 files with 3 conversations and 6 messages, of which 6 are new" in " ".join(
+        done.out.split()
+    )

@@ -14,6 +14,8 @@ HANDLES = (
     refold.AsyncMemory,
     refold.AsyncConversationMemory,
     refold.AsyncToolbox,
+    refold.Follower,
+    refold.AsyncFollower,
     refold.ConversationTurn,
     refold.AsyncConversationTurn,
 )

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.transcript_files import contents, keys, only, read_text, reasons, result, text
+from tests.support.transcript_files import (
+    contents,
+    keys,
+    only,
+    read_json,
+    read_text,
+    reasons,
+    result,
+    text,
+)
 
 HEADER = {"sessionId": "g-1", "projectHash": "h", "startTime": "2026-02-01T10:00:00Z"}
 
@@ -64,3 +73,20 @@ def test_a_broken_record_does_not_end_the_reading(tmp_path: Path) -> None:
     talk = read_text(tmp_path, json.dumps({**HEADER, "messages": odd}))
     assert contents(only(talk)) == ["Read it"]
     assert sum(skipped.damage for skipped in talk.skipped) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "author"),
+    [
+        ("This is the Gemini CLI. We are setting up the context for our chat.", "program"),
+        ("<session_context>\nToday is Monday.\n</session_context>", "program"),
+        ("Is this the Gemini CLI?", "person"),
+    ],
+)
+def test_the_first_words_of_the_program_are_not_a_persons(
+    tmp_path: Path, words: str, author: str
+) -> None:
+    said = {"id": "1", "timestamp": "2026-01-01T00:00:00Z", "type": "user", "content": words}
+    session = {"sessionId": "s", "projectHash": "p", "messages": [said]}
+    (message,) = only(read_json(tmp_path, session)).messages
+    assert message.message.author == author
