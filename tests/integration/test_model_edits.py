@@ -11,6 +11,7 @@ import refold
 from refold.application.agent_tools.memory_edits import EditMode
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
+from refold.application.ports.conversation_log import ConversationLog
 from refold.domain.editing import MOST_OPEN
 from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened, talk
 
@@ -44,6 +45,10 @@ def refused(
     assert told.is_error, told.text
     assert conversation.version == version, "a refused call was stored"
     return told.text
+
+
+def log_of(memory: Memory) -> ConversationLog:
+    return memory._opened.log  # pyright: ignore[reportPrivateUsage]
 
 
 def names(conversation: ConversationMemory, after: int = 0) -> list[str]:
@@ -358,7 +363,7 @@ def test_an_edit_is_not_carried_out_after_it_was_refused(folder: Path, tool: str
         conversation = begun(memory)
         call(conversation, tool, **ABOUT_THE_FIRST[tool])
         (proposal,) = conversation.proposals()
-        seen = memory._opened.log.load
+        seen = log_of(memory).load
         other_refuses = other.conversation("t").refuse
 
         def refuse_meanwhile(thread_id: str, **at: Any) -> Any:
@@ -367,7 +372,7 @@ def test_an_edit_is_not_carried_out_after_it_was_refused(folder: Path, tool: str
             return loaded
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(memory._opened.log, "load", refuse_meanwhile)
+            patched.setattr(log_of(memory), "load", refuse_meanwhile)
             with pytest.raises(refold.EditClosed):
                 conversation.allow(proposal.edit_id)
         assert conversation.pins() == ()
@@ -385,7 +390,7 @@ def test_an_erasure_that_fails_leaves_the_proposal_waiting(
         raise refold.LogFull("no room")
 
     with monkeypatch.context() as patched:
-        patched.setattr(memory._opened.log, "erase", fail)
+        patched.setattr(log_of(memory), "erase", fail)
         with pytest.raises(refold.LogFull):
             conversation.allow(proposal.edit_id)
     assert conversation.proposals() == (proposal,)
@@ -564,7 +569,7 @@ def test_a_note_of_a_model_counts_for_no_compaction(memory: Memory) -> None:
     conversation = memory.conversation("t")
     talk(conversation, 4)
     call(conversation, "remember", "allow", text="Ports begin at 5400.", kind="fact")
-    state = memory._opened.log.load("t").state
+    state = log_of(memory).load("t").state
     assert (state.notes_to, state.notes_at) == (0, None)
     talk(conversation, 20, [1])
     spans = [(f["start"], f["stop"]) for f in fields(conversation, "notes_flushed")]
