@@ -13,7 +13,7 @@ from .answers import quote_name
 from .arguments import ForgetArguments, PinArguments, RememberArguments
 from .memory_edits import Asked, Wanted, ask_edit, find_target, fit_note
 from .tool_names import FORGET, PIN, READ_OFFLOADED, REMEMBER
-from .tool_scope import Reach, Tool, ToolRefusal
+from .tool_scope import EditRights, Reach, Tool, ToolRefusal
 
 REMEMBER_DESCRIPTION = """\
 Note one thing that should still be known when this conversation has left your context, or in a later one: a \
@@ -35,11 +35,9 @@ Comes back: what was done."""
 _PROPOSES = "\nNothing changes at once: the call is a proposal, and somebody else decides later. Go on without it."
 
 
-def edit_tools(reach: Reach) -> tuple[Tool, ...]:
-    """Return the tools that edit the conversation of a reach, or none if they were not asked for."""
-    if reach.edits is None:
-        return ()
-    how = _PROPOSES if reach.edits.mode == "propose" else ""
+def edit_tools(reach: Reach, rights: EditRights) -> tuple[Tool, ...]:
+    """Return the tools that edit the conversation of a reach."""
+    how = _PROPOSES if rights.mode == "propose" else ""
     return (
         Tool(REMEMBER, REMEMBER_DESCRIPTION + how, RememberArguments, remember, reach),
         Tool(PIN, PIN_DESCRIPTION + how, PinArguments, pin, reach),

@@ -33,8 +33,8 @@ from refold.domain.noting import fitting_notes
 from refold.domain.pinning import unpin
 from refold.domain.value import Value
 
-EditMode = Literal["propose", "allow"]
-"""``propose``: a call is a proposal that the program decides. ``allow``: it is carried out at once."""
+from .tool_scope import EditMode
+
 PINNED_SHARE = 10
 """Part of the window that a model may fill with pins, as a divisor: they are in every request."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -18,12 +18,25 @@ from refold.domain.errors import InvalidSetting, InvalidThreadId, RefoldError
 
 from .answers import one_line, quote_name
 from .arguments import Arguments, read_arguments, refusal, schema_of
-from .memory_edits import Asked, EditMode
 from .tool_names import LIST_CONVERSATIONS
 
 
 class ToolRefusal(Exception):
     """A call that cannot be answered; the message says what the model can do instead."""
+
+
+T = TypeVar("T")
+
+EditMode = Literal["propose", "allow"]
+"""``propose``: a call is a proposal that the program decides. ``allow``: it is carried out at once."""
+
+
+class Finish(Protocol):
+    """A function that runs another one in a thread without an event loop, and returns its result."""
+
+    def __call__(self, function: Callable[[], T], /) -> T:
+        """Run a function that writes."""
+        ...
 
 
 class EditRights(NamedTuple):
@@ -32,13 +45,10 @@ class EditRights(NamedTuple):
     mode: EditMode
     author: str
     """Name of the agent, recorded with each edit."""
-    finish: Callable[[Callable[[], Asked]], Asked]
-    """Function that runs another one in a thread without an event loop."""
+    finish: Finish
 
 
-def edit_rights(
-    mode: EditMode | None, author: str, finish: Callable[[Callable[[], Asked]], Asked]
-) -> EditRights | None:
+def edit_rights(mode: EditMode | None, author: str, finish: Finish) -> EditRights | None:
     """Return the rights to edit in a mode, or None without one.
 
     Raises:

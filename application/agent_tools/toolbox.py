@@ -21,7 +21,6 @@ from .arguments import (
     RecallArguments,
     RecallOfAll,
 )
-from .edit_tools import edit_tools
 from .query_history import DESCRIPTION as QUERY
 from .query_history import LIST_DESCRIPTION as LIST
 from .query_history import list_conversations, query_history
@@ -53,7 +52,12 @@ _ANY_ADDRESS = "\nAn address names its conversation, so none has to be given bes
 
 def tools_of(reach: Reach) -> tuple[Tool, ...]:
     """Return the tools of a reach: those that read, then those that edit."""
-    return (*_reading_tools(reach), *edit_tools(reach))
+    reading = _reading_tools(reach)
+    if reach.edits is None:
+        return reading
+    from .edit_tools import edit_tools
+
+    return (*reading, *edit_tools(reach, reach.edits))
 
 
 def _reading_tools(reach: Reach) -> tuple[Tool, ...]:

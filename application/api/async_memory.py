@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, Self, cast, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
-from refold.application.agent_tools.memory_edits import EditMode
-from refold.application.agent_tools.tool_scope import Tool
+from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
 from refold.application.compaction.on_demand import Demand, compact_on_demand

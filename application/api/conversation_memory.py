@@ -21,7 +21,8 @@ from .results import Appended, CompactionResult, Context
 
 if TYPE_CHECKING:
     from refold.application.agent_tools.definitions import Tools
-    from refold.application.agent_tools.memory_edits import AllowedEdit, EditMode
+    from refold.application.agent_tools.memory_edits import AllowedEdit
+    from refold.application.agent_tools.tool_scope import EditMode
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.compaction.pinning import PinnedItem
     from refold.application.conversation.appending import Keys

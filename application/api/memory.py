@@ -21,7 +21,7 @@ from .conversation_memory import ConversationMemory
 from .memory_lists import MemoryLists
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.memory_edits import EditMode
+    from refold.application.agent_tools.tool_scope import EditMode
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.conversation.owner_scope import OwnerScope, Scope
     from refold.application.erasure.erasure_report import ErasureReport

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from refold.application.agent_tools.memory_edits import EditMode
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.application.conversation.owner_scope import Scope
 from refold.application.recall.embedding import EmbeddingProgress

@@ -11,7 +11,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from refold.application.agent_tools.answers import well_formed
-from refold.application.agent_tools.memory_edits import EditMode
 from refold.application.agent_tools.tool_names import (
     EDITS,
     EXPAND_SUMMARY,
@@ -23,7 +22,7 @@ from refold.application.agent_tools.tool_names import (
     RECALL_MEMORY,
     REMEMBER,
 )
-from refold.application.agent_tools.tool_scope import Tool
+from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.api.memory import Memory
 from refold.application.conversation.owner_scope import Scope

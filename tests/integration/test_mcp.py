@@ -19,7 +19,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 import refold as library
-from refold.application.agent_tools.memory_edits import EditMode
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.agent_tools.memory_edits import EditMode
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import ConversationLog

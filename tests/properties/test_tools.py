@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.agent_tools.memory_edits import EditMode
 from refold.application.agent_tools.tool_names import (
     EDITS,
     EXPAND_SUMMARY,
@@ -18,6 +17,7 @@ from refold.application.agent_tools.tool_names import (
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.domain.value import is_object
 from tests.support.effort import one_in
