@@ -210,6 +210,14 @@ class Conversation(Value, frozen=True):
         extra = sum(pin.tokens for pin in self.pins) + self.memories_tokens
         return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
 
+    def edits_with(self, edit_id: str, version: int) -> tuple[OpenEdit, ...]:
+        """Return the edits that wait after one more was proposed."""
+        return (*self.edits, OpenEdit(edit_id, version))
+
+    def edits_without(self, edit_id: str) -> tuple[OpenEdit, ...]:
+        """Return the edits that wait after one was decided."""
+        return tuple(edit for edit in self.edits if edit.edit_id != edit_id)
+
     @property
     def has_notes(self) -> bool:
         """Whether notes were taken since the last compaction."""

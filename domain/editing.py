@@ -1,8 +1,7 @@
 """The decisions about edits that a model asks for: propose one, allow or refuse it, note or withdraw a text."""
 
-from collections.abc import Collection
-
-from .conversation import Conversation, OpenEdit
+from .conversation import Conversation
+from .erasing import BY_ERASURE
 from .errors import InvalidMessage, InvalidSetting
 from .events import EditDecided, EditProposed
 from .notes import Note, NotesFlushed
@@ -12,7 +11,6 @@ MOST_OPEN = 64
 LONGEST_NAME = 100
 """Maximum number of characters of the name of an author."""
 BY_PROGRAM = "program"
-BY_ERASURE = "erasure"
 _TAKEN = ("ledger", BY_ERASURE)
 """Names that say that code took notes, or that an erasure closed a proposal."""
 
@@ -66,15 +64,6 @@ def is_open(state: Conversation, edit_id: str) -> bool:
     return any(edit.edit_id == edit_id for edit in state.edits)
 
 
-def close_edits(state: Conversation, edit_ids: Collection[str]) -> tuple[EditDecided, ...]:
-    """Refuse those of these proposals that are open, because a message that they are about is erased."""
-    return tuple(
-        EditDecided(edit_id=edit.edit_id, allowed=False, by=BY_ERASURE, reason="erased")
-        for edit in state.edits
-        if edit.edit_id in edit_ids
-    )
-
-
 def remember_note(
     state: Conversation, edit_id: str, note: Note, author: str
 ) -> tuple[NotesFlushed, ...]:
@@ -93,12 +82,3 @@ def withdraw_note(
             flush_id=edit_id, start=now, stop=now, notes=(), taken_by=author, replaces=target
         ),
     )
-
-
-def open_edits(
-    edits: tuple[OpenEdit, ...], event: EditProposed | EditDecided, version: int
-) -> tuple[OpenEdit, ...]:
-    """Return the open edits after an event that proposes or decides one."""
-    if isinstance(event, EditProposed):
-        return (*edits, OpenEdit(event.edit_id, version))
-    return tuple(edit for edit in edits if edit.edit_id != event.edit_id)

@@ -5,7 +5,6 @@ from typing import NamedTuple, assert_never
 
 from .choosing_memories import forget_memories
 from .conversation import Conversation, Coverage
-from .editing import close_edits
 from .events import (
     CompactionFailed,
     CompactionPerformed,
@@ -35,6 +34,8 @@ from .value import replace
 
 ERASED = "erased"
 """Failure reason of an attempt that covered erased content."""
+BY_ERASURE = "erasure"
+"""Name of who decided a proposed edit that an erasure closed."""
 WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
 
 
@@ -237,7 +238,11 @@ def erase_messages(
             for pin in state.pins
             if pin.position in positions or pin.pin_id in withdrawn.pins
         ),
-        *close_edits(state, withdrawn.edits),
+        *(
+            EditDecided(edit_id=edit.edit_id, allowed=False, by=BY_ERASURE, reason=ERASED)
+            for edit in state.edits
+            if edit.edit_id in withdrawn.edits
+        ),
         *(
             MessageErased(
                 position=message.position,

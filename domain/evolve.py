@@ -7,7 +7,6 @@ from typing import TypeGuard, assert_never, cast
 from refold.domain.compaction.summary_rules import add_length
 
 from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
-from .editing import open_edits
 from .erasing import ERASED
 from .events import (
     CompactionFailed,
@@ -229,8 +228,10 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             | ConversationForked()
         ):
             return replace(state, version=version)
-        case EditProposed() | EditDecided():
-            return replace(state, version=version, edits=open_edits(state.edits, event, version))
+        case EditProposed():
+            return replace(state, version=version, edits=state.edits_with(event.edit_id, version))
+        case EditDecided():
+            return replace(state, version=version, edits=state.edits_without(event.edit_id))
         case RequestFrameChanged():
             return _change_frame(state, event, version)
         case MessageErased() | ConversationErased() | EventLost():

@@ -3,7 +3,6 @@
 import pytest
 
 from refold.domain.editing import (
-    BY_ERASURE,
     MOST_OPEN,
     decide_edit,
     is_open,
@@ -13,6 +12,7 @@ from refold.domain.editing import (
     withdraw_note,
 )
 from refold.domain.erasing import (
+    BY_ERASURE,
     ErasedMessage,
     Withdrawn,
     erase_messages,
