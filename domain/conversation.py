@@ -105,6 +105,14 @@ class Pin(NamedTuple):
     """Tokens of the ledger line; 0 if the message itself stays in the context."""
 
 
+class OpenEdit(NamedTuple):
+    """An edit that a model proposed and that was not decided yet."""
+
+    edit_id: str
+    version: int
+    """Version of the event that has the proposal."""
+
+
 class Topic(Value, frozen=True):
     """A topic of covered messages."""
 
@@ -166,6 +174,8 @@ class Conversation(Value, frozen=True):
     """
     summary: ActiveSummary | None = None
     pins: tuple[Pin, ...] = ()
+    edits: tuple[OpenEdit, ...] = ()
+    """Edits that were proposed and not decided yet, oldest first."""
     attempt: Attempt | None = None
     setbacks: Setbacks = build_unvalidated(Setbacks)
     lengths: tuple[SummaryLength, ...] = ()
@@ -199,6 +209,14 @@ class Conversation(Value, frozen=True):
         """Tokens of the rendered conversation: summary, pinned and quoted texts, and live messages."""
         extra = sum(pin.tokens for pin in self.pins) + self.memories_tokens
         return self.live_tokens + extra + (self.summary.tokens if self.summary else 0)
+
+    def edits_with(self, edit_id: str, version: int) -> tuple[OpenEdit, ...]:
+        """Return the edits that wait after one more was proposed."""
+        return (*self.edits, OpenEdit(edit_id, version))
+
+    def edits_without(self, edit_id: str) -> tuple[OpenEdit, ...]:
+        """Return the edits that wait after one was decided."""
+        return tuple(edit for edit in self.edits if edit.edit_id != edit_id)
 
     @property
     def has_notes(self) -> bool:

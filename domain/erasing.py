@@ -13,6 +13,8 @@ from .events import (
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     EventLost,
     LinesRecalled,
@@ -32,6 +34,8 @@ from .value import replace
 
 ERASED = "erased"
 """Failure reason of an attempt that covered erased content."""
+BY_ERASURE = "erasure"
+"""Name of who decided a proposed edit that an erasure closed."""
 WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
 
 
@@ -52,6 +56,8 @@ class Withdrawn(NamedTuple):
     attempts: frozenset[str] = frozenset()
     """Ids of attempts whose summariser input is withdrawn."""
     pins: frozenset[str] = frozenset()
+    edits: frozenset[str] = frozenset()
+    """Ids of proposed edits that quote the message or are about it."""
     label: str | None = None
     """Label that replaces the current one, or None if the current one stays."""
     memories: bool = False
@@ -111,6 +117,8 @@ def strip_event(event: Event, marker: str) -> Event:
             return replace(event, detail="")
         case MessagePinned():
             return replace(event, text=marker if event.text else "")
+        case EditProposed():
+            return replace(event, text=marker if event.text else "")
         case NotesFlushed():
             return replace(event, notes=())
         case MemoriesChosen():
@@ -125,6 +133,7 @@ def strip_event(event: Event, marker: str) -> Event:
             | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
+            | EditDecided()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
@@ -171,6 +180,8 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             return coverage is not None and covers_any(coverage, positions)
         case MessagePinned():
             return event.position in positions
+        case EditProposed():
+            return event.position in positions
         case NotesFlushed():
             return any(event.start <= position < event.stop for position in positions)
         case MemoriesChosen():
@@ -186,6 +197,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
+            | EditDecided()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
@@ -225,6 +237,11 @@ def erase_messages(
             MessageUnpinned(pin_id=pin.pin_id)
             for pin in state.pins
             if pin.position in positions or pin.pin_id in withdrawn.pins
+        ),
+        *(
+            EditDecided(edit_id=edit.edit_id, allowed=False, by=BY_ERASURE, reason=ERASED)
+            for edit in state.edits
+            if edit.edit_id in withdrawn.edits
         ),
         *(
             MessageErased(

@@ -10,6 +10,8 @@
     ├── InvalidSetting (ValueError)         a setting is not valid; the error names it
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
+    ├── UnknownEdit (LookupError)           no proposed edit has this id
+    ├── EditClosed                          the proposed edit was decided otherwise already
     ├── AmbiguousId (LookupError)           several ids have this prefix (application.errors)
     ├── ConversationGone                    the conversation was erased
     ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
@@ -153,6 +155,38 @@ class UnknownSummary(RefoldError, LookupError):
         self.summary_id = summary_id
         self.thread_id = thread_id
         self.newest = tuple(newest)
+
+
+class UnknownEdit(RefoldError, LookupError):
+    """No edit of this id was proposed in the conversation. ``waiting`` are the ids of those that wait."""
+
+    def __init__(self, edit_id: str, thread_id: str, waiting: Sequence[str]) -> None:
+        known = ", ".join(waiting) if waiting else "no proposal waits for a decision"
+        super().__init__(
+            f"there is no proposed edit {edit_id[:200]!r} in conversation {thread_id!r}: {known}"
+        )
+        self.edit_id = edit_id
+        self.thread_id = thread_id
+        self.waiting = tuple(waiting)
+
+
+class EditClosed(RefoldError):
+    """The proposed edit was decided otherwise already, which cannot be changed; nothing was done.
+
+    ``allowed`` and ``by`` are those of the decision.
+    """
+
+    def __init__(self, edit_id: str, *, allowed: bool, by: str) -> None:
+        if allowed:
+            what = f"was allowed by {by} and carried out: take it back with unpin or erase"
+        elif by == "erasure":
+            what = "was withdrawn, because a message that it was about was erased"
+        else:
+            what = f"was refused by {by}: make the change yourself if you want it"
+        super().__init__(f"the proposed edit {edit_id[:200]!r} {what}")
+        self.edit_id = edit_id
+        self.allowed = allowed
+        self.by = by
 
 
 class ConversationGone(RefoldError):

@@ -9,7 +9,7 @@ from refold.domain.ledger import IndexEntry, LedgerLine
 from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
 from .frames import RequestFrameChanged
 from .messages import Block, Message
-from .notes import MemoriesChosen, NotesFlushed, Rewritten
+from .notes import MemoriesChosen, NoteKind, NotesFlushed, Rewritten
 from .originals import Original
 from .value import Value
 
@@ -314,6 +314,37 @@ class ConversationLabelled(Value, frozen=True):
     label: str
 
 
+EditAction = Literal["remember", "pin", "forget"]
+
+
+class EditProposed(Value, frozen=True):
+    """A model asked to change its memory; a decision follows, or the proposal stays open."""
+
+    edit_id: str
+    """Id of the proposal, and of the pin or the note that it leads to."""
+    action: EditAction
+    text: str
+    """Text to remember or to pin; empty if the edit is about something that exists."""
+    position: int | None
+    """Position of the message to pin or to erase, or None."""
+    kind: NoteKind | None
+    """Kind of the note to remember, or None."""
+    target: str | None
+    """Id of the pin to remove or of the note to withdraw, or None."""
+    author: str
+    """Name of the agent that asked."""
+
+
+class EditDecided(Value, frozen=True):
+    """A proposed edit was allowed and carried out, or refused."""
+
+    edit_id: str
+    allowed: bool
+    by: str
+    """Name of the decider: ``program``, ``person``, or ``erasure`` if a message that it was about was erased."""
+    reason: str = ""
+
+
 class MessageErased(Value, frozen=True):
     """The content of a message was removed, together with everything copied or derived from it."""
 
@@ -366,6 +397,8 @@ Event = (
     | NotesFlushed
     | MemoriesChosen
     | ConversationLabelled
+    | EditProposed
+    | EditDecided
     | MessageErased
     | ConversationErased
     | ConversationForked

@@ -16,6 +16,8 @@ from .events import (
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     EventLost,
     LinesRecalled,
@@ -226,6 +228,10 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             | ConversationForked()
         ):
             return replace(state, version=version)
+        case EditProposed():
+            return replace(state, version=version, edits=state.edits_with(event.edit_id, version))
+        case EditDecided():
+            return replace(state, version=version, edits=state.edits_without(event.edit_id))
         case RequestFrameChanged():
             return _change_frame(state, event, version)
         case MessageErased() | ConversationErased() | EventLost():
@@ -390,7 +396,8 @@ def _shorten(
 
 def _record_notes(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
     versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
-    if event.replaces is not None:  # Replaced notes do not start a new cycle.
+    # Notes that replace others, and notes on demand, do not start a new cycle.
+    if event.replaces is not None or event.is_on_demand:
         return replace(state, version=version, notes_versions=versions)
     return replace(
         state,

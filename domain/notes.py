@@ -49,6 +49,11 @@ class NotesFlushed(Value, frozen=True):
     None if the notes were taken when they were logged.
     """
 
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether a model asked for the note, or withdrew it, between two compactions: no message was read."""
+        return self.start == self.stop
+
 
 MemoryKind = Literal["message", "note", "summary"]
 

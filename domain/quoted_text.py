@@ -9,12 +9,14 @@ from .events import (
     CompactionPerformed,
     CompactionRequested,
     ConversationLabelled,
+    EditProposed,
     Event,
     MessagePinned,
 )
 from .frames import FramePart, RequestFrameChanged
 from .lazy_pattern import lazy_pattern
 from .messages import Message
+from .notes import NotesFlushed
 from .pinning import WITHDRAWN_LABEL
 from .value import is_list, is_object, replace
 
@@ -175,8 +177,10 @@ def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> b
     match event:
         case ConversationLabelled():
             return is_quoted(event.label)
-        case MessagePinned(position=None):
+        case MessagePinned(position=None) | EditProposed(position=None):
             return is_quoted(event.text)
+        case NotesFlushed(is_on_demand=True):
+            return any(is_quoted(note.text) for note in event.notes)
         case CompactionRequested() | CompactionPerformed() | CompactionFailed():
             return event.attempt_id in attempts
         case RequestFrameChanged():

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from refold.domain.notes import NoteKind
+from refold.domain.noting import LONGEST_NOTE
 from refold.domain.value import is_list, is_object
 
 MOST_HITS = 20
@@ -178,6 +180,67 @@ class ListArguments(Arguments, frozen=True):
         int,
         Field(ge=1, le=100, description="How many conversations at most; 20 where it is left out."),
     ] = 20
+
+
+class RememberArguments(Arguments, frozen=True):
+    """Arguments of ``remember``."""
+
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=LONGEST_NOTE,
+            description="One sentence that makes sense alone, later and elsewhere, such as: The staging "
+            "database listens on port 5433.",
+        ),
+    ]
+    kind: Annotated[
+        NoteKind,
+        Field(
+            description="What it is: a decision, a preference of the user, a constraint that must not be "
+            "broken, an open task, or a fact."
+        ),
+    ]
+
+
+class PinArguments(Arguments, frozen=True):
+    """Arguments of ``pin``."""
+
+    message: Annotated[
+        str,
+        Field(
+            max_length=6_000,
+            description="The message to pin: its address, refold://thread-42/17 say, or its position "
+            "alone, 17. Leave text out then.",
+        ),
+    ] = ""
+    text: Annotated[
+        str,
+        Field(
+            max_length=2_000,
+            description="A text to pin instead of a message, in your own words and as short as possible.",
+        ),
+    ] = ""
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> Self:
+        if bool(self.message.strip()) == bool(self.text.strip()):
+            raise ValueError("give either message or text, and not both")
+        return self
+
+
+class ForgetArguments(Arguments, frozen=True):
+    """Arguments of ``forget``."""
+
+    target: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=6_000,
+            description="The id of a pin or of a remembered note, as the answer to pin or remember gave "
+            "it; or the address or the position of a message of this conversation.",
+        ),
+    ]
 
 
 def schema_of(arguments: type[Arguments]) -> dict[str, Any]:

@@ -12,6 +12,11 @@ QUERY_HISTORY = "query_history"
 EXPAND_SUMMARY = "expand_summary"
 READ_OFFLOADED = "read_offloaded"
 LIST_CONVERSATIONS = "list_conversations"
+REMEMBER = "remember"
+PIN = "pin"
+FORGET = "forget"
+EDITS = (REMEMBER, PIN, FORGET)
+"""Tools that edit the memory. Tools of others have such names too, so their calls and answers are searched."""
 
 _NAME = lazy_pattern(
     rf"(?:^|[^A-Za-z0-9])({RECALL_MEMORY}|{QUERY_HISTORY}|{EXPAND_SUMMARY}|{READ_OFFLOADED}|{LIST_CONVERSATIONS})$"

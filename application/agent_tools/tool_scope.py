@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -13,7 +13,8 @@ from refold.application.errors import InvalidAddress, LogDamaged
 from refold.application.ports.read_models import ConversationRow
 from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
-from refold.domain.errors import InvalidThreadId, RefoldError
+from refold.domain.editing import read_name
+from refold.domain.errors import InvalidSetting, InvalidThreadId, RefoldError
 
 from .answers import one_line, quote_name
 from .arguments import Arguments, read_arguments, refusal, schema_of
@@ -22,6 +23,46 @@ from .tool_names import LIST_CONVERSATIONS
 
 class ToolRefusal(Exception):
     """A call that cannot be answered; the message says what the model can do instead."""
+
+
+T = TypeVar("T")
+
+EditMode = Literal["propose", "allow"]
+"""``propose``: a call is a proposal that the program decides. ``allow``: it is carried out at once."""
+
+
+class Finish(Protocol):
+    """A function that runs another one in a thread without an event loop, and returns its result."""
+
+    def __call__(self, function: Callable[[], T], /) -> T:
+        """Run a function that writes."""
+        ...
+
+
+class EditRights(NamedTuple):
+    """The rights of a model to edit its own conversation."""
+
+    mode: EditMode
+    author: str
+    """Name of the agent, recorded with each edit."""
+    finish: Finish
+
+
+def edit_rights(mode: EditMode | None, author: str, finish: Finish) -> EditRights | None:
+    """Return the rights to edit in a mode, or None without one.
+
+    Raises:
+        InvalidSetting: there is no such mode, or the author is blank.
+    """
+    if mode is None:
+        return None
+    if mode not in get_args(EditMode):
+        raise InvalidSetting(
+            f"edits={str(mode)[:80]!r} is invalid: it must be one of {', '.join(get_args(EditMode))}",
+            setting="edits",
+            value=mode,
+        )
+    return EditRights(mode, read_name(author, "author"), finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +76,8 @@ class Reach:
     """Scope of the tools."""
     sees: bool = True
     """True if the calling model sees the context of ``home``, as the agent of that conversation does."""
+    edits: EditRights | None = None
+    """Edits that the tools may make in ``home``, or None for tools that only read."""
 
     @property
     def everywhere(self) -> bool:

@@ -36,7 +36,7 @@ from .tool_names import (
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
-from .tool_scope import Reach, Tool
+from .tool_scope import EditRights, Reach, Tool
 
 _ANYWHERE = (
     "\nIt asks this conversation, or the one whose id is given as thread. Answers name the conversation "
@@ -51,7 +51,17 @@ _ANY_ADDRESS = "\nAn address names its conversation, so none has to be given bes
 
 
 def tools_of(reach: Reach) -> tuple[Tool, ...]:
-    """Return the tools of a reach; a reach beyond one conversation has an additional tool that lists them."""
+    """Return the tools of a reach: those that read, then those that edit."""
+    reading = _reading_tools(reach)
+    if reach.edits is None:
+        return reading
+    from .edit_tools import edit_tools
+
+    return (*reading, *edit_tools(reach, reach.edits))
+
+
+def _reading_tools(reach: Reach) -> tuple[Tool, ...]:
+    """Return the tools that read; a reach beyond one conversation has an additional tool that lists them."""
     recall_text = RECALL + _SEEN if reach.sees and reach.home is not None else RECALL
     if not reach.everywhere:
         return (
@@ -74,17 +84,23 @@ def tools_of(reach: Reach) -> tuple[Tool, ...]:
 
 
 class Toolbox:
-    """Tools with which a model searches its memory.
+    """Tools with which a model searches its memory, and edits it if that was asked for.
 
     Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.
     """
 
     def __init__(
-        self, core: Core, thread_id: str | None, scope: OwnerScope, *, sees: bool = True
+        self,
+        core: Core,
+        thread_id: str | None,
+        scope: OwnerScope,
+        *,
+        sees: bool = True,
+        edits: EditRights | None = None,
     ) -> None:
         self.sdk = core.sdk_tools
         self._core = core
-        self.reach = Reach(core, thread_id, scope, sees)
+        self.reach = Reach(core, thread_id, scope, sees, edits)
         self._made = tools_of(self.reach)
         self._named = {tool.name: tool for tool in self._made}
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, cast, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
-from refold.application.agent_tools.tool_scope import Tool
+from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
 from refold.application.compaction.on_demand import Demand, compact_on_demand
@@ -27,21 +27,23 @@ from .blocking import CallersLoop, run_to_end
 from .conversation_memory import ConversationMemory
 from .followed_events import Fold, ForeignProjection, Forget
 from .followers import Follower
-from .forwarding import Forwarding, forwarding, in_pages, reads, writes
+from .forwarding import Forwarding, calls, forwarding, in_pages, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult, Context, StoredMessage
 
 
 @forwarding
 class AsyncToolbox(Forwarding[Toolbox]):
-    """Tools with which a model searches its memory, for asyncio. Each call runs in a thread.
+    """Tools with which a model searches its memory, and edits it if that was asked for, for asyncio.
+
+    Each call runs in a thread. A cancellation of an edit takes effect after its outcome is known.
 
     Iterating yields every tool; ``toolbox["recall_memory"]`` returns one by name.
     """
 
-    call = reads(Toolbox.call)
-    result_for = reads(Toolbox.result_for)
-    results_for = reads(Toolbox.results_for)
+    call = calls(Toolbox.call)
+    result_for = calls(Toolbox.result_for)
+    results_for = calls(Toolbox.results_for)
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
@@ -98,6 +100,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     unpin = writes(ConversationMemory.unpin)
     erase = writes(ConversationMemory.erase)
     label = writes(ConversationMemory.label)
+    allow = writes(ConversationMemory.allow)
+    refuse = writes(ConversationMemory.refuse)
     knows = reads(ConversationMemory.knows)
     select_known = reads(ConversationMemory.select_known)
     pins = reads(ConversationMemory.pins)
@@ -117,6 +121,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     compactions = reads(ConversationMemory.compactions)
     topics = reads(ConversationMemory.topics)
     notes = reads(ConversationMemory.notes)
+    proposals = reads(ConversationMemory.proposals)
 
     async def context(
         self,
@@ -205,17 +210,19 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
         return await asyncio.to_thread(lambda: list(conversation.export(format, at=at)))
 
     def tools(
-        self, *, scope: Scope = "conversation", all_conversations: bool = False
+        self,
+        *,
+        scope: Scope = "conversation",
+        all_conversations: bool = False,
+        edits: EditMode | None = None,
+        author: str = "model",
     ) -> AsyncToolbox:
-        """Return the tools with which a model searches this conversation.
+        """Return the tools with which a model searches this conversation, and edits it if ``edits`` is given.
 
-        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
-        ``.definitions`` as ``tools=`` of a request, and answer each call with ``await .result_for(block)``.
-
-        Arguments are those of ``ConversationMemory.tools``. If the conversation has another owner, each
-        call is refused; this method itself does not check the owner, because that reads the log.
+        Arguments are those of ``ConversationMemory.tools``. Answer calls with ``await .result_for(block)``. This
+        method does not read the log: if the conversation has another owner, each call is refused.
         """
-        tools = self._blocking.toolbox("all" if all_conversations else scope)
+        tools = self._blocking.toolbox("all" if all_conversations else scope, edits, author)
         return AsyncToolbox(self._core, tools)
 
     def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
@@ -341,16 +348,16 @@ class AsyncMemory(Forwarding[Memory]):
         *,
         owner: str | None = None,
         scope: Scope | None = None,
+        edits: EditMode | None = None,
+        author: str = "model",
     ) -> AsyncToolbox:
         """Return tools for a model that is not the agent of a conversation, such as an MCP client.
 
-        With ``thread_id`` the tools reach that conversation only, with ``owner`` the content of that owner,
-        and with neither the content that has no owner. With both, calls are refused if the conversation has
-        another owner.
-
         Arguments and errors are those of ``Memory.tools``; calls of these tools are awaited.
         """
-        tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
+        tools = self._blocking.tools(
+            thread_id, owner=owner, scope=scope, edits=edits, author=author
+        )
         return AsyncToolbox(self._core, tools)
 
     def follow(

@@ -1,4 +1,4 @@
-"""Read-only methods of a conversation: history, recall, summaries, notes and tools."""
+"""Read-only methods of a conversation: history, recall, summaries and notes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from .argument_checks import checked
 from .results import USUAL_CHARACTERS, Context, StoredMessage
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.toolbox import Toolbox
-    from refold.application.conversation.owner_scope import Scope
+    from refold.application.agent_tools.memory_edits import EditProposal
     from refold.application.erasure.erasing import Where
     from refold.application.history.diff import ContextDiff
     from refold.application.history.expand import ExpandedSummary
@@ -230,35 +229,6 @@ class ConversationHistory:
 
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
-    def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
-        """Return the tools with which a model searches this conversation.
-
-        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
-        ``.definitions`` as ``tools=`` of a request, and answer each call with ``.result_for(block)``.
-
-        ``scope``: ``conversation`` reaches this conversation only, ``owner`` the content of the same owner
-        in all conversations, ``all`` the whole log regardless of owner. ``all_conversations=True`` is the
-        same as ``scope="all"``.
-
-        Raises:
-            InvalidSetting: there is no such scope.
-        """
-        self.check_owner()
-        return self.toolbox("all" if all_conversations else scope)
-
-    def toolbox(self, scope: Scope) -> Toolbox:
-        """Return the tools without reading the log; each call checks the owner itself.
-
-        Raises:
-            InvalidSetting: there is no such scope.
-        """
-        from refold.application.agent_tools.toolbox import Toolbox
-        from refold.application.conversation.owner_scope import OwnerScope, read_scope
-
-        self._opened.process.check()
-        reach = OwnerScope(self._opened, read_scope(scope), self.thread_id, self._owner)
-        return Toolbox(self._opened, self.thread_id, reach)
-
     def explain(
         self, start: int = 0, stop: int | None = None, *, at: At | None = None
     ) -> tuple[MessageFate, ...]:
@@ -339,8 +309,21 @@ class ConversationHistory:
         return self._core.views.topics(self.thread_id)
 
     def notes(self) -> Sequence[NoteRow]:
-        """Return the durable notes that were taken before messages left the context, oldest first."""
+        """Return the durable notes, oldest first.
+
+        They were taken before messages left the context, or a model asked for them.
+        """
         return self._core.views.notes(self.thread_id)
+
+    def proposals(self) -> tuple[EditProposal, ...]:
+        """Return the edits that a model asked for and that wait for a decision, oldest first.
+
+        ``conversation.allow`` carries one out, ``conversation.refuse`` closes it. Their texts were written by
+        a model, which may have been misled by what it read.
+        """
+        from refold.application.agent_tools.memory_edits import list_proposals
+
+        return list_proposals(self._core, self.thread_id)
 
     @property
     def owner(self) -> str | None:

@@ -21,8 +21,12 @@ from .results import Appended, CompactionResult, Context
 
 if TYPE_CHECKING:
     from refold.application.agent_tools.definitions import Tools
+    from refold.application.agent_tools.memory_edits import AllowedEdit
+    from refold.application.agent_tools.tool_scope import EditMode
+    from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.compaction.pinning import PinnedItem
     from refold.application.conversation.appending import Keys
+    from refold.application.conversation.owner_scope import Scope
     from refold.application.conversation.transcripts import RecordedMessage
     from refold.application.conversation.turn_lock import ConversationTurn
     from refold.application.erasure.erasing import Where
@@ -248,6 +252,83 @@ class ConversationMemory(ConversationHistory):
         from refold.application.compaction.pinning import list_pins
 
         return list_pins(self._core, self.thread_id)
+
+    def tools(
+        self,
+        *,
+        scope: Scope = "conversation",
+        all_conversations: bool = False,
+        edits: EditMode | None = None,
+        author: str = "model",
+    ) -> Toolbox:
+        """Return the tools with which a model searches this conversation, and edits it if ``edits`` is given.
+
+        The tools are ``recall_memory``, ``query_history``, ``expand_summary`` and ``read_offloaded``. Pass
+        ``.definitions`` as ``tools=`` of a request, and answer each call with ``.result_for(block)``.
+
+        ``scope``: ``conversation`` reaches this conversation only, ``owner`` the content of the same owner
+        in all conversations, ``all`` the whole log regardless of owner. ``all_conversations=True`` is the
+        same as ``scope="all"``.
+        ``edits``: add ``remember``, ``pin`` and ``forget``, which edit this conversation only. With
+        ``propose`` each call waits in ``conversation.proposals()``; with ``allow`` it is carried out at once.
+        ``author``: name of the agent, recorded with each edit.
+
+        Raises:
+            InvalidSetting: there is no such scope or kind of edits, or the author is blank.
+        """
+        self.check_owner()
+        return self.toolbox("all" if all_conversations else scope, edits, author)
+
+    def toolbox(
+        self, scope: Scope, edits: EditMode | None = None, author: str = "model"
+    ) -> Toolbox:
+        """Return the tools without reading the log; each call checks the owner itself.
+
+        Raises:
+            InvalidSetting: there is no such scope or kind of edits, or the author is blank.
+        """
+        from refold.application.agent_tools.tool_scope import edit_rights
+        from refold.application.agent_tools.toolbox import Toolbox
+        from refold.application.conversation.owner_scope import OwnerScope, read_scope
+
+        self._opened.process.check()
+        reach = OwnerScope(self._opened, read_scope(scope), self.thread_id, self._owner)
+        rights = edit_rights(edits, author, self._runner.finish)
+        return Toolbox(self._opened, self.thread_id, reach, edits=rights)
+
+    def allow(self, edit_id: str, *, by: str = "program") -> AllowedEdit:
+        """Carry out an edit that a model proposed. Allowing it again changes nothing.
+
+        ``by``: who decided, recorded in the log.
+
+        Raises:
+            UnknownEdit: no edit of this id was proposed.
+            EditClosed: it was refused, or a message that it was about was erased.
+            InvalidMessage: there are too many pins; the proposal still waits.
+            InvalidSetting: ``by`` is blank.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.agent_tools.memory_edits import allow_edit
+        from refold.domain.editing import read_name
+
+        by = read_name(by, "by")
+        return self._runner.finish(allow_edit, self._core, self.thread_id, edit_id, by)
+
+    def refuse(self, edit_id: str, reason: str = "", *, by: str = "program") -> bool:
+        """Refuse an edit that a model proposed. Return False if it was refused before.
+
+        ``reason``: text to store in the log. ``by``: who decided, recorded in the log.
+
+        Raises:
+            UnknownEdit: no edit of this id was proposed.
+            EditClosed: it was allowed.
+            InvalidSetting: ``by`` is blank.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.agent_tools.memory_edits import refuse_edit
+        from refold.domain.editing import read_name
+
+        return refuse_edit(self._core, self.thread_id, edit_id, read_name(by, "by"), reason)
 
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None

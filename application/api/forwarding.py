@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.ports.conversation_log import PAGE
 from refold.application.runtime.core import Core
 
@@ -53,6 +54,20 @@ def writes(
 ) -> Callable[Concatenate[Forwarding[S], P], Coroutine[Any, Any, R]]:
     """Forward to a method that writes; a cancellation takes effect after its outcome is known."""
     return _forward(method, run_to_end)
+
+
+def calls(
+    method: Callable[Concatenate[Toolbox, P], R],
+) -> Callable[Concatenate[Forwarding[Toolbox], P], Coroutine[Any, Any, R]]:
+    """Forward to a method that calls tools: it writes if the tools may edit."""
+    reading, writing = reads(method), writes(method)
+
+    @functools.wraps(method)
+    async def forward(self: Forwarding[Toolbox], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        edits = self._blocking.reach.edits  # pyright: ignore[reportPrivateUsage]
+        return await (reading if edits is None else writing)(self, *args, **kwargs)
+
+    return forward
 
 
 def _forward(

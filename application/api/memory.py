@@ -21,6 +21,7 @@ from .conversation_memory import ConversationMemory
 from .memory_lists import MemoryLists
 
 if TYPE_CHECKING:
+    from refold.application.agent_tools.tool_scope import EditMode
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.conversation.owner_scope import OwnerScope, Scope
     from refold.application.erasure.erasure_report import ErasureReport
@@ -130,6 +131,8 @@ class Memory(MemoryLists):
         *,
         owner: str | None = None,
         scope: Scope | None = None,
+        edits: EditMode | None = None,
+        author: str = "model",
     ) -> Toolbox:
         """Return tools for a model that is not the agent of a conversation, such as an MCP client.
 
@@ -138,21 +141,29 @@ class Memory(MemoryLists):
         another owner. ``scope="all"`` reaches the whole log regardless of owner.
 
         The agent of a conversation should use ``ConversationMemory.tools``, which omits what its context
-        already has.
+        already has. ``edits`` and ``author`` are explained there; edits need a ``thread_id``.
 
         Raises:
             InvalidThreadId, InvalidOwner: the id or owner is blank.
-            InvalidSetting: there is no such scope, or it needs an owner.
+            InvalidSetting: there is no such scope, or it needs an owner; or edits lack a conversation.
         """
+        from refold.application.agent_tools.tool_scope import edit_rights
         from refold.application.agent_tools.toolbox import Toolbox
         from refold.application.conversation.owner_scope import OwnerScope, read_scope
 
+        rights = edit_rights(edits, author, self._runner.finish)
         scope, owner = None if scope is None else read_scope(scope), read_owner(owner)
         if thread_id is None:
+            if rights is not None:
+                raise InvalidSetting(
+                    "edits need a conversation: give its id as thread_id",
+                    setting="edits",
+                    value=edits,
+                )
             return Toolbox(self._core, None, self._scope(scope, owner), sees=False)
         home = read_thread_id(thread_id)
         reach = OwnerScope(self._core, scope or "conversation", home, owner)
-        return Toolbox(self._core, home, reach, sees=False)
+        return Toolbox(self._core, home, reach, sees=False, edits=rights)
 
     def follow(
         self,

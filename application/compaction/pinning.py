@@ -10,7 +10,7 @@ from refold.application.conversation.stream_places import stored_messages
 from refold.application.rendering.render import ledger_text
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage, UnknownMessage
-from refold.domain.events import Event
+from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Message, said, text_of
 from refold.domain.pinning import pin, stays_in_context, unpin
 from refold.domain.value import Value
@@ -47,21 +47,30 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         nonlocal pinned
-        known = _find_known(core, loaded.present(), what)
-        if known is not None:
-            pinned = known
-            return ()
-        position = what if isinstance(what, int) else None
-        words = text
-        if position is not None and not stays_in_context(loaded.state, position):
-            words = _words(core, thread_id, position)
-        pinned = core.new_id()
-        line = ledger_text((), (PinnedText(pinned, position, words, 0),))
-        tokens = core.counter.count_text(line)
-        return pin(loaded.state, pinned, position=position, text=words, tokens=tokens)
+        pinned = find_pin(loaded.present(), what) or core.new_id()
+        return pin_content(core, loaded, what, pinned)
 
     core.log.transact(thread_id, decide, at=core.clock())
     return pinned
+
+
+def pin_content(
+    core: Core, loaded: LoadedConversation, what: int | str, pin_id: str
+) -> tuple[MessagePinned, ...]:
+    """Return the event that pins a text or the message at a position, or none if it is pinned already.
+
+    Raises:
+        UnknownMessage: there is no message at this position.
+        InvalidMessage: there is no text to keep, or there are too many pins.
+    """
+    if find_pin(loaded, what) is not None:
+        return ()
+    position, words = (what, "") if isinstance(what, int) else (None, what)
+    if position is not None and not stays_in_context(loaded.state, position):
+        words = _words(core, loaded.thread_id, position)
+    line = ledger_text((), (PinnedText(pin_id, position, words, 0),))
+    tokens = core.counter.count_text(line)
+    return pin(loaded.state, pin_id, position=position, text=words, tokens=tokens)
 
 
 def remove_pin(core: Core, thread_id: str, pin_id: str) -> bool:
@@ -89,7 +98,8 @@ def list_pins(core: Core, thread_id: str) -> tuple[PinnedItem, ...]:
     return tuple(items)
 
 
-def _find_known(core: Core, loaded: LoadedConversation, what: int | str) -> str | None:
+def find_pin(loaded: LoadedConversation, what: int | str) -> str | None:
+    """Return the id of the pin of a text, or of the message at a position, or None."""
     for known in loaded.state.pins:
         if known.position is not None and known.position == what:
             return known.pin_id

@@ -1,6 +1,7 @@
 """Erase messages or conversations, with everything that was copied or made from them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
@@ -41,7 +42,20 @@ Positions = Mapping[str, frozenset[int]]
 """Positions of messages, by thread id."""
 
 
-def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> ErasureReport:
+Carrying = Callable[[LoadedConversation], Sequence[Event]]
+"""Function that returns the proposal and the decision that an erasure carries out.
+
+Their events come first in the same commit. If there are none, because others were faster, nothing is erased.
+"""
+
+
+def erase(
+    core: Core,
+    thread_id: str,
+    where: Where,
+    reason: str = "",
+    carries: Carrying | None = None,
+) -> ErasureReport:
     """Erase messages in all conversations that have them, in one transaction.
 
     Blocks, and runs an event loop of its own: call it from a thread without one.
@@ -51,7 +65,7 @@ def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> Erasure
         ConversationGone: the whole conversation was erased.
     """
     positions = _positions(core, thread_id, where)
-    erasing = _Erasing(core, reason)
+    erasing = _Erasing(core, reason, carries={thread_id: carries} if carries else {})
     reached = erasing.begin(
         lambda load: _positions_in_copies(core, erasing, load(thread_id), positions)
     )
@@ -242,8 +256,16 @@ class _Erasing:
     """One erasure in all conversations that it affects."""
 
     def __init__(
-        self, core: Core, reason: str, whole: str | None = None, owner: str | None = None
+        self,
+        core: Core,
+        reason: str,
+        whole: str | None = None,
+        owner: str | None = None,
+        carries: Mapping[str, Carrying] = MappingProxyType({}),
     ) -> None:
+        self._carries = carries
+        """Edits that the erasure carries out, by thread id."""
+        self._carried: Mapping[str, Sequence[Event]] = {}
         self._owner = owner
         """Owner of the messages to erase, if all of an owner's are erased."""
         self._core = core
@@ -300,6 +322,9 @@ class _Erasing:
     def _decide(self, load: Loading) -> Mapping[str, Erasure]:
         # Others may have forked, appended or compacted since the preparation.
         self._done.clear()
+        self._carried = {t: carry(load(t)) for t, carry in self._carries.items()}
+        if not all(self._carried.values()):
+            return {}
         erasures: dict[str, Erasure] = {}
         reached = self._reach(load)
         quoting = dict(self._quotations.find(load, self._erased_positions(load, reached)))
@@ -334,7 +359,8 @@ class _Erasing:
         erased, noted = self._noted.get(now.thread_id, (None, NotesRebuild()))
         if erased != known.erased or noted.replaces != _ids(_withdrawn_notes(known).values()):
             noted = self._rebuild_notes(known)
-        return ErasurePlan(now, known, messages, prepared, noted, self._reason, quoting)
+        carried = self._carried.get(now.thread_id, ())
+        return ErasurePlan(now, known, messages, prepared, noted, self._reason, quoting, carried)
 
     def _rebuild_summary(self, loaded: LoadedConversation, known: Lineage) -> SummaryRebuild | None:
         active = loaded.state.summary

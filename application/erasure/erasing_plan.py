@@ -25,6 +25,8 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     LinesRecalled,
     MessageAppended,
@@ -64,9 +66,10 @@ def rebuild_notes(
 
     The notes are taken from the same messages except those that are ``gone``. ``version`` is that
     of the conversation; ``known`` are notes that stay elsewhere and are not repeated. No model is
-    needed. If notes are switched off, there are no new ones.
+    needed. If notes are switched off, there are no new ones, and never for a note on demand.
     """
     replaces = frozenset(flush.flush_id for flush in withdrawn.values())
+    withdrawn = {at: flush for at, flush in withdrawn.items() if not flush.is_on_demand}
     if core.settings.notes.by == "off" or not withdrawn:
         return NotesRebuild(replaces)
     left = _remaining_messages(core, thread_id, list(withdrawn.values()), gone, version)
@@ -148,6 +151,8 @@ class ErasurePlan:
     reason: str
     quoting: Mapping[int, MemoriesChosen] = field(default_factory=dict[int, MemoriesChosen])
     """Memory choices that quote erased messages of another conversation, by version."""
+    carried: Sequence[Event] = ()
+    """Proposal and decision that the erasure carries out."""
 
     def erasure(self) -> Erasure:
         """Return the erasure in the form that the log accepts."""
@@ -202,13 +207,16 @@ class ErasurePlan:
             *(self.rebuilt_summary.events if self.rebuilt_summary else ()),
             *self.new_notes.events,
         )
-        return erase_messages(
-            self.now.state,
-            self.messages,
-            by_position,
-            rebuilt_summary,
-            self.reason,
-            self._withdrawn,
+        return (
+            *self.carried,
+            *erase_messages(
+                self.now.state,
+                self.messages,
+                by_position,
+                rebuilt_summary,
+                self.reason,
+                self._withdrawn,
+            ),
         )
 
     @property
@@ -218,9 +226,17 @@ class ErasurePlan:
         return Withdrawn(
             attempts=frozenset(e.attempt_id for e in events if isinstance(e, CompactionRequested)),
             pins=frozenset(event.pin_id for event in events if isinstance(event, MessagePinned)),
+            edits=self._edits - {e.edit_id for e in self.carried if isinstance(e, EditDecided)},
             label=WITHDRAWN_LABEL if self.now.state.label in labels else None,
             memories=self.now.window.memories in events,
         )
+
+    @property
+    def _edits(self) -> frozenset[str]:
+        """Ids of the proposals about these messages, and of those that quote them."""
+        positions = frozenset(message.position for message in self.messages)
+        made = self.known.made_from(positions) if self.now.state.edits else ()
+        return frozenset(event.edit_id for _, event in made if isinstance(event, EditProposed))
 
 
 def find_erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
@@ -263,6 +279,8 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "message", 1
         case MessagePinned(), _:
             yield "pin", 1
+        case EditProposed(), _:
+            yield "proposal", 1
         case ConversationLabelled(), _:
             yield "label", 1
         case NotesFlushed(), _:

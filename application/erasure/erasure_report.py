@@ -13,6 +13,7 @@ Place = Literal[
     "index",
     "attempt",
     "pin",
+    "proposal",
     "label",
     "focus",
     "topics",
@@ -31,7 +32,8 @@ Place = Literal[
 """Place of removed content.
 
 ``attempt`` is the record of a compaction attempt without its summary. ``label`` and ``focus``
-quoted the message, as did ``pin`` unless it pinned the message. ``topics`` belong to a summary.
+quoted the message, as did ``pin`` unless it pinned the message. ``proposal`` is an edit that a model
+asked for. ``topics`` belong to a summary.
 ``notes`` were taken from messages before they left the context; ``notes files`` are in the
 configured folder. ``quoted memory`` is a present or past quotation in the system text. ``system
 text`` is a recorded system text or tool definition of the caller that quoted the message. ``event``

@@ -17,7 +17,7 @@ from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.conversation import Conversation
 from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
 from refold.domain.errors import InvalidSetting
-from refold.domain.events import ConversationForked, Event, MessageErased
+from refold.domain.events import ConversationForked, EditProposed, Event, MessageErased
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen, NotesFlushed, Rewritten
 from refold.domain.value import replace
@@ -47,7 +47,9 @@ def later_erasures(
     vouched = _assign_rewrites(core, then, later) if later.rewritten else ()
     gone = [erased_message(then, e.position, e.message_id, e.tokens) for e in vouched]
     pins = frozenset(pin.pin_id for pin in state.pins if pin.version in later.rewritten)
-    withdrawn = Withdrawn(pins=pins, memories=then.window.memories is None)
+    withdrawn = Withdrawn(
+        pins=pins, edits=_withdrawn_edits(core, then, later), memories=then.window.memories is None
+    )
     events = erase_messages(
         state, gone, {e.position: e.rewritten for e in vouched}, withdrawn=withdrawn
     )
@@ -62,6 +64,17 @@ def later_erasures(
         *_quotations(core, then, state),
         *_summary(core, then, lost, into),
         *_notes(core, then, later, lost),
+    )
+
+
+def _withdrawn_edits(core: Core, then: LoadedConversation, later: _LaterErasures) -> frozenset[str]:
+    """Return the ids of the open proposals that quote a message erased later, or are about it."""
+    proposed = core.log.read_at(then.thread_id, [edit.version for edit in then.state.edits])
+    return frozenset(
+        logged.event.edit_id
+        for logged in proposed
+        if isinstance(logged.event, EditProposed)
+        and (logged.version in later.rewritten or logged.event.position in later.messages)
     )
 
 

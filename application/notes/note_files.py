@@ -119,7 +119,7 @@ def without_others(
             known[note.thread_id] = frozenset(owners_of(note.thread_id))
         # Code records the source messages of a note; a model may have used any message it received.
         exact = note.source_positions if note.taken_by == LEDGER else ()
-        if known[note.thread_id].isdisjoint(exact or range(note.start, note.stop)):
+        if known[note.thread_id].isdisjoint(exact or note.possible_sources):
             yield note
 
 
@@ -180,6 +180,8 @@ def _line(note: NoteRow, *, named: bool) -> str:
 
 def _sources(note: NoteRow) -> str:
     positions = note.source_positions
+    if note.is_on_demand:
+        return f"remembered by {_plain(note.taken_by)}"
     if not positions:
         first, last = (address_of(note.thread_id, p) for p in (note.start, note.stop - 1))
         return first if first == last else f"from {first} to {last}"

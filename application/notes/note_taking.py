@@ -68,9 +68,15 @@ def messages_to_note(
 
 def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
     """Return the newest earlier notes, to avoid repeating them."""
+    return tuple(note for flush in earlier_flushes(core, loaded) for note in flush.notes)
+
+
+def earlier_flushes(core: Core, loaded: LoadedConversation) -> Sequence[NotesFlushed]:
+    """Return the newest flushes of notes, without those that were withdrawn on demand."""
     events = core.log.read_at(loaded.thread_id, loaded.state.notes_versions)
     flushes = [logged.event for logged in events if isinstance(logged.event, NotesFlushed)]
-    return tuple(note for flush in flushes for note in flush.notes)
+    withdrawn = {flush.replaces for flush in flushes if flush.is_on_demand}
+    return [flush for flush in flushes if flush.flush_id not in withdrawn]
 
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:

@@ -185,7 +185,10 @@ class NoteRow(Value, frozen=True):
     """``ledger`` if code took it, or the name of the summariser."""
     start: int
     stop: int
-    """End of the range of its source messages: from ``start`` up to, but not including, ``stop``."""
+    """End of the range of its source messages: from ``start`` up to, but not including, ``stop``.
+
+    Both are the number of messages before it if a model asked for the note.
+    """
     version: int
     reason: str = ""
     """Reason why code took it instead of a model, such as ``timeout``; empty if code was configured."""
@@ -194,6 +197,16 @@ class NoteRow(Value, frozen=True):
     def source_positions(self) -> tuple[int, ...]:
         """Positions of its source messages."""
         return tuple(json.loads(self.positions))
+
+    @property
+    def is_on_demand(self) -> bool:
+        """True if a model asked for it between two compactions."""
+        return self.start == self.stop
+
+    @property
+    def possible_sources(self) -> range:
+        """Positions of the messages that it may have been made from: all before it if it is on demand."""
+        return range(self.start) if self.is_on_demand else range(self.start, self.stop)
 
 
 class ReadModels(Protocol):

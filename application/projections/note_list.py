@@ -9,14 +9,16 @@ from refold.domain.notes import NotesFlushed
 
 from .row_changes import Added, Change, Removed, fold_each
 
-VERSION = 3
+VERSION = 4
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
-    """Add one row for each note."""
+    """Add one row for each note; a note on demand can be withdrawn again."""
     event = logged.event
     match event:
+        case NotesFlushed(is_on_demand=True, replaces=str(flush_id)):
+            return (Removed({"thread_id": logged.thread_id, "flush_id": flush_id}),)
         case NotesFlushed():
             return [Added(row) for row in _rows(logged, event)]
         case _:

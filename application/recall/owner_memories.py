@@ -93,11 +93,17 @@ def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
 def _offer_note(note: NoteRow) -> Offer:
     # Code records the source messages of a note; a model may have used any message it received.
     positions = note.source_positions if note.taken_by == LEDGER else ()
-    first = min(note.source_positions, default=note.start)
+    sources = note.possible_sources
+    # A note on demand is shown with the newest message before it.
+    first = (
+        sources.stop - 1 if note.is_on_demand else min(note.source_positions, default=note.start)
+    )
     id = f"{note.flush_id}/{note.number}"
     about = (note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
     hit = _hit(*about, why=(note.kind,))
-    start, stop = (min(positions), max(positions) + 1) if positions else (note.start, note.stop)
+    start, stop = (
+        (min(positions), max(positions) + 1) if positions else (sources.start, sources.stop)
+    )
     return Offer(hit, "note", start, stop, note.version)
 
 

@@ -113,11 +113,25 @@ def find_pin(memory: Memory, thread: str, given: str) -> str:
         AmbiguousId: several ids have this beginning; the message lists them.
     """
     known = [pin.pin_id for pin in memory.conversation(thread).pins()]
+    return _one_beginning_so("pin", known, given)
+
+
+def find_edit(memory: Memory, thread: str, given: str) -> str:
+    """Return the id of the open proposal with this id or beginning of an id, or ``given`` if none exists.
+
+    Raises:
+        AmbiguousId: several ids have this beginning; the message lists them.
+    """
+    known = [one.edit_id for one in memory.conversation(thread).proposals()]
+    return _one_beginning_so("edit", known, given)
+
+
+def _one_beginning_so(kind: str, known: Sequence[str], given: str) -> str:
     begin_so = [one for one in known if one.startswith(given)]
     if given in known or not given or not begin_so:
         return given
     if len(begin_so) > 1:
-        raise AmbiguousId("pin", given, begin_so)
+        raise AmbiguousId(kind, given, begin_so)
     return begin_so[0]
 
 

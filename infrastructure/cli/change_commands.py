@@ -1,14 +1,17 @@
-"""``refold pin``, ``unpin``, ``pins``, ``revert``, ``label`` and ``compact``: change a conversation."""
+"""``refold pin``, ``unpin``, ``pins``, ``proposals``, ``allow``, ``refuse``, ``revert``, ``label`` and ``compact``."""
 
 from typing import Annotated
 
 import typer
 
+from refold.application.agent_tools.memory_edits import EditProposal
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 
 from .arguments import (
     Where,
+    find_edit,
     find_pin,
     find_place,
     naming_commands,
@@ -19,6 +22,7 @@ from .arguments import (
 from .options import (
     DEFAULT_DB,
     Db,
+    EditId,
     Json,
     ModelName,
     PinId,
@@ -114,6 +118,104 @@ def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
             for item in items
         ],
     )
+
+
+def proposals(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """List the edits that a model asked for and that wait for a decision."""
+    with open_existing(db) as memory:
+        thread = require(memory, thread)
+        conversation = memory.conversation(thread)
+        items = conversation.proposals()
+        about = {item.edit_id: _describe_edit(conversation, item) for item in items}
+    if json:
+        print_json({"thread_id": thread, "proposals": [item.model_dump() for item in items]})
+        return
+    if not items:
+        say(f"No edit waits for a decision in {clean(thread)}.")
+        return
+    show_table(
+        "",
+        ["edit", "by", "proposed", "what", "about…"],
+        [
+            (
+                clean(item.edit_id),
+                clean(item.author),
+                item.proposed_at[:10],
+                item.action if item.kind is None else f"{item.action} {item.kind}",
+                one_line(about[item.edit_id], 200),
+            )
+            for item in items
+        ],
+    )
+
+
+def _describe_edit(conversation: ConversationMemory, item: EditProposal) -> str:
+    """Return the text of a proposal, or that of what it is about."""
+    if item.position is not None:
+        return f"message {item.position}: {conversation.read(item.position).text}"
+    if item.target is None:
+        return item.text
+    pins = [f"pin {pin.pin_id}: {pin.text}" for pin in conversation.pins()]
+    notes = [f"note {note.flush_id}: {note.text}" for note in conversation.notes()]
+    named = (
+        text for text in (*pins, *notes) if f" {item.target}: " in text[: len(item.target) + 8]
+    )
+    return next(named, f"{item.target}, which is gone already")
+
+
+def allow(
+    thread: Thread,
+    edit_id: EditId,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before erasing.", metavar="")
+    ] = False,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Carry out an edit that a model proposed. Allowing it again changes nothing."""
+    from .fork_commands import confirm_erasure, print_erasure, print_leftovers
+
+    with open_existing(db) as memory:
+        thread = require(memory, thread)
+        edit_id, conversation = find_edit(memory, thread, edit_id), memory.conversation(thread)
+        erased = [
+            one.position
+            for one in conversation.proposals()
+            if one.edit_id == edit_id and one.action == "forget" and one.position is not None
+        ]
+        if erased and not yes:
+            copies = conversation.shared_with(erased)
+            confirm_erasure(f"message {erased[0]} of {thread!r}", copies)
+        done = conversation.allow(edit_id, by="person")
+    if json:
+        print_json({"thread_id": thread, **done.model_dump()})
+    elif done.erasure is not None:
+        print_erasure(done.erasure, json=False)
+    else:
+        outcome = "is carried out" if done.changed else "was done already: nothing changed"
+        say(f"{done.action} {clean(done.edit_id)} {outcome}.")
+    if done.erasure is not None:
+        print_leftovers(done.erasure)
+
+
+def refuse(
+    thread: Thread,
+    edit_id: EditId,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Recorded in the log for audits.", metavar="TEXT")
+    ] = "",
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Refuse an edit that a model proposed. Refusing it again changes nothing."""
+    with open_existing(db) as memory:
+        thread = require(memory, thread)
+        edit_id = find_edit(memory, thread, edit_id)
+        changed = memory.conversation(thread).refuse(edit_id, reason, by="person")
+    if json:
+        print_json({"thread_id": thread, "edit_id": edit_id, "changed": changed})
+    else:
+        say(f"{clean(edit_id)} {'is' if changed else 'was'} refused.")
 
 
 def revert(

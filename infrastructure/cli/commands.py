@@ -135,6 +135,13 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "unpin": Entry("change_commands", "unpin", "Unpin a message or a text."),
         "pins": Entry("change_commands", "pins", "List the pinned messages and texts."),
+        "proposals": Entry(
+            "change_commands",
+            "proposals",
+            "List the edits that a model asked for and that wait for a decision.",
+        ),
+        "allow": Entry("change_commands", "allow", "Carry out an edit that a model proposed."),
+        "refuse": Entry("change_commands", "refuse", "Refuse an edit that a model proposed."),
         "label": Entry("change_commands", "label", "Give a conversation a label for people."),
         "fork": Entry(
             "fork_commands",

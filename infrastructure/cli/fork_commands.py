@@ -187,6 +187,7 @@ _NAMES = {
     "notes": "notes about it",
     "notes files": "files of the notes folder, rewritten",
     "pin": "pinned texts",
+    "proposal": "edits that a model proposed",
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
     "quoted memory": "quotations in system texts",
@@ -262,13 +263,13 @@ def erase(
             report = _erase_in_conversation(memory, where, reason, whole=whole, yes=yes)
         if wait:
             report = report.finished(memory.finish_erasures(wait=WAIT))
-    _print_report(report, json=json)
-    _print_leftovers(report)
+    print_erasure(report, json=json)
+    print_leftovers(report)
 
 
 def _erase_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
     if not yes:
-        _confirm(f"all data of owner {owner!r}", ())
+        confirm_erasure(f"all data of owner {owner!r}", ())
     return memory.erase_owner(owner, reason)
 
 
@@ -294,7 +295,7 @@ def _erase_in_conversation(
     if not yes:
         count = len(places)
         which = f"{count:,} message{'s' * (count > 1)}" if count else "all"
-        _confirm(f"{which} of {where.thread!r}", conversation.shared_with(places or None))
+        confirm_erasure(f"{which} of {where.thread!r}", conversation.shared_with(places or None))
     if not places:
         return memory.erase_conversation(where.thread, reason)
     return conversation.erase(places, reason)
@@ -310,7 +311,8 @@ def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
     return found
 
 
-def _print_leftovers(report: ErasureReport) -> None:
+def print_leftovers(report: ErasureReport) -> None:
+    """Warn where erased data may still be. Exit code 1 if there is such a place, 2 if the owner has no data."""
     if not report.known:
         warn(f"This log has no data of owner {clean(repr(report.owner))}: nothing was erased.")
     for copy in report.damaged_copies:
@@ -335,7 +337,8 @@ def _print_leftovers(report: ErasureReport) -> None:
         raise typer.Exit(2)
 
 
-def _confirm(what: str, copies: Sequence[str]) -> None:
+def confirm_erasure(what: str, copies: Sequence[str]) -> None:
+    """Ask whether to erase; ``copies`` are the conversations that have it as well."""
     if not sys.stdin.isatty():
         raise typer.BadParameter(
             "erasing cannot be undone, and this is not a terminal: confirm with --yes"
@@ -351,7 +354,8 @@ def _confirm(what: str, copies: Sequence[str]) -> None:
     )
 
 
-def _print_report(report: ErasureReport, *, json: bool) -> None:
+def print_erasure(report: ErasureReport, *, json: bool) -> None:
+    """Print what an erasure removed."""
     if json:
         print_json({**report.model_dump(), "changed": report.changed})
         return

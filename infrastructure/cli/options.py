@@ -4,16 +4,19 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.infrastructure.files.log_place import LogPlace, require_psycopg
+
+if TYPE_CHECKING:
+    from refold.application.api.conversation_memory import ConversationMemory
 
 VERBOSE = "verbose"
 
@@ -137,6 +140,21 @@ def threads(ctx: Any, incomplete: str) -> list[str]:
 
 def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Complete a pin id of the named conversation, with the pinned text."""
+    return _ids_of(ctx, incomplete, lambda at: [(pin.pin_id, pin.text) for pin in at.pins()])
+
+
+def edits_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the id of an open proposal of the named conversation, with its text."""
+    return _ids_of(
+        ctx,
+        incomplete,
+        lambda at: [(one.edit_id, f"{one.action} {one.text}") for one in at.proposals()],
+    )
+
+
+def _ids_of(
+    ctx: Any, incomplete: str, ids: "Callable[[ConversationMemory], list[tuple[str, str]]]"
+) -> list[tuple[str, str]]:
     thread = str(ctx.params.get("thread") or "")
     found = list(threads(ctx, thread))
     if not found:
@@ -145,11 +163,10 @@ def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     from refold.infrastructure.bootstrap import open_memory
 
     with suppress(RefoldError, OSError), open_memory(_log_of(ctx).given, create=False) as memory:
-        pins = memory.conversation(found[0]).pins()
         return [
-            (pin.pin_id, " ".join(pin.text.split())[:60])
-            for pin in pins
-            if pin.pin_id.startswith(incomplete)
+            (one, " ".join(text.split())[:60])
+            for one, text in ids(memory.conversation(found[0]))
+            if one.startswith(incomplete)
         ]
     return []
 
@@ -265,6 +282,14 @@ PinId = Annotated[
         metavar="PIN",
         help="The pin id or a unique beginning of it; `refold pins` shows the ids.",
         autocompletion=pins_of,
+    ),
+]
+EditId = Annotated[
+    str,
+    typer.Argument(
+        metavar="EDIT",
+        help="The id of the edit or a unique beginning of it; `refold proposals` shows the ids.",
+        autocompletion=edits_of,
     ),
 ]
 SettingNames = Annotated[

@@ -26,7 +26,18 @@ _ONLY_LOOK = (
         "search",
         "query",
     ),
-    *("read", "expand", "topics", "notes", "search-notes", "pins", "export", "verify", "anchor"),
+    *(
+        "read",
+        "expand",
+        "topics",
+        "notes",
+        "search-notes",
+        "pins",
+        "proposals",
+        "export",
+        "verify",
+        "anchor",
+    ),
     *("settings", "scan"),
 )
 """Commands that do not change stored data."""

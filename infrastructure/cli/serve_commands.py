@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.application.conversation.owner_scope import Scope
 from refold.application.recall.embedding import EmbeddingProgress
@@ -167,6 +168,15 @@ Everything = Annotated[
         help="Serve all owners; without this, --thread and --owner, only data without an owner.",
     ),
 ]
+Edits = Annotated[
+    str | None,
+    typer.Option(
+        "--edits",
+        metavar="HOW",
+        help="With --thread: tools that edit its memory. propose: each call waits for `refold allow`; "
+        "allow: it is carried out at once.",
+    ),
+]
 Http = Annotated[
     bool,
     typer.Option(
@@ -200,6 +210,7 @@ def mcp(
     thread: Served = None,
     owner: OfOwner = None,
     all_owners: Everything = False,
+    edits: Edits = None,
     http: Http = False,
     port: Port = None,
     host: Host = None,
@@ -207,8 +218,7 @@ def mcp(
 ) -> None:
     """Serve the memory to models over MCP: tools for recall and reading, resources for summaries."""
     del json  # The protocol owns standard output; earlier errors are reported there as JSON.
-    if all_owners and (thread, owner) != (None, None):
-        raise typer.BadParameter("--all-owners cannot be combined with --thread or --owner")
+    _refuse_wrong_scope(thread, owner, edits, all_owners=all_owners)
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
@@ -224,7 +234,8 @@ def mcp(
         if thread is not None:
             thread = require(memory, thread)
         scope: Scope | None = "all" if all_owners else None
-        server = memory_server(memory, thread, owner=owner, scope=scope)
+        mode = cast("EditMode | None", edits)  # Another word is refused with those that there are.
+        server = memory_server(memory, thread, owner=owner, scope=scope, edits=mode)
         if not http:
             serve_standard_streams(server)
             return
@@ -233,6 +244,15 @@ def mcp(
         )
         message = f"Serving {clean(db)} at {url_of(listener)}. Press Ctrl-C to stop."
         serve_http(server, listener, lambda: warn(message))
+
+
+def _refuse_wrong_scope(
+    thread: str | None, owner: str | None, edits: str | None, *, all_owners: bool
+) -> None:
+    if all_owners and (thread, owner) != (None, None):
+        raise typer.BadParameter("--all-owners cannot be combined with --thread or --owner")
+    if edits is not None and thread is None:
+        raise typer.BadParameter("--edits needs --thread: the tools edit one conversation")
 
 
 def _require_mcp() -> None:

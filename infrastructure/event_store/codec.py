@@ -217,7 +217,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "messages_condensed": 2,
         "notes_flushed": 2,
         "memories_chosen": 2,
-        SNAPSHOT: 6,
+        SNAPSHOT: 7,
     }
 )
 

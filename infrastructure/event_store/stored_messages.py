@@ -16,6 +16,8 @@ from refold.domain.events import (
     CompactionRequested,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     EventLost,
     MessageAppended,
     MessageErased,
@@ -110,6 +112,8 @@ HARMLESS = (
     CompactionFailed,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     NotesFlushed,
     RequestFrameChanged,
 )

@@ -15,6 +15,8 @@ from refold.domain.events import (
     CompactionRequested,
     ConversationErased,
     ConversationForked,
+    EditDecided,
+    EditProposed,
     Event,
     LinesRecalled,
     MessageErased,
@@ -138,6 +140,10 @@ def _describe_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():
             return "message.unpinned", {"pin_id": event.pin_id}
+        case EditProposed():
+            return "edit.proposed", {"edit_id": event.edit_id, "action": event.action}
+        case EditDecided():
+            return "edit.decided", {"edit_id": event.edit_id, "allowed": event.allowed}
         case NotesFlushed():
             return "notes.flushed", _describe_notes(event)
         case MemoriesChosen():
@@ -259,6 +265,8 @@ LEVELS = {
     "lines.recalled": logging.DEBUG,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
+    "edit.proposed": logging.INFO,
+    "edit.decided": logging.INFO,
     "notes.flushed": logging.INFO,
     "memories.chosen": logging.INFO,
     "message.erased": logging.INFO,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from refold.application.agent_tools.definitions import UnknownToolFieldWarning
+    from refold.application.agent_tools.memory_edits import AllowedEdit, EditProposal
     from refold.application.agent_tools.tool_scope import Tool
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.api.async_memory import (
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from refold.domain.errors import (
         ContextWindowExceeded,
         ConversationGone,
+        EditClosed,
         EmptyConversation,
         InvalidMessage,
         InvalidOwner,
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
         PinnedContentTooLarge,
         RefoldError,
         RequestTooLarge,
+        UnknownEdit,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
@@ -153,6 +156,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AllowedEdit",
     "AnchorState",
     "Appended",
     "AppendedMessage",
@@ -179,6 +183,8 @@ __all__ = [
     "ConversationTurn",
     "Copied",
     "DamageReport",
+    "EditClosed",
+    "EditProposal",
     "Embedder",
     "EmbedderError",
     "EmbeddingProgress",
@@ -278,6 +284,7 @@ __all__ = [
     "TranscriptError",
     "TurnTaken",
     "UnknownBlockWarning",
+    "UnknownEdit",
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
@@ -307,6 +314,7 @@ _PLACES = {
     "refold.application.api.memory": "Memory",
     "refold.application.api.memory_files": "FileChange MemoryFiles",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",
+    "refold.application.agent_tools.memory_edits": "AllowedEdit EditProposal",
     "refold.application.compaction.pinning": "PinnedItem",
     "refold.application.conversation.block_checks": "UnknownBlockWarning",
     "refold.application.conversation.instructions": "instruction_text",
@@ -359,9 +367,9 @@ _PLACES = {
     "refold.domain.compaction.budget": "Budget InstructionFileSize",
     "refold.domain.compaction.policy": "CompactionPolicy",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidOwner "
+        "ContextWindowExceeded ConversationGone EditClosed EmptyConversation InvalidMessage InvalidOwner "
         "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge "
-        "RefoldError RequestTooLarge UnknownMessage UnknownSummary UnknownToolCall "
+        "RefoldError RequestTooLarge UnknownEdit UnknownMessage UnknownSummary UnknownToolCall "
         "VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",

@@ -146,7 +146,16 @@ def _first_life(folder: Path) -> dict[str, Any]:
         said += [_say(three, number, key=key_of(number)) for number in range(200, 230)]
         _look(memory)
         summaries = one.summaries()
-        facts = {"pin": pin_id, "summary": summaries[0].summary_id, "version": one.version}
+        for text in ("Nobody pushes on a Friday.", "The harbour is closed."):
+            one.tools(edits="propose").call("remember", {"text": text, "kind": "fact"})
+        allowed, refused = (proposal.edit_id for proposal in one.proposals())
+        facts = {
+            "pin": pin_id,
+            "summary": summaries[0].summary_id,
+            "version": one.version,
+            "allowed": allowed,
+            "refused": refused,
+        }
     return {"said": said, "facts": facts}
 
 

@@ -58,12 +58,28 @@ async def append_and_compact(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "compact", focus="ports", force=True, keep_last=2)
     await used.ask(conversation, "compact", target=-1)
     await used.ask(conversation, "unpin", pin)
+    await edit(used, conversation)
     await used.ask(conversation, "revert_compaction", "to try")
     await used.ask(conversation, "context")
     await used.ask(conversation, "label", "A name")
     await used.ask(conversation, "label", " ")
     await used.within(await used.ask(conversation, "turn", 5))
     await used.ask(conversation, "turn", -1)
+
+
+async def edit(used: Used, conversation: Any) -> None:
+    tools = conversation.tools(edits="propose", author="planner")
+    for number in range(3):
+        await used.ask(tools, "call", "remember", {"text": f"Port {number} is.", "kind": "fact"})
+    await used.ask(tools, "call", "forget", {"target": "0"})
+    noted, refused, *_ = await used.ask(conversation, "proposals")
+    await used.ask(conversation, "allow", noted.edit_id, by="person")
+    await used.ask(conversation, "allow", noted.edit_id)
+    await used.ask(conversation, "allow", "none")
+    await used.ask(conversation, "refuse", refused.edit_id, "no")
+    await used.ask(conversation, "allow", refused.edit_id)
+    await used.ask(conversation, "tools", edits="other")
+    await used.ask(conversation.tools(edits="allow"), "call", "pin", {"message": "5"})
 
 
 async def look_back(used: Used, conversation: Any) -> None:

@@ -81,6 +81,9 @@ WRITING: dict[
     "label": lambda memory, conversation: conversation.label(f"label {random.random()}"),
     "pin": lambda memory, conversation: conversation.pin(f"a text to keep {random.random()}"),
     "unpin": lambda memory, conversation: conversation.unpin("none"),
+    "remember": lambda memory, conversation: conversation.tools(edits="allow").call(
+        "remember", {"text": f"It is {random.random()}.", "kind": "fact"}
+    ),
     "fork": lambda memory, conversation: conversation.fork(),
     "erase": lambda memory, conversation: conversation.erase(1),
     "compact": lambda memory, conversation: conversation.compact(),

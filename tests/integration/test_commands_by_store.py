@@ -3,12 +3,13 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
 
+import refold as library
 from refold.infrastructure.cli.commands import ENTRIES
 from refold.infrastructure.files.log_place import ON_A_SERVER
 from tests.faults.commands import MCP_TALK
@@ -48,6 +49,9 @@ LINES: tuple[tuple[str, str], ...] = (
     ("pin", "pin talk 4"),
     ("pins", "pins talk"),
     ("unpin", "unpin talk {pin}"),
+    ("proposals", "proposals talk"),
+    ("allow", "allow talk {allowed}"),
+    ("refuse", "refuse talk {refused}"),
     ("label", "label talk Harbour"),
     ("fork", "fork talk copied --at 30"),
     ("revert", "revert talk"),
@@ -80,8 +84,8 @@ class Outcome(NamedTuple):
     server: Ran
 
 
-def words_of(line: str, place: str, pin: str) -> list[str]:
-    words = [word.replace("{db}", place).replace("{pin}", pin) for word in line.split()]
+def words_of(line: str, place: str, ids: Mapping[str, str]) -> list[str]:
+    words = [word.format(db=place, **ids) if "{" in word else word for word in line.split()]
     return words if words[0] == "copy" else [*words, "--db", place]
 
 
@@ -93,6 +97,16 @@ def serve(place: str) -> Ran:
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def propose(place: str) -> Mapping[str, str]:
+    """Propose two edits as an agent does, and return their ids."""
+    with library.open(place) as memory:
+        conversation = memory.conversation("talk")
+        for message in ("4", "6"):
+            conversation.tools(edits="propose").call("pin", {"message": message})
+        allowed, refused = conversation.proposals()
+    return {"allowed": allowed.edit_id, "refused": refused.edit_id}
+
+
 def run_all(
     refold: Refold, place: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Ran]:
@@ -102,7 +116,7 @@ def run_all(
     Path("talk.json").write_text(json.dumps(talk(20, "Some words of the talk. " * 12)), "utf-8")
     Path("notes").mkdir()
     Path("notes", "MEMORY.md").write_text("- Question of notes\n", "utf-8")
-    done: dict[str, Ran] = {}
+    done, ids = dict[str, Ran](), dict[str, str]()
     for name, line in LINES:
         if name == "demo" and place == "agent.db":
             done[name] = Ran(0, "", "")  # It takes half a minute, and other tests play it.
@@ -110,8 +124,11 @@ def run_all(
         if name == "mcp":
             done[name] = serve(place)
             continue
-        pin = done["pin"].answer["pin_id"] if name == "unpin" else ""
-        done[name] = refold(*words_of(line, place, pin), "--json")
+        if name == "unpin":
+            ids["pin"] = done["pin"].answer["pin_id"]
+        if name == "proposals":
+            ids |= propose(place)
+        done[name] = refold(*words_of(line, place, ids), "--json")
         assert "Traceback" not in done[name].err, (name, done[name].err)
     return done
 

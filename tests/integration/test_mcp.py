@@ -19,6 +19,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 import refold as library
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server
@@ -110,6 +111,46 @@ def test_a_wrong_call_is_an_error_of_the_tool(
     assert answer.is_error
     assert "Traceback" not in said(answer)
     assert len(said(answer)) > 20
+
+
+@pytest.mark.parametrize("edits", ["propose", "allow"])
+def test_a_client_edits_the_conversation_that_is_served(memory: Memory, edits: EditMode) -> None:
+    conversation = memory.conversation("t")
+
+    async def question(client: Client) -> None:
+        assert "for edits by remember, pin and forget" in (client.instructions or "")
+        tools = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+        hints = {name: (a.read_only_hint, a.destructive_hint) for name, a in tools.items() if a}
+        assert hints["recall_memory"] == (True, False)
+        assert hints["pin"] == hints["remember"] == (False, False)
+        assert hints["forget"] == (False, True)
+        for name, given in (("pin", {"message": "2"}), ("forget", {"target": "refold://t/4"})):
+            told = await client.call_tool(name, given)
+            assert not told.is_error, said(told)
+
+    ask(memory_server(memory, "t", edits=edits), question)
+    assert conversation.read(4).erased == (edits == "allow")
+    assert bool(conversation.pins()) == (edits == "allow")
+    assert [(p.action, p.author) for p in conversation.proposals()] == (
+        [] if edits == "allow" else [("pin", "mcp"), ("forget", "mcp")]
+    )
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--edits", "propose"], "--edits needs --thread"),
+        (["--thread", "t", "--edits", "always"], "edits='always' is invalid"),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_edits_that_cannot_be_served_are_refused(
+    refold: Refold, words: list[str], why: str
+) -> None:
+    done = refold("mcp", *words)
+    assert done.code == 2
+    assert why in done.err
 
 
 @pytest.mark.parametrize("mode", MODES)

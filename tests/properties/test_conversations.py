@@ -158,6 +158,17 @@ class Talking(RuleBasedStateMachine):
     def unpin(self, number: int) -> None:
         lasting_deeds.unpin(self.witness, number)
 
+    @precondition(lambda self: len(self.witness.pins) < lasting_deeds.MOST)
+    @rule(
+        tool=st.sampled_from(("remember", "quote", "pin", "forget")),
+        where=st.integers(0, 200),
+        decision=st.sampled_from(("at once", "allowed", "refused", "later")),
+    )
+    def edit(self, tool: str, where: int, decision: lasting_deeds.Decision) -> None:
+        """A model edits its memory; it erases nothing at once, which ``erase`` does."""
+        decision = "later" if tool == "forget" and decision == "at once" else decision
+        lasting_deeds.edit(self.witness, tool, where % len(self.witness.spoken), decision)
+
     @rule(
         aim=st.sampled_from(("covered", "covered", "pinned", "any")),
         numbers=st.lists(st.integers(0, 200), min_size=1, max_size=3),

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.agent_tools.tool_names import (
+    EDITS,
     EXPAND_SUMMARY,
     QUERY_HISTORY,
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
+from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
 from refold.domain.value import is_object
 from tests.support.effort import one_in
@@ -142,6 +144,33 @@ def test_no_input_of_any_shape_breaks_a_tool(name: str, given_: object) -> None:
         fine = allowed_by(tools[name].input_schema, told) and asks_for_something(name, told)
         wrong = "its arguments are wrong" in answer.text.partition("\n")[0] and answer.is_error
         assert fine is not wrong, answer.text
+
+
+@given(
+    st.sampled_from(EDITS),
+    st.sampled_from(("propose", "allow")),
+    anything
+    | st.dictionaries(
+        st.sampled_from(("text", "kind", "message", "target")),
+        texts | st.sampled_from(("fact", "refold://foreign/0", "refold://edited/0", "1")),
+        max_size=2,
+    ),
+)
+def test_no_input_breaks_a_tool_that_edits_or_reaches_another_conversation(
+    name: str, edits: EditMode, given_: object
+) -> None:
+    conversation, foreign = memory().conversation("edited"), memory().conversation("foreign")
+    if not conversation.version or conversation.messages()[-1].erased:
+        conversation.append({"role": "user", "content": "The port of widget_3 is 5403."})
+    before, known = foreign.version, conversation.version
+    answer = conversation.tools(edits=edits).call(name, given_)
+    assert answer.text
+    assert "Traceback" not in answer.text
+    assert foreign.version == before
+    assert not answer.is_error or conversation.version == known, "a refused call was stored"
+    for proposal in conversation.proposals():
+        assert proposal.text.isprintable() or name == "pin"
+        conversation.refuse(proposal.edit_id)
 
 
 @given(st.data())

@@ -11,6 +11,8 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    EditDecided,
+    EditProposed,
     Event,
     MessageAppended,
     MessageErased,
@@ -47,6 +49,7 @@ TEXTS: dict[type[Any], frozenset[str]] = {
     MemoriesChosen: frozenset({"memories"}),
     CompactionFailed: frozenset({"detail"}),
     MessagePinned: frozenset({"text"}),
+    EditProposed: frozenset({"text"}),
 }
 """What an event may lose: decisions are made on the rest."""
 
@@ -105,7 +108,16 @@ class About:
 
     def is_noted(self, event: NotesFlushed) -> bool:
         """Whether something was noted of messages that any of it is among."""
+        if event.is_on_demand:
+            return any(self._quotes(note.text) for note in event.notes)
         return bool(event.notes) and any(event.start <= p < event.stop for p in self.said)
+
+    def is_proposed(self, event: EditProposed) -> bool:
+        """Whether an edit is about any of it, or quotes it."""
+        return event.position in self.said or self._quotes(event.text)
+
+    def _quotes(self, text: str) -> bool:
+        return any(_share_words(text, said) for said in self.said.values())
 
     def is_quoted(self, event: MemoriesChosen | None) -> bool:
         """Whether a choice of memories quotes any of it."""
@@ -119,7 +131,7 @@ class About:
     def _is_pinned(self, pin: MessagePinned) -> bool:
         if pin.position is not None:
             return pin.position in self.said
-        return any(_share_words(pin.text, said) for said in self.said.values())
+        return self._quotes(pin.text)
 
     def may_rewrite(self, event: Event) -> bool:
         """Whether an event holds any of it, or what was made from it."""
@@ -128,6 +140,8 @@ class About:
                 return event.position in self.said
             case MessagePinned():
                 return self._is_pinned(event)
+            case EditProposed():
+                return self.is_proposed(event)
             case CompactionRequested() | CompactionPerformed() | CompactionFailed():
                 attempts = {a.requested.attempt_id: a.requested for a in self.story.attempts}
                 return self.covered_by(attempts[event.attempt_id])
@@ -158,13 +172,18 @@ def _is_recorded(
         assert isinstance(ended, CompactionFailed), "what is under way covers it, and goes on"
         assert ended.reason == "erased"
         expected.append(CompactionFailed)
-    expected += [MessageUnpinned] * len(about.pins) + [MessageErased] * len(about.said)
+    expected += [MessageUnpinned] * len(about.pins)
+    waiting = {edit.edit_id for edit in story.states[-1].edits}
+    proposed = [e.event for e in before if isinstance(e.event, EditProposed)]
+    closed = {e.edit_id for e in proposed if e.edit_id in waiting and about.is_proposed(e)}
+    assert closed == {e.edit_id for e in events if isinstance(e, EditDecided) and not e.allowed}
+    expected += [EditDecided] * len(closed) + [MessageErased] * len(about.said)
     if about.covered_by(story.active):
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
     noted = [e.event for e in before if isinstance(e.event, NotesFlushed)]
-    withdrawn = [flush.flush_id for flush in noted if about.is_noted(flush)]
+    withdrawn = [f.flush_id for f in noted if about.is_noted(f) and not f.is_on_demand]
     expected += [NotesFlushed] * len(withdrawn)
     if about.is_quoted(story.quoted):
         expected.append(MemoriesChosen)

@@ -10,6 +10,8 @@ from refold.domain.events import (
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
+    EditDecided,
+    EditProposed,
     Event,
     EventLost,
     GivenInPart,
@@ -419,6 +421,24 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             parts=(),
         ),
     ),
+    "edit_proposed": (
+        EditProposed(
+            edit_id="e1",
+            action="remember",
+            text="端口 5433 for postgres",
+            position=3,
+            kind="decision",
+            target="n1",
+            author="planner",
+        ),
+        EditProposed(
+            edit_id="", action="pin", text="", position=None, kind=None, target=None, author=""
+        ),
+    ),
+    "edit_decided": (
+        EditDecided(edit_id="e1", allowed=True, by="program", reason="不需要"),
+        EditDecided(edit_id="", allowed=False, by=""),
+    ),
     "event_lost": (EventLost(position=3), EventLost()),
     "conversation_labelled": (
         ConversationLabelled(label="the parser 解析器"),
@@ -439,6 +459,7 @@ _HISTORY: list[Event] = [
     requested(10, "a3", coverage=coverage(10, start=1), supersedes="s1"),
     EVENTS["request_frame_changed"][0],
     ConversationLabelled(label="a talk"),
+    EVENTS["edit_proposed"][0],
     MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
     appended(13, user("mine"), conversation_owner="user-7"),
 ]

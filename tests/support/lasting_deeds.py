@@ -1,12 +1,14 @@
 """Deeds about what lasts: pins, their taking back, and the undoing of a compaction."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
 from refold.application.api.results import CompactionResult
 from refold.domain.errors import InvalidMessage
 from refold.domain.notes import MemoriesChosen
+from refold.domain.quoted_text import SHORTEST_QUOTE
 from refold.testing.request_parts import blocks_of
 
 from .retold import Retold
@@ -69,6 +71,57 @@ def unpin(witness: Witness, number: int) -> None:
     assert not witness.conversation.unpin(pin_id)
     assert witness.conversation.version == version
     del witness.pins[pin_id]
+
+
+Decision = Literal["at once", "allowed", "refused", "later"]
+OWN_NOTE = "The harbour of the quokkas is closed on {number} Mondays."
+
+
+def edit(witness: Witness, tool: str, position: int, decision: Decision) -> None:
+    """Let a model note or pin what was said at a position, or a text of its own, or propose to forget it.
+
+    An edit that is proposed changes nothing that is shown, and a repeated call no event at all.
+    """
+    name, given = _call(witness, tool, position)
+    conversation, before, version = (
+        witness.conversation,
+        witness.shown(),
+        witness.conversation.version,
+    )
+    tools = conversation.tools(edits="allow" if decision == "at once" else "propose")
+    told = tools.call(name, given)
+    witness.is_stale = True
+    if told.is_error or "already" in told.text:
+        assert conversation.version == version, told
+        return
+    if decision != "at once":
+        assert as_bytes(witness.shown()) == as_bytes(before), "proposed, and shown otherwise"
+        assert conversation.version == version + 1
+        assert "already" in tools.call(name, given).text
+        edit_id = conversation.proposals()[-1].edit_id
+        if decision == "allowed" and name != "forget":
+            assert conversation.allow(edit_id).changed
+            assert not conversation.allow(edit_id).changed
+        elif decision != "later":
+            assert conversation.refuse(edit_id)
+    known = {pin.pin_id: pin for pin in conversation.pins()}
+    for pin_id in known.keys() - witness.pins.keys():
+        pin = known[pin_id]
+        said = () if pin.position is None else witness.spoken[pin.position].words
+        witness.pins[pin_id] = Pinned(pin.position, tuple(said) or (pin.text,))
+
+
+def _call(witness: Witness, tool: str, position: int) -> tuple[str, dict[str, str]]:
+    """Return the name of the tool and what it is given."""
+    words = " ".join(" ".join(witness.spoken[position].words).split())[:40]
+    note = words if tool == "quote" and len(words) >= SHORTEST_QUOTE else ""
+    match tool:
+        case "quote" | "remember":
+            return "remember", {"text": note or OWN_NOTE.format(number=position), "kind": "fact"}
+        case "pin":
+            return "pin", {"message": str(position)}
+        case _:
+            return "forget", {"target": str(position)}
 
 
 def revert(witness: Witness) -> CompactionResult:

@@ -36,6 +36,7 @@ ON_BOTH = frozenset(
         "test_log_snapshots.py",
         "test_log_storing.py",
         "test_memory_tool.py",
+        "test_model_edits.py",
         "test_originals.py",
         "test_owner_scopes.py",
         "test_owners.py",

@@ -135,6 +135,25 @@ class CheckedConversation:
         holds(self.conversation.unpin(pin), "an existing pin can be removed", pin)
         del self.pins[pin]
 
+    def edit(self, text: str, *, allow: bool) -> None:
+        """Let a model propose to remember a text, and allow or refuse that. No request changes."""
+        before = self._bytes(self.shown())
+        told = self.conversation.tools(edits="propose").call(
+            "remember", {"text": text, "kind": "fact"}
+        )
+        holds(not told.is_error, "a model can propose to remember a text", told)
+        for proposal in self.conversation.proposals():
+            if allow:
+                self.conversation.allow(proposal.edit_id)
+            else:
+                self.conversation.refuse(proposal.edit_id)
+        waiting = self.conversation.proposals()
+        holds(not waiting, "a proposal that was decided waits no more", waiting)
+        noted = any(note.text == text for note in self.conversation.notes())
+        holds(noted or not allow, f"what was allowed is noted: {text!r}", self.conversation.notes())
+        same = before == self._bytes(self.shown())
+        holds(same, "noting something changes no request", "other bytes")
+
     def erase(self, number: int) -> None:
         """Erase one message permanently."""
         position = number % len(self.said)

@@ -32,6 +32,8 @@ _PINNED = st.sampled_from(
     ("Never push to main.", "永远不要删除 data/ 目录。", "Port 7341 is taken.")
 )
 
+_NOTED = st.sampled_from(("Port 7342 is taken.", "端口 7343 已被占用。"))
+
 
 class ConversationMachine(RuleBasedStateMachine):
     """A state machine on one conversation that checks the guarantees of refold after each step.
@@ -158,6 +160,12 @@ class ConversationMachine(RuleBasedStateMachine):
     def unpin(self) -> None:
         """Remove a pin."""
         self._talk.unpin()
+
+    @precondition(lambda self: self._talk.said)
+    @rule(text=_NOTED, allow=st.booleans())
+    def edit(self, text: str, allow: bool) -> None:
+        """Let a model propose to remember a text, and decide that."""
+        self._talk.edit(text, allow=allow)
 
     @precondition(lambda self: self._talk.said)
     @rule(number=st.integers(0, 100))

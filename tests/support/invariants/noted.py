@@ -14,7 +14,8 @@ def notes_are_taken_once_a_cycle(witness: Witness) -> None:
     stop, cycles = 0, set[int]()
     for version, flush in _flushes(witness):
         state = witness.story.states[version - 1]
-        if flush.replaces is not None:
+        if flush.replaces is not None or flush.is_on_demand:
+            assert flush.replaces is not None or len(flush.notes) <= 1
             continue
         assert flush.start == stop, f"notes of {flush.start}, and not from {stop} on"
         assert flush.start < flush.stop <= state.length
