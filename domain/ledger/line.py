@@ -121,9 +121,8 @@ class Gathered(NamedTuple):
 def gather(facts: Iterable[Fact], failure_characters: int = 240) -> Gathered:
     """Return the lines of everything that may be worth keeping, copied word for word."""
     gathering = _Gathering(failure_characters)
-    for fact in facts:
-        if fact.kind not in _NEVER_LINES:
-            gathering.take(fact)
+    for fact in [fact for fact in facts if fact[0] not in _NEVER_LINES]:
+        gathering.take(fact)
     return Gathered(
         merge_lines(gathering.found),
         merge_lines(gathering.echoes),
