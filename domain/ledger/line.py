@@ -201,8 +201,8 @@ class _Gathering:
             self.echoes.append(_line("value", fact, fact.text, fact.note))
 
     def _add(self, kind: LineKind, fact: Fact, text: str, note: str = "", cut: int = 0) -> None:
-        # Part of a text without credentials may look like one.
-        if text and is_line(text) and cues.redact(text) == text:
+        # A fact is no credential, but a part of its text may look like one.
+        if text and is_line(text) and (text == fact.text or cues.redact(text) == text):
             self.found.append(_line(kind, fact, text, note, cut=cut))
 
 
