@@ -51,6 +51,9 @@ class _LazyPattern:
 
 def _only_with_sign(find: Callable[..., Any], signs: Sequence[str]) -> Callable[..., Any]:
     # What ``lacks`` does, without another call: thousands of short texts have no sign.
+    if not signs:
+        return lambda text, *places: None if text.isascii() else find(text, *places)
+
     def call(text: str, *places: int) -> Any:
         if text.isascii() and not any(map(text.lower().__contains__, signs)):
             return None

@@ -174,10 +174,8 @@ def _add_strings(values: Iterable[object], deepest: int, found: list[str]) -> No
     for value in values:
         if isinstance(value, str):
             found.append(value)
-        elif deepest and is_object(value):
-            _add_strings(value.values(), deepest - 1, found)
-        elif deepest and is_list(value):
-            _add_strings(value, deepest - 1, found)
+        elif deepest and (is_object(value) or is_list(value)):
+            _add_strings(value.values() if is_object(value) else value, deepest - 1, found)
 
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})

@@ -117,7 +117,7 @@ class CompactionAttempt:
     """One attempt: requested, then performed or failed. Raises only failures of the log.
 
     ``force``: run even while the circuit breaker is open. ``wish``: options on demand in addition to the
-    settings. ``idle``: reason to do nothing in the initial state, if any.
+    settings. ``idle``: reason to do nothing in the initial state, if any. ``seen``: the newest state that is known.
     """
 
     def __init__(
@@ -132,6 +132,7 @@ class CompactionAttempt:
         force: bool = False,
         wish: CompactionWish = NO_WISH,
         idle: Callable[[Conversation], NothingToCompact | None] = lambda _: None,
+        seen: Conversation | None = None,
     ) -> None:
         self._core = core
         self._thread_id = thread_id
@@ -140,7 +141,7 @@ class CompactionAttempt:
         self._summariser = summariser
         self._focus = focus
         self._force = force
-        self._wish, self._idle = wish, idle
+        self._wish, self._idle, self._seen = wish, idle, seen
         self._began = core.clock()
         self._asking = SummariserCalls(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
@@ -171,7 +172,8 @@ class CompactionAttempt:
             self._end.leave()
 
     async def _run(self) -> CompactionResult:
-        self._rehearsed = await rehearse(self._summariser, self._core.fallback, self._rehearsal)
+        if self._seen is None or expect_length(self._seen, self._summariser.name) is None:
+            self._rehearsed = await rehearse(self._summariser, self._core.fallback, self._rehearsal)
         try:
             plan = await run_to_end(self._request)
         except CompactionInFlight as error:

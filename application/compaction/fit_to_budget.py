@@ -76,13 +76,13 @@ class FitToBudget:
         self.length = 0
         """Number of messages at the last decision."""
 
-    async def run(self) -> None:
-        """Fit the conversation to its budget if necessary.
+    async def run(self, now: Measured | None = None) -> None:
+        """Fit the conversation to its budget if necessary. ``now`` is its newest version if that was measured.
 
         Raises:
             LogError: the request does not fit, and the log cannot be written.
         """
-        now = await self._measure()
+        now = self._note_version(now) if now else await self._measure()
         while True:
             # Nothing depends on decisions for a request that already fits.
             is_patient = now.size > self._budget.limit
@@ -161,14 +161,16 @@ class FitToBudget:
     ) -> Shortened:
         """Take one rung after the other, the last ones only if the request needs them."""
         core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
+        now: Measured | None = None
         if before.size > budget.limit:
             # Memories are the least important content; they are looked up again later if there is
             # room.
             done = Shortened(decisions=await run_to_end(drop_memories, core, thread_id))
         if _may_shorten(core, before):
-            done = done.plus(await run_to_end(climb, core, thread_id, budget))
+            shortened, now = await run_to_end(_climb, core, thread_id, budget)
+            done = done.plus(shortened)
         if not done.enough or await run_to_end(is_long, core, before.loaded, before.budget):
-            await self._summarise(before, done, results, notifier)
+            await self._summarise(before, done, results, notifier, now=now)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
                 done = done.plus(more)
@@ -189,10 +191,11 @@ class FitToBudget:
         results: list[CompactionResult],
         notifier: CompactionNotifier,
         summariser: Summariser | None = None,
+        now: Measured | None = None,
     ) -> None:
         core, known = self._core, before.loaded.state.summary
         for number in range(MOST_ROUNDS):
-            now = await self._measure_after_others()
+            now = await self._measure_after_others(None if number else now)
             summariser = summariser or first_stage(core, now.loaded, self._budget.window)
             # Another caller may have made the due summary; shortening here was not enough.
             is_own = number == 0 and bool(done.decisions)
@@ -229,6 +232,7 @@ class FitToBudget:
             trigger=self._trigger,
             summariser=summariser,
             idle=partial(find_overtaking, now),
+            seen=now.loaded.state,
         )
 
     async def _wait_for_others(self) -> bool:
@@ -284,6 +288,11 @@ async def _is_due_now(core: Core, now: Measured) -> bool:
     return await run_to_end(is_due, core, now.loaded, now.budget, now.size)
 
 
+def _climb(core: Core, thread_id: str, budget: Budget) -> tuple[Shortened, Measured]:
+    """Take the rungs below a summary, and measure the request then."""
+    return climb(core, thread_id, budget), measure(core, thread_id, budget)
+
+
 def _choose_memories(core: Core, before: Measured, budget: Budget, *, changed: bool) -> Measured:
     """Choose the quoted memories again if the prefix changed, and return the size of the request then."""
     thread_id = before.loaded.thread_id
@@ -335,11 +344,11 @@ async def make_context(
     """
     core = core.for_model(extras.model).with_answering_model(extras.model)
     budget = core.budget(extras)
+    now: Measured | None = None
     if trigger == "size":  # A background run does not send the request.
-        stored = await asyncio.to_thread(core.log.load, thread_id)
-        core.asked.expect(thread_id, core.frame(extras), stored.state)
+        now = await asyncio.to_thread(_expect, core, thread_id, budget, extras)
     results: list[CompactionResult] = []
-    loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results)
+    loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results, now)
     check_fits(loaded, context, core.settings.shorten_texts)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
@@ -363,33 +372,54 @@ async def _make(
     extras: Extras,
     trigger: Trigger,
     results: list[CompactionResult],
+    measured: Measured | None = None,
 ) -> tuple[LoadedConversation, Context]:
-    """Fit to ``aim`` and return the context; repeat if messages were appended in between."""
+    """Fit to ``aim`` and return the context; repeat if messages were appended in between.
+
+    ``measured`` is the newest version with its size, if it has just been measured.
+    """
     tries = 0
     while True:
         tries += 1
         fitter = FitToBudget(core, thread_id, aim, trigger)
-        await fitter.run()
+        await fitter.run(measured if tries == 1 else None)
         results += fitter.results
-        loaded, context = await asyncio.to_thread(_present, core, thread_id, budget, extras)
+        is_sent = trigger == "size"
+        loaded, context, fits = await asyncio.to_thread(
+            _present, core, thread_id, budget, extras, is_sent=is_sent
+        )
+        if fits:
+            return loaded, context
         now = loaded.state
         # Messages may have been appended since the last check: fit once more.
         is_newest = (now.version, now.length) == (fitter.version, fitter.length)
-        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+        if is_newest or tries == MOST_TRIES:
             break
     if trigger != "size":
         return loaded, context
     return await asyncio.to_thread(recall_lines, core, loaded, context, budget, extras)
 
 
+def _expect(core: Core, thread_id: str, budget: Budget, extras: Extras) -> Measured:
+    """Note that a request with these extras will be sent, and measure it as it is."""
+    core.asked.expect(thread_id, core.frame(extras), core.log.load(thread_id).state)
+    return measure(core, thread_id, budget)
+
+
 def _present(
-    core: Core, thread_id: str, budget: Budget, extras: Extras
-) -> tuple[LoadedConversation, Context]:
-    """Return the newest version of a conversation with its request."""
+    core: Core, thread_id: str, budget: Budget, extras: Extras, *, is_sent: bool
+) -> tuple[LoadedConversation, Context, bool]:
+    """Return the newest version of a conversation with its request, and whether that fits.
+
+    A request that fits and is sent has recalled lines.
+    """
     stored = core.log.load(thread_id)
     loaded = core.asked.framed(stored)
-    context = present_request(core, loaded, budget, extras)
-    return loaded, context.with_version(stored.state.version)
+    context = present_request(core, loaded, budget, extras).with_version(stored.state.version)
+    fits = context.tokens <= budget.limit
+    if fits and is_sent:
+        loaded, context = recall_lines(core, loaded, context, budget, extras)
+    return loaded, context, fits
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:

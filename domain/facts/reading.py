@@ -96,9 +96,9 @@ class ReadOnce:
 
     def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
         known = self._known.get(id(message))
-        if known is None or known.message() is not message:
+        if known is None or known.position != position or known.has_tools != has_tools:
             return None
-        return known.read if (known.position, known.has_tools) == (position, has_tools) else None
+        return known.read if known.message() is message else None
 
     def _remember(
         self, position: int, message: Message, has_tools: bool, read: MessageRead

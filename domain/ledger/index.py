@@ -341,7 +341,7 @@ class _Choice:
         self._entries, self._costs = entries, costs
         self._spent: dict[EntryKind, int] = {}
         self._visible, self._texts = visible, [""]
-        self._words = _whole_words(visible)
+        self._words = whole_words(visible)
         """The words that the request shows, with those of the entries that are taken."""
 
     def take(self, places: Iterable[int], allowed: Mapping[EntryKind, int]) -> list[int]:
@@ -385,7 +385,7 @@ _WORDS_APART = bytes(
 """Translation of UTF-8 that replaces each ASCII character that ends a run by a space."""
 
 
-def _whole_words(text: str) -> set[str]:
+def whole_words(text: str) -> set[str]:
     """Return the different words of a text that ``_WHOLE_WORD`` finds."""
     apart = text.encode("utf-8", "surrogatepass").translate(_WORDS_APART)
     words = set(apart.decode("utf-8", "surrogatepass").split())

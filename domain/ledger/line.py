@@ -121,9 +121,8 @@ class Gathered(NamedTuple):
 def gather(facts: Iterable[Fact], failure_characters: int = 240) -> Gathered:
     """Return the lines of everything that may be worth keeping, copied word for word."""
     gathering = _Gathering(failure_characters)
-    for fact in facts:
-        if fact.kind not in _NEVER_LINES:
-            gathering.take(fact)
+    for fact in [fact for fact in facts if fact[0] not in _NEVER_LINES]:
+        gathering.take(fact)
     return Gathered(
         merge_lines(gathering.found),
         merge_lines(gathering.echoes),
@@ -202,8 +201,8 @@ class _Gathering:
             self.echoes.append(_line("value", fact, fact.text, fact.note))
 
     def _add(self, kind: LineKind, fact: Fact, text: str, note: str = "", cut: int = 0) -> None:
-        # Part of a text without credentials may look like one.
-        if text and is_line(text) and cues.redact(text) == text:
+        # A fact is no credential, but a part of its text may look like one.
+        if text and is_line(text) and (text == fact.text or cues.redact(text) == text):
             self.found.append(_line(kind, fact, text, note, cut=cut))
 
 

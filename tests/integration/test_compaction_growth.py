@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -182,6 +183,38 @@ def test_the_bytes_of_a_compaction_are_the_same_at_the_10th_and_the_200th(grown:
 @pytest.mark.slow
 def test_a_conversation_is_opened_from_its_newest_compaction_alone(grown: Grown) -> None:
     assert grown.opening["events decoded"] < 40
+
+
+def test_a_compaction_is_handed_to_few_threads_and_renders_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step in a thread wakes two others, and each rendering of all messages takes as long as many steps."""
+    steps, added = list[object](), list[int]()
+    submit, add = ThreadPoolExecutor.submit, TurnBuilder.add
+
+    def counted_submit(pool: ThreadPoolExecutor, *args: Any, **named: Any) -> Any:
+        steps.append(args)
+        return submit(pool, *args, **named)
+
+    def counted_add(builder: TurnBuilder, entries: Any) -> None:
+        added.append(len(entries))
+        add(builder, entries)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", counted_submit)
+    monkeypatch.setattr(TurnBuilder, "add", counted_add)
+    found: list[tuple[int, bool]] = []
+    with opened(tmp_path / "agent.db", WINDOW) as memory:
+        conversation = memory.conversation("chat")
+        for number in range(1_000, 1_100):
+            conversation.append(turn(number), recorded=True)
+            steps.clear()
+            added.clear()
+            context = conversation.context()
+            if any(one.outcome == "performed" and not one.rebuilt for one in context.compactions):
+                found.append((len(steps), sum(added) <= 3 * len(context.messages)))
+    assert len(found) > 3
+    # The first summary is rehearsed.
+    assert all(count <= 16 and is_little for count, is_little in found[1:]), found
 
 
 def test_a_stored_compaction_has_at_most_the_bytes_of_what_it_shows_twice(tmp_path: Path) -> None:

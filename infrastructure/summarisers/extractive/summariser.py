@@ -137,7 +137,7 @@ def _add(merged: dict[tuple[Section, str], Line], line: Line, covered: range) ->
             kept, count = line, 1
         case _:
             kept = line
-    merged[key] = replace(kept, count=count)
+    merged[key] = kept if kept.count == count else replace(kept, count=count)
 
 
 def _succeeded_command(line: Line) -> str:

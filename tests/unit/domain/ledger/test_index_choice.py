@@ -1,11 +1,19 @@
 """Which entries the index shows: what is likely to be used again, for its size and within its room."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.domain.ledger import EntryKind, IndexEntry
-from refold.domain.ledger.index import MOST_KEPT, Shown, choose_entries, has_whole
+from refold.domain.ledger.index import (
+    MOST_KEPT,
+    Shown,
+    choose_entries,
+    has_whole,
+    whole_words,
+)
 
 
 def names(count: int, *, calls: int = 0) -> list[IndexEntry]:
@@ -53,6 +61,11 @@ def test_a_step_of_a_shown_command_is_not_shown_again() -> None:
 def test_the_kept_entries_of_a_kind_are_limited(kind: EntryKind) -> None:
     entries = [IndexEntry(kind, f"text {n}", n) for n in range(1_000)]
     assert len(choose(entries, 0).entries) == MOST_KEPT[kind]
+
+
+@given(st.text(st.sampled_from("ab_-/ \n.:(–é文²\u3000\ud800"), max_size=40))
+def test_the_words_of_a_text_are_its_runs_of_characters_that_go_on(text: str) -> None:
+    assert whole_words(text) == set(re.findall(r"[\w/-]+", text))
 
 
 ENTRIES = st.builds(
