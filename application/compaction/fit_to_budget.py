@@ -346,8 +346,8 @@ async def _make(
         results += fitter.results
         stored = await asyncio.to_thread(core.log.load, thread_id)
         loaded = await asyncio.to_thread(core.asked.framed, stored)
-        context = await asyncio.to_thread(present_request, core, loaded, budget, extras)
-        context = context.with_version(stored.state.version)
+        version = stored.state.version
+        context = await asyncio.to_thread(present_request, core, loaded, budget, extras, version)
         now = loaded.state
         # Messages may have been appended since the last check: fit once more.
         is_newest = (now.version, now.length) == (fitter.version, fitter.length)
