@@ -415,7 +415,7 @@ def _present(
     """
     stored = core.log.load(thread_id)
     loaded = core.asked.framed(stored)
-    context = present_request(core, loaded, budget, extras).with_version(stored.state.version)
+    context = present_request(core, loaded, budget, extras, stored.state.version)
     fits = context.tokens <= budget.limit
     if fits and is_sent:
         loaded, context = recall_lines(core, loaded, context, budget, extras)

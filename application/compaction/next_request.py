@@ -73,8 +73,8 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     loaded = core.asked.framed(stored)
     # If lines are recalled, the request is made again, so the first one is only measured.
     is_measured = _question_of(loaded) is not None
-    context = present_request(core, loaded, budget, extras, is_measured=is_measured)
-    context = context.with_version(stored.state.version)
+    version = stored.state.version
+    context = present_request(core, loaded, budget, extras, version, is_measured=is_measured)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     if not due:
@@ -114,7 +114,7 @@ def recall_lines(
         return loaded, context
     core.asked.recall(loaded.thread_id, lines)
     loaded = loaded.after((lines,))
-    return loaded, present_request(core, loaded, budget, extras).with_version(context.version)
+    return loaded, present_request(core, loaded, budget, extras, context.version)
 
 
 def _question_of(loaded: LoadedConversation) -> Entry | None:
@@ -173,7 +173,8 @@ def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
     from refold.application.frames.sent_request import load_sent
 
     loaded, extras = load_sent(core, then, extras)
-    context = _render(core, loaded, core.budget(extras), extras, core.kept_turns)
+    version, budget = loaded.state.version, core.budget(extras)
+    context = _render(core, loaded, budget, extras, version, core.kept_turns)
     return context.with_version(then.state.version)
 
 
@@ -182,19 +183,20 @@ def present_request(
     loaded: LoadedConversation,
     budget: Budget,
     extras: Extras,
+    version: int,
     *,
     is_measured: bool = False,
 ) -> Context:
-    """Return the context, without messages if they are not in memory and do not fit.
+    """Return the context of a version, without messages if they are not in memory and do not fit.
 
     With ``is_measured``, its messages must be separated before they are given away.
     """
     if not loaded.is_too_long_to_render(budget):
         kept = core.kept_turns.measuring() if is_measured else core.kept_turns
-        return _render(core, loaded, budget, extras, kept)
+        return _render(core, loaded, budget, extras, version, kept)
     return Context(
         thread_id=loaded.thread_id,
-        version=loaded.state.version,
+        version=version,
         model=extras.model or core.settings.model,
         system="",
         messages=[],
@@ -206,7 +208,12 @@ def present_request(
 
 
 def _render(
-    core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras, kept: KeptTurns
+    core: Core,
+    loaded: LoadedConversation,
+    budget: Budget,
+    extras: Extras,
+    version: int,
+    kept: KeptTurns,
 ) -> Context:
     layout = core.layout(extras)
     rendered = render(
@@ -221,7 +228,7 @@ def _render(
     )
     return Context(
         thread_id=loaded.thread_id,
-        version=loaded.state.version,
+        version=version,
         model=extras.model or core.settings.model,
         system=rendered.system,
         messages=rendered.messages,

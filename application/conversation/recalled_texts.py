@@ -35,7 +35,7 @@ class RecalledTexts:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, RecalledLine], str] = OrderedDict()
         self._found: dict[str, _Found] = {}
-        """What was found for the events of the newest window of each conversation, by position."""
+        """Lines of the events of the newest window of each conversation, by position."""
 
     def remember(self, thread_id: str, found: Sequence[RecalledText]) -> None:
         """Remember the words of lines that were just read."""

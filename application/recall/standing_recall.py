@@ -255,16 +255,20 @@ def _speaker(passage: Passage, event: MessageAppended) -> Speaker:
     return message.role
 
 
+_NOTHING: Sequence[float] = ()
+
+
 class _Weights:
     """Weights of a question's words: rare words weigh more."""
 
     def __init__(self, question: Question, found: Found) -> None:
         self._weights = {t: log(1 + found.total / (1 + n)) for t, n in found.frequencies.items()}
-        self._there: dict[int, list[float]] = {}
+        self._there: dict[int, Sequence[float]] = {}
         """Weights of the tokens that a passage may have, by its number, as far as the index knows them."""
         for token, numbers in found.having.items():
+            weight = self._weights[token]
             for number in numbers:
-                self._there.setdefault(number, []).append(self._weights[token])
+                self._there[number] = (*self._there.get(number, _NOTHING), weight)
         self._others = [
             (f" {token} ", weight)
             for token, weight in self._weights.items()
@@ -291,9 +295,10 @@ class _Weights:
         """
         if passage.kind == "call":
             return True
-        line = passage.tokens
-        there = [weight for token, weight in self._others if token in line]
-        there += self._there.get(passage.number, ())
+        there = self._there.get(passage.number, _NOTHING)
+        if self._others:
+            line = passage.tokens
+            there = [*there, *(weight for token, weight in self._others if token in line)]
         return len(there) >= LEAST_WORDS and sum(there) >= self._least - ROUNDING
 
     def _tokens(self, text: str) -> tuple[str, ...]:

@@ -15,10 +15,13 @@ from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.sqlite.sqlite_connection import declared_in, transaction
 
 from .checkpoint import (
+    POSITIONS,
     FoldOutdated,
     Progress,
     events_after,
     left_in,
+    nowhere,
+    progress_in,
     read_progress,
     reading_from,
     still_valid,
@@ -124,6 +127,8 @@ class FollowedLog:
         self._closed = False
         self._compared: Progress | None = None
         """Checkpoint whose last event was compared with the log."""
+        self._opened: tuple[object, Progress] = None, nowhere(content.projections)
+        """Rows of the checkpoint that were opened last, and what they contain."""
         self._damaged = False
         """True if a rebuild because of damage has begun."""
 
@@ -272,7 +277,7 @@ class FollowedLog:
         self._content.finish(db)
 
     def _catch_up(self, db: SQLiteTables) -> None:
-        known = read_progress(db, self._content.projections)
+        known = self._stored_progress(db)
         if known == self._compared and self._log.newest() == known.number:
             return
         events = events_after(self._log, known)
@@ -291,10 +296,18 @@ class FollowedLog:
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)
                 known, more = self._content.fold(db, now, events, left)
+        self._compared = known  # Its last event was just read from the log.
         late = self._content.late
         if late and not late <= declared_in(db.connection).keys():
             with transaction(db.connection, "IMMEDIATE"):
                 self._content.finish(db)
+
+    def _stored_progress(self, db: SQLiteTables) -> Progress:
+        """Return the stored checkpoint. Its rows are opened again only if they have changed."""
+        rows = db.execute(f"SELECT * FROM {{{POSITIONS}}}").fetchall()
+        if rows != self._opened[0]:
+            self._opened = rows, progress_in(rows, self._content.projections)
+        return self._opened[1]
 
     def _repair(self, error: Exception, tries: int) -> None:
         title = self._content.title

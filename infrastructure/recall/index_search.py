@@ -59,38 +59,33 @@ def best_first(
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
-    found = WeighedPassages(most)
     is_whole = scope is None and postings.knows_numbers and total <= FEW_PASSAGES
+    found = WeighedPassages(most, is_whole=is_whole)
     enough = wanted * ENOUGH
     finds_more = True
     for at, (_, passages) in enumerate(ordered):
-        left = sum(weights[at:])
+        left, term = sum(weights[at:]), terms[at][0]
         if finds_more:
             is_common = passages > COMMON and found.count > enough
             # No passage weighs more than all tokens so far.
             is_certain = sum(weights[:at]) > left and found.is_certain(left, passages)
             finds_more = not is_common and not is_certain
-        if is_whole and finds_more and passages > COMMON:
-            found.part()
-            is_whole = False
-        if is_whole and finds_more:
-            found.add_places(0, postings.numbers(terms[at][0]), weights[at])
-        elif is_whole:
+        if not finds_more:
             found.drop_hopeless(left)
-            term = terms[at][0]
-            is_rare = passages <= COMMON
-            having = postings.numbers(term) if is_rare else postings.having(term, found.known(0))
-            found.raise_places(0, having, weights[at])
+        elif passages > COMMON:
+            found.part()
+        if found.is_whole:
+            numbers = postings.numbers(term) if passages <= COMMON else found.having(postings, term)
+            found.weigh_numbers(numbers, weights[at], finds_more=finds_more)
         elif finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
         elif finds_more:
-            for posting in postings.of(terms[at][0], scope):
+            for posting in postings.of(term, scope):
                 limits = None if scope is None else scope[posting.segment]
                 found.add(posting, weights[at], limits)
         else:
-            found.drop_hopeless(left)
-            for posting in postings.among(terms[at][0], found.segments):
+            for posting in postings.among(term, found.segments):
                 found.raise_known(posting, weights[at])
     return found.best_first()
 

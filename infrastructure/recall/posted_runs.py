@@ -217,6 +217,7 @@ class Postings:
         self._db = db
         self._posted = posted
         self._waiting = waiting
+        self._numbers: dict[int, Set[int]] = {}
 
     def of(self, term: int, segments: Collection[int] | None) -> Iterable[Posting]:
         """Return the postings of a term in these segments, or in all."""
@@ -232,8 +233,13 @@ class Postings:
 
     def numbers(self, term: int) -> Set[int]:
         """Return the numbers of all passages with a term that few have."""
-        posted = self._posted.numbers(self._db, term)
-        return posted.union(self._waiting[term]) if term in self._waiting else posted
+        known = self._numbers.get(term)
+        if known is None:
+            known = self._posted.numbers(self._db, term)
+            if term in self._waiting:
+                known = known.union(self._waiting[term])
+            self._numbers[term] = known
+        return known
 
     def having(self, term: int, numbers: Iterable[int]) -> Set[int]:
         """Return which of these passages have a term. Many may have it."""
@@ -264,9 +270,11 @@ _MARGIN = 1e-9
 class WeighedPassages:
     """Passages by the sum of the weights of their tokens, while the tokens are read, the rarest first."""
 
-    def __init__(self, most: int | None) -> None:
+    def __init__(self, most: int | None, *, is_whole: bool = False) -> None:
         self._most = most
         """Number of passages that are wanted, or None for all."""
+        self.is_whole = is_whole
+        """True if passages are given by their numbers. They are all in the first segment then."""
         self.segments: Weighed = {}
         self._counted: Mapping[float, int] | None = None
 
@@ -278,10 +286,27 @@ class WeighedPassages:
     def add(self, posting: Posting, weight: float, limits: set[int] | None) -> None:
         """Add the weight of a token to all passages of a posting. ``limits`` has others, if not None."""
         having = set(posting.locals) if limits is None else limits.intersection(posting.locals)
-        self.add_places(posting.segment, having, weight)
+        self._add(posting.segment, having, weight)
 
-    def add_places(self, segment: int, having: Set[int], weight: float) -> None:
-        """Add the weight of a token to all these places of a segment."""
+    def raise_known(self, posting: Posting, weight: float) -> None:
+        """Add the weight of a token to the passages of a posting that other tokens have found."""
+        self._raise(posting.segment, posting.among(self._known(posting.segment)), weight)
+
+    def weigh_numbers(self, numbers: Set[int], weight: float, *, finds_more: bool) -> None:
+        """Add the weight of a token to these passages, or else to those of them that other tokens have found."""
+        if finds_more:
+            self._add(0, numbers, weight)
+        else:
+            self._raise(0, numbers, weight)
+
+    def having(self, postings: Postings, term: int) -> Set[int]:
+        """Return the passages that tokens have found, and that have a term as well. Many others may have it."""
+        return postings.having(term, self._known(0))
+
+    def _known(self, segment: int) -> set[int]:
+        return set[int]().union(*self.segments.get(segment, {}).values())
+
+    def _add(self, segment: int, having: Set[int], weight: float) -> None:
         known = self.segments.setdefault(segment, {})
         self._counted = None
         if raised := _raise(known, having, weight):
@@ -289,25 +314,17 @@ class WeighedPassages:
         if having:
             known[weight] = known[weight] | having if weight in known else set(having)
 
-    def known(self, segment: int) -> set[int]:
-        """Return the passages of a segment that tokens have found."""
-        return set[int]().union(*self.segments.get(segment, {}).values())
-
-    def raise_known(self, posting: Posting, weight: float) -> None:
-        """Add the weight of a token to the passages of a posting that other tokens have found."""
-        having = posting.among(self.known(posting.segment))
-        self.raise_places(posting.segment, having, weight)
-
-    def raise_places(self, segment: int, having: Set[int], weight: float) -> None:
-        """Add the weight of a token to those of these places of a segment that other tokens have found."""
+    def _raise(self, segment: int, having: Set[int], weight: float) -> None:
         self._counted = None
         if segment in self.segments:
             _raise(self.segments[segment], having, weight)
 
     def part(self) -> None:
-        """Part the passages by their segments. Those given by their numbers are in the first one so far."""
-        known = self.segments.pop(0, {})
-        for weight, numbers in known.items():
+        """Part the passages by their segments, if that was not done yet."""
+        if not self.is_whole:
+            return
+        self.is_whole = False
+        for weight, numbers in self.segments.pop(0, {}).items():
             parts: dict[int, set[int]] = {}
             group_by_segment(numbers, parts)
             for segment, places in parts.items():

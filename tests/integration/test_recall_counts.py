@@ -11,6 +11,8 @@ import pytest
 import refold
 from refold.application.conversation.entries import LongEntries
 from refold.application.ports.recall_index import Filters
+from refold.application.recall.ranking import all_passages, rank
+from refold.application.recall.recall_query import ask
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.event_store.envelope import EventMapper
@@ -21,6 +23,7 @@ from refold.infrastructure.projection_store.tables import SQLiteTables
 from refold.infrastructure.recall import index_search, index_tables, proved_counts
 from refold.infrastructure.recall.index_tables import EVENTS, Bucket
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.sqlite import sqlite_connection
 from refold.infrastructure.sqlite.connection_pool import DurableConnection
 
 from .test_recall_index import START, users, write
@@ -288,3 +291,53 @@ def test_postings_of_many_turns_are_written_together(
         with closing(SQLiteRecallIndex(":memory:", log)) as fresh:
             assert fresh.find(["common", "rare3"], ONE) == index.find(["common", "rare3"], ONE)
         assert not list(index.check())
+
+
+def test_postings_tell_which_passages_have_a_token(tmp_path: Path) -> None:
+    words = ["often", "some7", "rare3", "tail199"]
+    said = users(f"often some{n % 9} rare{n // 4} " + f"tail{n}" for n in range(200))
+    with (
+        closing(SQLiteLog(tmp_path / "agent.db")) as log,
+        closing(SQLiteRecallIndex(":memory:", log)) as index,
+    ):
+        # Postings of the newest messages wait.
+        write(log, "t", *said[:150])
+        index.find(words)
+        write(log, "t", *said[150:])
+        found = index.find(words)
+    everything = all_passages(found)
+    assert len(everything) > 50
+    assert found.having == {
+        word: {p.number for p in everything if f" {word} " in p.tokens} for word in words
+    }
+    # Without postings, passages are searched for tokens.
+    question = ask(" ".join(words))
+    by_postings, by_texts = (
+        [(one.passage, one.score, one.why()) for one in rank(question, each)]
+        for each in (found, found._replace(having={}))
+    )
+    assert by_postings == by_texts
+
+
+def test_a_recall_looks_into_the_log_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a newer version, for new events of the whole log, and for the hits with their neighbours."""
+    looks: list[str] = []
+    execute = sqlite_connection.ProcessCursor.execute
+
+    def counted(cursor: Any, statement: str, values: Any = ()) -> Any:
+        if "stored_events" in statement or statement.startswith(("BEGIN", "ROLLBACK")):
+            looks.append(statement)
+        return execute(cursor, statement, values)
+
+    with refold.open(tmp_path / "agent.db", telemetry=False) as memory:
+        conversation = memory.conversation("t")
+        for number in range(40):
+            conversation.append({"role": "user", "content": f"message {number} about word{number}"})
+        conversation.recall("word3")
+        monkeypatch.setattr(sqlite_connection.ProcessCursor, "execute", counted)
+        assert conversation.recall("word7 word21").hits
+    assert len([one for one in looks if "stored_events" in one]) == 3
+    # Each is a query by itself; only the index is read in a transaction.
+    assert looks.count("BEGIN DEFERRED") == len(looks) - 3 == 1

@@ -1,6 +1,7 @@
 """Standing recall: lines out of sight that match what the user says now, at the end of that message."""
 
 import asyncio
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,10 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.compaction import next_request
+from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.recall.thread_recall import ThreadIndex
+from refold.application.rendering import turn_builder
 from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -323,3 +327,49 @@ def test_both_faces_recall_the_same(path: Path, tmp_path: Path) -> None:
             return await conversation.context()
 
     assert lines_of(asyncio.run(ask())) == lines_of(expected)
+
+
+@pytest.mark.parametrize("text", [QUESTION, "What is the capital of France?"])
+def test_a_request_is_copied_once_and_belongs_to_the_caller(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    copies: list[int] = []
+    separate = turn_builder.separate_turns
+
+    def counted(turns: Any) -> Any:
+        copies.append(len(turns))
+        return separate(turns)
+
+    conversation = worked(memory)
+    say(conversation, "user", text)
+    for module in (turn_builder, next_request):
+        monkeypatch.setattr(module, "separate_turns", counted)
+    context = conversation.context()
+    assert len(copies) == 1
+    as_it_was = copy.deepcopy(context.messages)
+    for message in context.messages:
+        if isinstance(message["content"], list):
+            message["content"][-1]["text"] = "changed"
+        message["content"] = "changed"
+    assert conversation.context().messages == as_it_was
+
+
+def test_recalled_lines_of_a_window_are_looked_up_once(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = worked(memory)
+    asked(conversation)
+    say(conversation, "assistant", "6390")
+    read: list[object] = []
+    look_up = RecalledTexts._read  # pyright: ignore[reportPrivateUsage]
+
+    def counted(texts: RecalledTexts, log: Any, thread_id: str, event: LinesRecalled) -> Any:
+        read.append(event)
+        return look_up(texts, log, thread_id, event)
+
+    monkeypatch.setattr(RecalledTexts, "_read", counted)
+    for number in range(5):
+        assert "6390" in str(asked(conversation, f"And what about step {number}?").messages)
+        say(conversation, "assistant", "Done.")
+    # Its lines are recorded with the next event, so that the window has another event then.
+    assert len(read) <= 1
