@@ -129,10 +129,6 @@ def _named(statement: str) -> str:
     return _NAME.sub(lambda found: _IN_SQLITE.get(found[1], found[1]), statement)
 
 
-_creations: dict[tuple[object, ...], str] = {}
-"""Statements that create tables, by what is declared. Writing one takes longer than running it."""
-
-
 class SQLiteTables:
     """The ``Tables`` in an SQLite database."""
 
@@ -200,17 +196,12 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        declared = name, tuple(columns.items()), key, frozenset(required)
-        if (statement := _creations.get(declared)) is None:
-            # Loaded when tables are created, because it loads numpy where that is installed.
-            from sqlite_utils import Database
+        # Loaded when tables are created, because it loads numpy where that is installed.
+        from sqlite_utils import Database
 
-            # Without the plugins that a user may have installed.
-            db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
-            statement = _creations[declared] = db.create_table_sql(
-                name, dict(columns), pk=key, not_null=set(required), strict=True
-            )
-        self.connection.execute(statement)
+        # Without the plugins that a user may have installed.
+        db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
+        db.table(name).create(dict(columns), pk=key, not_null=set(required), strict=True)
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False
