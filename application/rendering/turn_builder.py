@@ -8,7 +8,7 @@ from typing import Any
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
 from refold.domain.messages import THINKING, Block, ToolNames, is_refused, is_unknown
-from refold.domain.originals import Original
+from refold.domain.originals import RESPONSES, Original
 from refold.domain.value import byte_size, replace
 
 from . import request_blocks as blocks
@@ -70,7 +70,7 @@ class TurnBuilder:
         self.opening = 0
         """Number of memory blocks at the beginning of the first turn."""
         self.originals: dict[int, Original] = {}
-        """Foreign forms of the answers that are shown whole, by the index of their turn."""
+        """Foreign forms of what is shown whole, by the index of its turn: of answers, and of OpenAI's items."""
         self._window = window
         self._address = address
         self._count = count
@@ -84,6 +84,8 @@ class TurnBuilder:
         """Open calls of the last assistant turn, as pairs of logged id and rendered id."""
         self._results: list[Block] = []
         self._user_blocks: list[Block] = []
+        self._said: list[Entry] = []
+        """Messages of the open user turn."""
         self._left_out: LeftOut | None = None
         """The run that is left out right before the next block, or None."""
         self._single_text: str | None = None
@@ -112,6 +114,7 @@ class TurnBuilder:
         fork.__dict__.update(self.__dict__)
         fork.turns, fork._calls = [*self.turns], [*self._calls]
         fork._results, fork._user_blocks = [*self._results], [*self._user_blocks]
+        fork._said = [*self._said]
         return fork
 
     def fork(self) -> "TurnBuilder":
@@ -121,7 +124,7 @@ class TurnBuilder:
         fork.turns = blocks.separate(self.turns)
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
-        fork._calls = [*self._calls]
+        fork._calls, fork._said = [*self._calls], [*self._said]
         fork.originals = {
             at: replace(one, data=blocks.separate(one.data)) for at, one in self.originals.items()
         }
@@ -166,6 +169,7 @@ class TurnBuilder:
         return self.turns
 
     def _add_user(self, entry: Entry) -> None:
+        self._said.append(entry)
         content = entry.message.content
         alone = not self._user_blocks and not self._results and not self._calls
         self._single_text = None
@@ -348,8 +352,10 @@ class TurnBuilder:
             content: str | list[Block] = said
             if self._single_text is not None and len(said) == 1:
                 content = self._single_text
+            if (own := _items_of(self._said, said)) is not None:
+                self.originals[len(self.turns)] = own
             self.turns.append({"role": "user", "content": content})
-        self._results, self._user_blocks, self._single_text = [], [], None
+        self._results, self._user_blocks, self._single_text, self._said = [], [], None, []
 
     def _say(self, text: str) -> None:
         self.turns.append({"role": "user", "content": text})
@@ -358,6 +364,18 @@ class TurnBuilder:
     def _measure(self, text: str) -> None:
         self.extra_bytes += byte_size(text) + _BLOCK_BYTES
         self.extra_tokens += self._count(text) + FRAME_TOKENS
+
+
+def _items_of(entries: Sequence[Entry], shown: Sequence[Block]) -> Original | None:
+    """Return the items of OpenAI's API that a user turn was made of, if it shows all of them unchanged."""
+    items: list[Any] = []
+    for entry in entries:
+        if entry.original is None or entry.original.format != RESPONSES:
+            return None
+        items += entry.original.restore(entry.message.content).data
+    given = [block for entry in entries for block in entry.message.blocks()]
+    given.sort(key=lambda block: block.get("type") != "tool_result")
+    return Original(format=RESPONSES, data=items) if items and given == list(shown) else None
 
 
 def _as_blocks(content: str | list[Block]) -> list[Block]:
