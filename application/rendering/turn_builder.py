@@ -50,6 +50,9 @@ FRAME_TOKENS = 40
 class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
+    hides_thinking = False
+    """True if the thinking of a message is left out because of its position."""
+
     def __init__(
         self,
         window: Window,
@@ -89,14 +92,12 @@ class TurnBuilder:
         self._left_out: LeftOut | None = None
         """The run that is left out right before the next block, or None."""
         self._single_text: str | None = None
-        self._paused = False
-        self._silent = False
+        self._paused = self._silent = False
         """True if the model's last response has nothing that can be shown."""
         self.said_tokens = 0
         """Tokens of the messages, without thinking that is not shown."""
         self.said_bytes = 0
         """Bytes of the messages with their turns, at most."""
-        self.hides_thinking = False
 
     @property
     def may_go_on(self) -> bool:
