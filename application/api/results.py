@@ -199,7 +199,7 @@ class Context:
     compactions: tuple[CompactionResult, ...] = ()
     """Compactions that were run for this context, including failures."""
     originals: Mapping[int, Original] = field(default_factory=dict[int, Original])
-    """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
+    """Foreign forms of what is shown whole, by its index in ``messages``: of answers, and of items of OpenAI's."""
     is_whole: bool = False
     """True if all messages are shown, nothing of them is shortened, and nothing else is shown."""
 

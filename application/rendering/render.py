@@ -321,7 +321,7 @@ class Rendered(NamedTuple):
     bytes: int = 0
     """Upper bound of the bytes of the request body that ``tokens`` counts."""
     originals: Mapping[int, Original] = MappingProxyType({})
-    """Foreign forms of the answers that are shown whole, by their index in ``messages``."""
+    """Foreign forms of what is shown whole, by its index in ``messages``: of answers, and of items of OpenAI's."""
     is_whole: bool = False
 
 

@@ -32,6 +32,11 @@ from .turn_builder import Turn, TurnBuilder
 if TYPE_CHECKING:
     from refold.application.ports.summariser import SourceMessage
 
+_BLANK = "data:image/png;base64," + (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)
+"""A picture of one white point: an action of a computer is answered by a picture, even where none is shown."""
+
 
 def render_covered(
     messages: Sequence[SourceMessage], previous: str | None = None, block: Block | None = None
@@ -236,7 +241,8 @@ def responses_request(
     """Return instructions, input items and tools for ``client.responses.create``.
 
     ``originals`` are foreign forms of messages by their index. Items of this API are sent as they were received,
-    because it accepts an item of reasoning only with the items that followed it.
+    because it accepts an item of reasoning only with the items that followed it, and a result only in the form that
+    belongs to its call.
 
     Raises:
         InvalidMessage: a tool runs on a server of the other API, or its name is too long.
@@ -246,25 +252,66 @@ def responses_request(
     if chat["messages"]:
         request["instructions"] = chat["messages"][0]["content"]
     items: list[_Message] = []
+    calls: dict[str, str] = {}
     for index, message in enumerate(messages):
-        own = originals.get(index)
-        if own is not None and own.format == RESPONSES:
-            items += own.data
+        original = originals.get(index)
+        own: list[_Message] = []
+        if original is not None and original.format == RESPONSES:
+            own = original.data
+        if own and (message["role"] == "assistant" or any(map(_has_own_form, own))):
+            items += own
+            calls |= {
+                str(one.get("call_id") or one.get("id")): kind
+                for one in own
+                if (kind := str(one.get("type"))).endswith("_call")
+            }
         else:
             some = openai_request("", [message], ())["messages"]
-            items += (item for one in some for item in _items(one))
+            items += (item for one in some for item in _items(one, calls))
     request["input"] = items
     if "tools" in chat:
         request["tools"] = [{"type": "function", **tool["function"]} for tool in chat["tools"]]
     return request
 
 
-def _items(message: _Message) -> Iterator[_Message]:
-    """Yield a message of the Chat Completions API as items of the Responses API."""
+def _has_own_form(item: _Message) -> bool:
+    """Return whether an item answers another call than that of a function."""
+    kind = str(item.get("type"))
+    is_result = kind.endswith("_output") and kind != "function_call_output"
+    return is_result or kind == "mcp_approval_response"
+
+
+def _output(call_id: str, content: Any, kind: str) -> _Message:
+    """Return a result that is not shown whole as the item that its call requires."""
+    named = {"type": f"{kind}_output", "call_id": call_id}
+    match kind:
+        case "custom_tool_call":
+            return {**named, "output": content}
+        case "local_shell_call":
+            return {"type": f"{kind}_output", "id": call_id, "output": content}
+        case "shell_call":
+            ended = {"type": "exit", "exit_code": 0}
+            return {**named, "output": [{"stdout": content, "stderr": "", "outcome": ended}]}
+        case "apply_patch_call":
+            return {**named, "status": "completed", "output": content}
+        case "computer_call":
+            return {**named, "output": {"type": "computer_screenshot", "image_url": _BLANK}}
+        case "tool_search_call":
+            state = {"execution": "client", "status": "completed", "tools": []}
+            return {"type": "tool_search_output", "call_id": call_id, **state}
+        case _:
+            return {"type": "function_call_output", "call_id": call_id, "output": content}
+
+
+def _items(message: _Message, calls: Mapping[str, str]) -> Iterator[_Message]:
+    """Yield a message of the Chat Completions API as items of the Responses API.
+
+    ``calls`` has the types of the calls before it, by their ids.
+    """
     role, content = message["role"], message["content"]
     if role == "tool":
         call_id = message["tool_call_id"]
-        yield {"type": "function_call_output", "call_id": call_id, "output": content}
+        yield _output(call_id, content, calls.get(call_id, "function_call"))
         return
     if content:
         yield {"role": role, "content": content if isinstance(content, str) else _inputs(content)}

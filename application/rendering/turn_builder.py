@@ -8,7 +8,7 @@ from typing import Any
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
 from refold.domain.messages import THINKING, Block, ToolNames, is_refused, is_unknown
-from refold.domain.originals import Original
+from refold.domain.originals import RESPONSES, Original
 from refold.domain.value import byte_size, replace
 
 from . import request_blocks as blocks
@@ -50,6 +50,9 @@ FRAME_TOKENS = 40
 class TurnBuilder:
     """Builds the turns of one request, oldest entry first."""
 
+    hides_thinking = False
+    """True if the thinking of a message is left out because of its position."""
+
     def __init__(
         self,
         window: Window,
@@ -70,7 +73,7 @@ class TurnBuilder:
         self.opening = 0
         """Number of memory blocks at the beginning of the first turn."""
         self.originals: dict[int, Original] = {}
-        """Foreign forms of the answers that are shown whole, by the index of their turn."""
+        """Foreign forms of what is shown whole, by the index of its turn: of answers, and of OpenAI's items."""
         self._window = window
         self._address = address
         self._count = count
@@ -84,17 +87,17 @@ class TurnBuilder:
         """Open calls of the last assistant turn, as pairs of logged id and rendered id."""
         self._results: list[Block] = []
         self._user_blocks: list[Block] = []
+        self._said: list[Entry] = []
+        """Messages of the open user turn."""
         self._left_out: LeftOut | None = None
         """The run that is left out right before the next block, or None."""
         self._single_text: str | None = None
-        self._paused = False
-        self._silent = False
+        self._paused = self._silent = False
         """True if the model's last response has nothing that can be shown."""
         self.said_tokens = 0
         """Tokens of the messages, without thinking that is not shown."""
         self.said_bytes = 0
         """Bytes of the messages with their turns, at most."""
-        self.hides_thinking = False
 
     @property
     def may_go_on(self) -> bool:
@@ -112,7 +115,7 @@ class TurnBuilder:
         fork.__dict__.update(self.__dict__)
         fork.turns, fork._calls = [*self.turns], [*self._calls]
         fork._results, fork._user_blocks = [*self._results], [*self._user_blocks]
-        fork.originals = {**self.originals}
+        fork.originals, fork._said = {**self.originals}, [*self._said]
         return fork
 
     def fork(self) -> "TurnBuilder":
@@ -122,7 +125,7 @@ class TurnBuilder:
         fork.turns = separate_turns(self.turns)
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
-        fork._calls = [*self._calls]
+        fork._calls, fork._said = [*self._calls], [*self._said]
         fork.originals = separate_originals(self.originals)
         return fork
 
@@ -165,6 +168,7 @@ class TurnBuilder:
         return self.turns
 
     def _add_user(self, entry: Entry) -> None:
+        self._said.append(entry)
         content = entry.message.content
         alone = not self._user_blocks and not self._results and not self._calls
         self._single_text = None
@@ -349,8 +353,10 @@ class TurnBuilder:
             content: str | list[Block] = said
             if self._single_text is not None and len(said) == 1:
                 content = self._single_text
+            if (own := _items_of(self._said, said)) is not None:
+                self.originals[len(self.turns)] = own
             self.turns.append({"role": "user", "content": content})
-        self._results, self._user_blocks, self._single_text = [], [], None
+        self._results, self._user_blocks, self._single_text, self._said = [], [], None, []
 
     def _say(self, text: str) -> None:
         self.turns.append({"role": "user", "content": text})
@@ -379,6 +385,18 @@ def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]
 def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return copies of turns that share nothing that changes. Most are a text."""
     return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
+
+
+def _items_of(entries: Sequence[Entry], shown: Sequence[Block]) -> Original | None:
+    """Return the items of OpenAI's API that a user turn was made of, if it shows all of them unchanged."""
+    items: list[Any] = []
+    for entry in entries:
+        if entry.original is None or entry.original.format != RESPONSES:
+            return None
+        items += entry.original.restore(entry.message.content).data
+    given = [block for entry in entries for block in entry.message.blocks()]
+    given.sort(key=lambda block: block.get("type") != "tool_result")
+    return Original(format=RESPONSES, data=items) if items and given == list(shown) else None
 
 
 def _as_blocks(content: str | list[Block]) -> list[Block]:

@@ -22,7 +22,13 @@ from langchain.agents.middleware import (  # noqa: E402
     TodoListMiddleware,
 )
 from langchain_core.language_models import GenericFakeChatModel  # noqa: E402
-from langchain_core.messages import AIMessage, messages_to_dict  # noqa: E402
+from langchain_core.messages import (  # noqa: E402
+    AIMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_to_dict,
+)
 from langchain_core.tools import tool  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: E402
@@ -263,6 +269,58 @@ def test_messages_go_out_as_they_are_until_something_is_compacted(memory: refold
         # Replies that are shown whole stay as they were.
         assert {one.name for one in model.got[-1] if one.type == "ai"} <= {"helper"}
     assert memory.conversation("t").summaries()
+
+
+class Seeing(AgentMiddleware[Any, Any, Any]):
+    """Keeps the requests that the model gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Any, Any]] = []
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        shown = [
+            {**one, "data": {**one["data"], "id": ""}} for one in messages_to_dict(request.messages)
+        ]
+        self.seen.append((shown, request.system_message and request.system_message.content))
+        return handler(request)
+
+
+MARKED = {"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}}
+SPOKEN = {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"}
+WRITTEN = {"type": "file", "file": {"file_id": "f1"}}
+CALL = {"name": "run", "args": {"command": "ls"}, "id": "c1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "is_sent"),
+    [
+        ([SystemMessage("Be nice."), SystemMessage("Be brief."), HumanMessage("hi")], True),
+        ([HumanMessage([MARKED, SPOKEN, WRITTEN])], True),
+        ([HumanMessage("a"), AIMessage("b"), AIMessage("c"), HumanMessage("d")], True),
+        ([HumanMessage("a"), AIMessage("", tool_calls=[CALL]), ToolMessage("x", tool_call_id="c1"),
+          HumanMessage("b")], True),
+        ([HumanMessage("a"), AIMessage("", tool_calls=[CALL]), HumanMessage("b")], False),
+        ([ToolMessage("x", tool_call_id="c1"), HumanMessage("b")], False),
+        ([HumanMessage("a"), AIMessage(""), HumanMessage("b")], False),
+        ([HumanMessage("a"), AIMessage("b"), SystemMessage("c"), HumanMessage("d")], False),
+    ],
+    ids=["system", "content", "answers", "call", "open", "orphan", "silent", "middle"],
+)  # fmt: skip
+def test_a_model_gets_the_requests_of_the_agent_if_it_accepts_them(
+    tmp_path: Path, given: list[Any], is_sent: bool
+) -> None:
+    def play(*middleware: Any) -> list[tuple[Any, Any]]:
+        seeing = Seeing()
+        model = GenericFakeChatModel(messages=iter([AIMessage("one"), AIMessage("two")]))
+        agent = create_agent(model, middleware=[*middleware, seeing], system_prompt="You help.")
+        state = agent.invoke({"messages": given}, CONFIG)
+        agent.invoke({"messages": [*state["messages"], HumanMessage("more")]}, CONFIG)
+        return seeing.seen
+
+    with refold.open(tmp_path / "agent.db", telemetry=False) as memory:
+        assert (play(MemoryMiddleware(memory)) == play()) is is_sent
+        assert len(memory.conversations()) == 1
 
 
 def test_a_call_with_broken_arguments_keeps_its_answer(memory: refold.Memory) -> None:

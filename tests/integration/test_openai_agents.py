@@ -245,6 +245,80 @@ def test_an_item_that_cannot_be_stored_is_refused_and_blocks_nothing(tmp_path: P
         asyncio.run(play(memory))
 
 
+def rounds_of_own_tools(number: int, said: str) -> list[dict[str, Any]]:
+    """A round of each tool whose results have a form of their own."""
+    screen = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    shown = [{"stdout": said, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+    found = {"execution": "server", "status": "completed", "call_id": None}
+    return [
+        {"role": "user", "content": f"Round {number}"},
+        {"type": "custom_tool_call", "call_id": f"a{number}", "name": "own", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": f"a{number}", "output": said},
+        {"type": "shell_call", "call_id": f"b{number}", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "call_id": f"b{number}", "output": shown},
+        {"type": "computer_call", "call_id": f"c{number}", "action": {"type": "screenshot"}},
+        {"type": "computer_call_output", "call_id": f"c{number}", "output": screen},
+        {"type": "local_shell_call", "call_id": f"d{number}", "action": {"command": ["ls"]}},
+        {"type": "local_shell_call_output", "id": f"d{number}", "output": said},
+        {"type": "apply_patch_call", "call_id": f"e{number}", "operation": {"path": "x"}},
+        {"type": "apply_patch_call_output", "call_id": f"e{number}", "status": "completed",
+         "output": said},
+        {"type": "tool_search_call", "id": f"f{number}", "arguments": {}, **found},
+        {"type": "tool_search_output", "id": f"g{number}", "tools": [], **found},
+        {"type": "mcp_approval_request", "id": f"h{number}", "name": "n", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": f"h{number}", "approve": True},
+        {"role": "assistant", "content": "Done."},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", ["fine", "It went well. " * 400], ids=["short", "long"])
+def test_results_keep_the_form_that_their_calls_require(tmp_path: Path, said: str) -> None:
+    with refold.open(tmp_path / "a.db", window=WINDOW, telemetry=False) as memory:
+        session = RefoldSession("t", memory)
+        shown: list[Any] = []
+        compacted = 0
+        for number in range(20):
+            given = rounds_of_own_tools(number, said)
+            asyncio.run(session.add_items(given))
+            context = memory.conversation("t").context()
+            compacted += not context.is_whole
+            shown = context.for_openai(api="responses")["input"]
+            open_calls: dict[str, str] = {}
+            for item in shown:
+                kind = str(item.get("type"))
+                key = str(item.get("call_id") or item.get("id"))
+                if kind.endswith("_call") and kind != "tool_search_call":
+                    open_calls[key] = kind
+                elif kind.endswith("_call_output"):
+                    assert f"{open_calls.pop(key)}_output" == kind
+            assert open_calls == {}
+            if context.is_whole:
+                assert shown[-len(given) - 1 : -1] == given
+        assert compacted
+
+
+def test_the_filter_gives_every_item_of_a_whole_session_as_it_is(tmp_path: Path) -> None:
+    async def play(memory: refold.Memory) -> None:
+        system = [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "x"}]
+        # The SDK itself takes calls of the local shell for unanswered.
+        own = [i for i in rounds_of_own_tools(0, "fine") if "local_shell" not in str(i.get("type"))]
+        inputs: list[Any] = []
+        for name in ("with", "without"):
+            session = RefoldSession(name, memory)
+            await session.add_items([*system, *ITEMS, *own])
+            config = config_of(session)
+            if name == "without":
+                config.call_model_input_filter = None
+            agent, model = scripted(*[testing.assistant_message("fine")] * 2)
+            for asked in ("First", "Second"):
+                await agents.Runner.run(agent, asked, session=session, run_config=config)
+            inputs.append([list(call.input) for call in model.calls])
+        assert inputs[0] == inputs[1]
+
+    with refold.open(tmp_path / "a.db", telemetry=False) as memory:
+        asyncio.run(play(memory))
+
+
 def test_settings_may_be_a_dictionary(memory: refold.Memory) -> None:
     async def play() -> None:
         session = RefoldSession("t", memory, session_settings={"limit": 2})

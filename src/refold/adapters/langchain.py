@@ -8,10 +8,12 @@ from typing import Any, NotRequired, TypedDict, cast
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain_core.messages import (
+        AIMessage,
         AnyMessage,
         HumanMessage,
         RemoveMessage,
         SystemMessage,
+        ToolMessage,
     )
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
@@ -126,11 +128,11 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = self._follow(thread_id, own, request.state)
+                name, has_all = self._follow_request(thread_id, own, request.state)
                 context = self._memory.context(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return handler(self._failed(request, thread_id, error))
-        return handler(self._compacted(request, thread_id, context))
+        return handler(self._compacted(request, thread_id, context, has_all=has_all))
 
     async def awrap_model_call(
         self,
@@ -142,11 +144,13 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         own, _ = _split(request)
         try:
             with waiting_at_most(self._lock_wait):
-                name = await asyncio.to_thread(self._follow, thread_id, own, request.state)
+                name, has_all = await asyncio.to_thread(
+                    self._follow_request, thread_id, own, request.state
+                )
                 context = await self._memory.acontext(name, **_shown(request))
         except Exception as error:  # The agent must go on as it would without a memory.
             return await handler(self._failed(request, thread_id, error))
-        return await handler(self._compacted(request, thread_id, context))
+        return await handler(self._compacted(request, thread_id, context, has_all=has_all))
 
     def after_agent(self, state: Any, runtime: Any) -> Json | None:
         """Store the end of a turn, and take messages out of the state that the log has."""
@@ -205,13 +209,21 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             **_missing(state),
         )
 
+    def _follow_request(
+        self, thread_id: str, own: Sequence[AnyMessage], state: Any
+    ) -> tuple[str, bool]:
+        """Store new messages of the state. Return the conversation, and whether it has no others."""
+        name = self._follow(thread_id, own, state)
+        # The beginning of a state may be in the log only.
+        return name, self._memory.followed(thread_id, len(own)) == name
+
     def _compacted(
-        self, request: ModelRequest[Any], thread_id: str, context: Context
+        self, request: ModelRequest[Any], thread_id: str, context: Context, *, has_all: bool
     ) -> ModelRequest[Any]:
         if thread_id in self._failing:
             self._failing.discard(thread_id)
             logger.info("%s: the memory works again; nothing is missing", named(thread_id))
-        return _override(request, context)
+        return _override(request, context, has_all=has_all)
 
     def _failed(
         self, request: ModelRequest[Any], thread_id: str, error: Exception
@@ -317,15 +329,38 @@ def _definition(tool: Any) -> Json:
     }
 
 
-def _override(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
+def _may_be_sent(messages: Sequence[AnyMessage]) -> bool:
+    """Return whether any model accepts these messages.
+
+    Each call has its result, each message says something, and system messages stand at the beginning.
+    """
+    used, unanswered = set[str](), set[str]()
+    for before, message in zip([None, *messages], messages, strict=False):
+        if isinstance(message, SystemMessage) and not isinstance(before, SystemMessage | None):
+            return False
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in unanswered:
+                return False
+            unanswered.remove(message.tool_call_id)
+            continue
+        calls = [str(c["id"]) for c in message.tool_calls] if isinstance(message, AIMessage) else []
+        is_blank = not calls and (not message.content or not str(message.content).strip())
+        if unanswered or is_blank or len(set(calls)) < len(calls) or used.intersection(calls):
+            return False
+        used.update(calls)
+        unanswered = set(calls)
+    return not unanswered
+
+
+def _override(request: ModelRequest[Any], context: Context, *, has_all: bool) -> ModelRequest[Any]:
     """Return the request with the compacted messages; as it is while they say what the agent's own say."""
     own, added = _split(request)
-    if context.system == (_system_of(request) or "") and says_the_same(
-        context.messages, given_messages(own)
-    ):
+    is_same_system = context.system == (_system_of(request) or "")
+    is_own = has_all and context.is_whole and _may_be_sent(own)
+    if is_own or (is_same_system and says_the_same(context.messages, given_messages(own))):
         # Middleware before this one may have edited the messages of the request alone.
-        is_own = all(a is b for a, b in zip(own, request.messages, strict=False))
-        return request if is_own else request.override(messages=[*own, *added])
+        is_state = all(a is b for a, b in zip(own, request.messages, strict=False))
+        return request if is_state else request.override(messages=[*own, *added])
     is_anthropic = "anthropic" in str(getattr(request.model, "_llm_type", ""))
     messages = from_context(context, is_anthropic)
     system = SystemMessage(content=cast(Any, context.system)) if context.system else None

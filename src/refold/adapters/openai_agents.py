@@ -85,6 +85,8 @@ class RefoldSession:
         """Items that a run got last and has added since, for one that begins while the memory cannot be used."""
         self._ahead = Counter[str]()
         """Items that the filter has stored, and that the run will give as well."""
+        self._counted = ("", 0, 0)
+        """A conversation, the number of its messages that were counted, and that of their items."""
         self._failing = self._said_changed = False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
@@ -121,7 +123,7 @@ class RefoldSession:
         given = data.model_data
         try:
             with waiting_at_most(self._lock_wait):
-                name = await _settled(
+                name, has_all = await _settled(
                     partial(self._store_ahead, list(cast("list[Item]", given.input)))
                 )
                 context = await self._memory.acontext(name, **_shown(data))
@@ -137,7 +139,7 @@ class RefoldSession:
             self._warn(error)
             return given
         self._works_again()
-        return _compacted(given, context)
+        return given if has_all and context.is_whole else _compacted(given, context)
 
     async def _run(self, call: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
         try:
@@ -256,8 +258,11 @@ class RefoldSession:
             found, stop = [*some, *found], start
         return found[-limit:]
 
-    def _store_ahead(self, given: Sequence[Item]) -> str:
-        """Store the end of the input that the run has not given to the session yet. Return the conversation."""
+    def _store_ahead(self, given: Sequence[Item]) -> tuple[str, bool]:
+        """Store the end of the input that the run has not given to the session yet.
+
+        Return the conversation, and whether the input has as many items.
+        """
         with self._lock:
             known = [*map(fingerprint, self._newest(_COMPARED))]
             asked = [*map(fingerprint, given)]
@@ -265,7 +270,18 @@ class RefoldSession:
             if begin < len(given):
                 self._current().append(messages_of(given[begin:]), recorded=True)
                 self._ahead.update(asked[begin:])
-            return self._current().thread_id
+            conversation = self._current()
+            return conversation.thread_id, self._count(conversation) == len(given)
+
+    def _count(self, conversation: ConversationMemory) -> int:
+        """Return the number of items of a conversation. Only messages that are new are read."""
+        name, read, items = self._counted
+        length = self._memory.length(conversation.thread_id)
+        if name != conversation.thread_id or length < read:
+            read = items = 0
+        items += sum(len(_items_of(stored)) for stored in conversation.messages(read, length))
+        self._counted = (conversation.thread_id, length, items)
+        return items
 
     def _works_again(self) -> None:
         if self._failing:

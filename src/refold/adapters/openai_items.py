@@ -19,6 +19,7 @@ _OWN_CALLS = {
     "local_shell_call": "action",
     "shell_call": "action",
     "apply_patch_call": "operation",
+    "tool_search_call": "arguments",
 }
 """Calls besides functions that the application answers, with the field of their arguments."""
 
@@ -41,13 +42,19 @@ def messages_of(items: Sequence[Item]) -> list[Item]:
     ]
 
 
+def _runs_on_server(item: Item) -> bool:
+    """Return whether the API itself searched for tools, so that the result is a part of its answer."""
+    kind = item.get("type")
+    return kind in ("tool_search_call", "tool_search_output") and item.get("execution") != "client"
+
+
 def _side(item: Item, number: int) -> str:
     role, kind = item.get("role"), str(item.get("type") or "")
     if role in ("system", "developer"):
         return f"system {number}"
     if role is not None and role != "assistant":
         return f"user {number}"
-    if kind.endswith("_output") or kind == "mcp_approval_response":
+    if kind == "mcp_approval_response" or (kind.endswith("_output") and not _runs_on_server(item)):
         return "results"
     return "assistant"
 
@@ -87,6 +94,8 @@ def _blocks(item: Item) -> Iterator[Block]:
             "name": name,
             "input": arguments_of(item.get("arguments")),
         }
+    elif _runs_on_server(item):
+        yield {"type": "text", "text": f"[{kind}] {_json(item)}"}
     elif isinstance(kind, str) and kind in _OWN_CALLS:
         given = item.get(_OWN_CALLS[kind])
         arguments = given if is_object(given) else {"input": given}
@@ -110,8 +119,11 @@ def _blocks(item: Item) -> Iterator[Block]:
 def _output(value: Any) -> Any:
     if isinstance(value, str):
         return value
+    if is_object(value) and value.get("type") == "computer_screenshot":
+        value = {**value, "type": "input_image"}
     parts = [value] if is_object(value) and "type" in value else value
-    made = convert_content(parts) if is_list(parts) else None
+    are_parts = is_list(parts) and all(is_object(one) and "type" in one for one in parts)
+    made = convert_content(parts) if are_parts else None
     return _json(value) if made is None or isinstance(made, str) else list(made)
 
 
