@@ -8,6 +8,7 @@ from refold.application.agent_tools.memory_edits import EditProposal
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
+from refold.domain.errors import UnknownMessage
 
 from .arguments import (
     Where,
@@ -152,7 +153,10 @@ def proposals(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
 def _describe_edit(conversation: ConversationMemory, item: EditProposal) -> str:
     """Return the text of a proposal, or that of what it is about."""
     if item.position is not None:
-        return f"message {item.position}: {conversation.read(item.position).text}"
+        try:
+            return f"message {item.position}: {conversation.read(item.position).text}"
+        except UnknownMessage as error:  # Damage lost it.
+            return str(error)
     if item.target is None:
         return item.text
     pins = [f"pin {pin.pin_id}: {pin.text}" for pin in conversation.pins()]

@@ -392,7 +392,7 @@ def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
         [
             (
                 *([clean(row.thread_id)] if of_all else []),
-                ", ".join(map(str, row.source_positions)) or format_span(row.start, row.stop - 1),
+                _positions(row),
                 row.kind,
                 row.taken_at[:10],
                 clean(row.taken_by),
@@ -401,6 +401,13 @@ def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
             for row in rows
         ],
     )
+
+
+def _positions(row: NoteRow) -> str:
+    """Return the positions of the sources of a note; a model that asked for one names none."""
+    if row.is_on_demand:
+        return "–"
+    return ", ".join(map(str, row.source_positions)) or format_span(row.start, row.stop - 1)
 
 
 def _as_json(row: NoteRow) -> dict[str, object]:

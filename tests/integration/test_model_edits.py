@@ -397,6 +397,20 @@ def test_an_erasure_that_fails_leaves_the_proposal_waiting(
     assert conversation.allow(proposal.edit_id).changed
 
 
+def test_programs_see_edits_in_their_log_without_words(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversation = begun(memory)
+    with caplog.at_level("INFO", "refold.edit"):
+        call(conversation, "pin", text="never on Mondays")
+        (proposal,) = conversation.proposals()
+        conversation.refuse(proposal.edit_id, "not that")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"edit.proposed thread_id=t edit_id={proposal.edit_id} action=pin",
+        f"edit.decided thread_id=t edit_id={proposal.edit_id} allowed=false",
+    ]
+
+
 # --- erasures
 
 
