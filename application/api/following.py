@@ -1,11 +1,16 @@
 """A memory as adapters use it: it follows an application's list, and gives the compacted request."""
 
 import asyncio
+import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refold.application.conversation.followed_lists import FollowedLists
 from refold.application.recall.hits import Recalled
+from refold.application.runtime.plain_lines import conversation as named
+from refold.application.runtime.plain_lines import raised, strip_quotations
+from refold.domain.errors import RefoldError
 
 from .async_memory import AsyncMemory, blocking_memory
 from .conversation_memory import ConversationMemory
@@ -84,6 +89,48 @@ class FollowingMemory:
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
         return await asyncio.to_thread(self.context, name, **given)
+
+
+class MemoryUnusedWarning(UserWarning):
+    """An agent goes on without its memory, because that cannot be used. It is given if no log lines are shown."""
+
+
+class Failures:
+    """The conversations whose memory cannot be used. The first failure of each is reported, and its end."""
+
+    def __init__(self, logger: logging.Logger, instead: str) -> None:
+        """``instead``: what happens, such as "the agent goes on without it"."""
+        self._logger = logger
+        self._instead = instead
+        self._threads = set[str]()
+
+    def report(self, thread_id: str, error: Exception) -> None:
+        """Report a failure, unless the one before was not over."""
+        if thread_id in self._threads:
+            return
+        self._threads.add(thread_id)
+        why = strip_quotations(error) if isinstance(error, RefoldError) else raised(error)
+        text = f"{named(thread_id)}: the memory cannot be used, so {self._instead}: {why}"
+        self._logger.warning("%s", text)
+        if not _is_heard(self._logger):
+            warnings.warn(text, MemoryUnusedWarning, stacklevel=3)
+
+    def is_over(self, thread_id: str) -> None:
+        """Note that the memory of a conversation can be used."""
+        if thread_id in self._threads:
+            self._threads.discard(thread_id)
+            text = f"{named(thread_id)}: the memory works again; nothing is missing"
+            self._logger.info("%s", text)
+
+
+def _is_heard(logger: logging.Logger) -> bool:
+    """Return whether the program shows the lines of a logger."""
+    asked: logging.Logger | None = logger
+    while asked is not None:
+        if any(not isinstance(handler, logging.NullHandler) for handler in asked.handlers):
+            return True
+        asked = asked.parent if asked.propagate else None
+    return False
 
 
 def says_the_same(

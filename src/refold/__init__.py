@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from refold.application.api.conversation_memory import ConversationMemory
     from refold.application.api.followed_events import FollowedEvent
     from refold.application.api.followers import Follower
+    from refold.application.api.following import MemoryUnusedWarning
     from refold.application.api.memory import Memory
     from refold.application.api.memory_files import FileChange, MemoryFiles
     from refold.application.api.results import (
@@ -224,6 +225,7 @@ __all__ = [
     "LostEvent",
     "Memory",
     "MemoryFiles",
+    "MemoryUnusedWarning",
     "Message",
     "MessageChange",
     "MessageFate",
@@ -311,6 +313,7 @@ _PLACES = {
     "refold.application.api.conversation_memory": "ConversationMemory",
     "refold.application.api.followed_events": "FollowedEvent",
     "refold.application.api.followers": "Follower",
+    "refold.application.api.following": "MemoryUnusedWarning",
     "refold.application.api.memory": "Memory",
     "refold.application.api.memory_files": "FileChange MemoryFiles",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult Context StoredMessage",

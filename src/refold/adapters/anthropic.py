@@ -23,14 +23,13 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.following import FollowingMemory
+from refold.application.api.following import Failures, FollowingMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.runtime.opening_process import waiting_at_most
-from refold.application.runtime.plain_lines import conversation as named
-from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
 
@@ -114,7 +113,7 @@ class MemoryMiddleware(Middleware):
         self._memory = FollowingMemory(memory, owner)
         self._thread = thread if callable(thread) else read_thread_id(thread)
         self._lock_wait = lock_wait
-        self._failing = set[str]()
+        self._failures = Failures(logger, "the application's own messages are sent")
         self._said_kept = False
 
     def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
@@ -207,7 +206,7 @@ class MemoryMiddleware(Middleware):
                 return None
             return _Asked(request, body, read_thread_id(thread_id), messages)
         except Exception as error:  # The request must go out as it would without a memory.
-            logger.warning("the function of thread= gave no thread id: %s", raised(error))
+            self._failures.report("", error)
             return None
 
     def _is_kept_by_the_api(self, body: Mapping[str, Any]) -> bool:
@@ -230,15 +229,13 @@ class MemoryMiddleware(Middleware):
         given["messages"] = [*given["messages"], *asked.prefill]
         if mark := _cache_mark(messages):
             _set_cache_mark(given["messages"], mark)
-        if asked.thread_id in self._failing:
-            self._failing.discard(asked.thread_id)
-            logger.info("%s: the memory works again; nothing is missing", named(asked.thread_id))
+        self._failures.is_over(asked.thread_id)
         rest = {k: v for k, v in body.items() if k not in ("messages", "system", "tools")}
         changed = request.copy(body={**rest, **given}, headers=headers)
         return _Call(changed, asked.thread_id, asked.kept, is_kept=not asked.prefill)
 
     def _failed(self, asked: _Asked, error: Exception) -> _Call:
-        self._warn(asked.thread_id, error)
+        self._failures.report(asked.thread_id, error)
         own = _own_request(asked.request, asked.body, asked.messages)
         return _Call(own, asked.thread_id, asked.messages, is_kept=False)
 
@@ -249,16 +246,7 @@ class MemoryMiddleware(Middleware):
             with waiting_at_most(self._lock_wait):
                 self._memory.add_reply(call.thread_id, reply, call.messages)
         except Exception as error:  # The application has the reply; it comes again in its list.
-            self._warn(call.thread_id, error)
-
-    def _warn(self, thread_id: str, error: Exception) -> None:
-        if thread_id not in self._failing:
-            self._failing.add(thread_id)
-            logger.warning(
-                "%s: the memory cannot be used, so the application's own messages are sent: %s",
-                named(thread_id),
-                raised(error),
-            )
+            self._failures.report(call.thread_id, error)
 
 
 def _own_request(

@@ -35,13 +35,12 @@ except ImportError as error:  # pragma: no cover
 
 from refold.application.agent_tools.tool_scope import Tool
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.following import FollowingMemory, says_the_same
+from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.models import binds_thinking
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.runtime.opening_process import waiting_at_most
-from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import is_object
@@ -116,7 +115,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._thread = None if thread is None else read_thread_id(thread)
         self._keep = keep_in_state
         self._lock_wait = lock_wait
-        self._failing = set[str]()
+        self._failures = Failures(logger, "the model gets the agent's own messages")
         self._said_passed_on = False
         self.tools = _recall_tools(self._memory, self._thread_id) if recall else []
 
@@ -162,7 +161,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 self._follow(thread_id, messages, state)
                 return self._shorten(thread_id, messages, state)
         except Exception as error:  # The end comes again in the agent's messages.
-            self._warn(thread_id, error)
+            self._failures.report(thread_id, error)
             return None
 
     def _shorten(self, thread_id: str, messages: Sequence[AnyMessage], state: Any) -> Json | None:
@@ -220,29 +219,18 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _compacted(
         self, request: ModelRequest[Any], thread_id: str, context: Context, *, has_all: bool
     ) -> ModelRequest[Any]:
-        if thread_id in self._failing:
-            self._failing.discard(thread_id)
-            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        self._failures.is_over(thread_id)
         return _override(request, context, has_all=has_all)
 
     def _failed(
         self, request: ModelRequest[Any], thread_id: str, error: Exception
     ) -> ModelRequest[Any]:
         """Return the agent's own request, without thinking that was signed for another prefix."""
-        self._warn(thread_id, error)
+        self._failures.report(thread_id, error)
         if not binds_thinking(_model_name(request.model)):
             return request
         own = [without_thinking(message) for message in request.messages]
         return request.override(messages=own)
-
-    def _warn(self, thread_id: str, error: Exception) -> None:
-        if thread_id not in self._failing:
-            self._failing.add(thread_id)
-            logger.warning(
-                "%s: the memory cannot be used, so the model gets the agent's own messages: %s",
-                named(thread_id),
-                raised(error),
-            )
 
 
 def _recall_tools(memory: FollowingMemory, thread_id: Callable[[], str]) -> list[Any]:

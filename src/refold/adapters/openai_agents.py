@@ -21,7 +21,7 @@ except ImportError as error:  # pragma: no cover
 
 from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.api.following import FollowingMemory, says_the_same
+from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.conversation.parsing import read_messages, read_thread_id
@@ -29,7 +29,7 @@ from refold.application.errors import ThreadExists
 from refold.application.rendering.request_forms import responses_request
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation as named
-from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import InvalidMessage
 from refold.domain.originals import RESPONSES
 
@@ -87,7 +87,8 @@ class RefoldSession:
         """Items that the filter has stored, and that the run will give as well."""
         self._counted = ("", 0, 0)
         """A conversation, the number of its messages that were counted, and that of their items."""
-        self._failing = self._said_changed = False
+        self._failures = Failures(logger, "the agent goes on without it")
+        self._said_changed = False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the newest ``limit`` items of the session. Without a limit, or with a negative one, return all."""
@@ -136,9 +137,9 @@ class RefoldSession:
                 )
             return given
         except Exception as error:  # The agent must go on as it would without a memory.
-            self._warn(error)
+            self._failures.report(self.session_id, error)
             return given
-        self._works_again()
+        self._failures.is_over(self.session_id)
         return given if has_all and context.is_whole else _compacted(given, context)
 
     async def _run(self, call: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
@@ -148,9 +149,9 @@ class RefoldSession:
         except InvalidMessage:
             raise  # No later try can store it.
         except Exception as error:  # The agent must go on without its memory.
-            self._warn(error)
+            self._failures.report(self.session_id, error)
             return otherwise()
-        self._works_again()
+        self._failures.is_over(self.session_id)
         return answer
 
     def _locked(self, call: Callable[[], Answer]) -> Answer:
@@ -282,20 +283,6 @@ class RefoldSession:
         items += sum(len(_items_of(stored)) for stored in conversation.messages(read, length))
         self._counted = (conversation.thread_id, length, items)
         return items
-
-    def _works_again(self) -> None:
-        if self._failing:
-            self._failing = False
-            logger.info("%s: the memory works again; nothing is missing", named(self.session_id))
-
-    def _warn(self, error: Exception) -> None:
-        if not self._failing:
-            self._failing = True
-            logger.warning(
-                "%s: the memory cannot be used, so the agent goes on without it: %s",
-                named(self.session_id),
-                raised(error),
-            )
 
 
 class NotContinued(Exception):

@@ -19,13 +19,12 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from refold.application.api.async_memory import AsyncMemory
-from refold.application.api.following import FollowingMemory, says_the_same
+from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.runtime.opening_process import waiting_at_most
-from refold.application.runtime.plain_lines import conversation as named
-from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.application.runtime.plain_lines import plain_logger
 
 __all__ = ["MemoryCapability", "stored_messages"]
 logger = plain_logger("refold.adapters.pydantic_ai")
@@ -60,7 +59,7 @@ class MemoryCapability(AbstractCapability[Any]):
         self._memory = FollowingMemory(memory, owner)
         self._thread = thread if thread is None or callable(thread) else read_thread_id(thread)
         self._lock_wait = lock_wait
-        self._failing = set[str]()
+        self._failures = Failures(logger, "the model gets the agent's own messages")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -75,11 +74,9 @@ class MemoryCapability(AbstractCapability[Any]):
                 context = await self._memory.acontext(name, **_shown(request_context, given))
                 is_own = context.is_whole and await self._has_all(name, given)
         except Exception as error:  # The agent must go on as it would without a memory.
-            self._warn(thread_id, error)
+            self._failures.report(thread_id, error)
             return request_context
-        if thread_id in self._failing:
-            self._failing.discard(thread_id)
-            logger.info("%s: the memory works again; nothing is missing", named(thread_id))
+        self._failures.is_over(thread_id)
         return request_context if is_own else _compacted(request_context, given, context)
 
     async def after_run(
@@ -92,7 +89,7 @@ class MemoryCapability(AbstractCapability[Any]):
             with waiting_at_most(self._lock_wait):
                 await self._follow(thread_id, GivenMessages(result.all_messages()))
         except Exception as error:  # The end comes again in the history of the next run.
-            self._warn(thread_id, error)
+            self._failures.report(thread_id, error)
         return result
 
     def _thread_id(self, ctx: RunContext[Any]) -> str:
@@ -108,15 +105,6 @@ class MemoryCapability(AbstractCapability[Any]):
     async def _has_all(self, name: str, given: GivenMessages) -> bool:
         """Return whether a history has all messages of its conversation: it may have been cut before."""
         return await asyncio.to_thread(self._memory.length, name) == len(given.messages)
-
-    def _warn(self, thread_id: str, error: Exception) -> None:
-        if thread_id not in self._failing:
-            self._failing.add(thread_id)
-            logger.warning(
-                "%s: the memory cannot be used, so the model gets the agent's own messages: %s",
-                named(thread_id),
-                raised(error),
-            )
 
 
 def _instructions(request: ModelRequestContext) -> str:
