@@ -50,16 +50,16 @@ class _LazyPattern:
 
 
 def _only_with_sign(find: Callable[..., Any], signs: Sequence[str]) -> Callable[..., Any]:
-    # What ``lacks`` does, without another call: thousands of short texts have no sign.
-    if not signs:
-        return lambda text, *places: None if text.isascii() else find(text, *places)
-
     def call(text: str, *places: int) -> Any:
+        # What ``lacks`` does, without another call: thousands of short texts have no sign.
         if text.isascii() and not any(map(text.lower().__contains__, signs)):
             return None
         return find(text, *places)
 
-    return call
+    def call_without_ascii(text: str, *places: int) -> Any:
+        return None if text.isascii() else find(text, *places)
+
+    return call if signs else call_without_ascii
 
 
 def _with_sign_or_same(replace: Callable[..., str], signs: Sequence[str]) -> Callable[..., str]:

@@ -87,7 +87,7 @@ def _names_from(text: str, start: int, stop: int) -> Iterable[str]:
     return _names_in(text[start:stop])
 
 
-_as_fact: Callable[[tuple[Any, ...]], Fact] = partial(tuple.__new__, Fact)
+_as_fact: Callable[[tuple[Any, ...]], Fact] = partial(tuple.__dict__["__new__"], Fact)
 
 
 def facts_of_names(names: Mapping[str, bool], position: int, by: Source) -> Iterator[Fact]:

@@ -55,7 +55,7 @@ def _merge(before: IndexEntry, entry: IndexEntry) -> IndexEntry:
     )
 
 
-_as_entry: Callable[[tuple[Any, ...]], IndexEntry] = partial(tuple.__new__, IndexEntry)
+_as_entry: Callable[[tuple[Any, ...]], IndexEntry] = partial(tuple.__dict__["__new__"], IndexEntry)
 """Makes an entry of all its fields. There are many, and a call with names takes twice as long."""
 
 
@@ -266,7 +266,9 @@ def choose_entries(
     by_use.sort()
     left: Sequence[int] = [one[-1] for one in by_use]
     for share in (_SHARES, None):
-        allowed = {kind: int(room * share[kind]) if share else room for kind in _WORTH}
+        allowed: dict[EntryKind, int] = dict.fromkeys(_WORTH, room)
+        if share is not None:
+            allowed = {kind: int(room * part) for kind, part in share.items()}
         left = choice.take(left, allowed)
     chosen = [every[place] for place in sorted(choice.taken)]
     kept = list(_kept(every, first, choice.taken))
