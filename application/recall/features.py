@@ -21,57 +21,17 @@ LABEL = 0.15
 """Share of passages that must begin with a word for it to be the name of a speaker."""
 TOOL = 0.5
 """Share of its value that a match in the long text of a tool counts, because such texts match by chance."""
-TIMES = frozenset(
-    (
-        *(
-            "yesterday",
-            "today",
-            "tonight",
-            "tomorrow",
-            "last",
-            "ago",
-            "week",
-            "weekend",
-            "month",
-            "year",
-            "next",
-            "recent",
-            "sinc",
-        ),
-        *("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"),
-        *(
-            "januari",
-            "februari",
-            "march",
-            "april",
-            "june",
-            "juli",
-            "august",
-            "septemb",
-            "octob",
-            "novemb",
-            "decemb",
-        ),
-        *("gestern", "heut", "morgen", "seit", "woch", "monat", "jahr", "letzt", "nachst"),
-        *(
-            "昨天",
-            "今天",
-            "明天",
-            "前天",
-            "上周",
-            "上个",
-            "下周",
-            "去年",
-            "今年",
-            "明年",
-            "年前",
-            "月前",
-            "周末",
-            "星期",
-        ),
-    )
-)
+_TIMES = """
+yesterday today tonight tomorrow last ago week weekend month year next recent sinc
+sunday monday tuesday wednesday thursday friday saturday
+januari februari march april june juli august septemb octob novemb decemb
+gestern heut morgen seit woch monat jahr letzt nachst
+昨天 今天 明天 前天 上周 上个 下周 去年 今年 明年 年前 月前 周末 星期
+"""
+TIMES = frozenset(_TIMES.split())
 """Tokens of texts that say when something was."""
+MOST_KNOWN = 20_000
+"""Number of texts of which it is remembered whether they say when something was."""
 APART = 1 << 40
 """Distance between the numbers of the messages of two conversations."""
 
@@ -297,7 +257,7 @@ def _columns(
         if roles or names
         else (),
         day=[any(day.fits(at) for day in days) for at in columns.at] if days else (),
-        when=[*map(_says_when, columns.tokens)] if question.asks_when else (),
+        when=_that_say_when(columns) if question.asks_when else (),
         order=[
             own * orders.get(number, 0.0)
             for own, number in zip(said.scores, columns.number, strict=True)
@@ -338,9 +298,24 @@ def _heads(columns: _Columns) -> Sequence[str]:
     ]
 
 
-def _says_when(line: str) -> bool:
-    """Return whether a passage says when something was, not counting its date: the last three tokens."""
-    return not TIMES.isdisjoint(line.split()[:-3])
+_known_to_say_when: dict[tuple[str, int], bool] = {}
+
+
+def _that_say_when(columns: _Columns) -> list[bool]:
+    """Return which passages say when something was, not counting their dates: the last three tokens.
+
+    It is remembered by the digest of the words, because a text takes long to search for many tokens.
+    """
+    if len(_known_to_say_when) > MOST_KNOWN:
+        _known_to_say_when.clear()
+    found: list[bool] = []
+    for digest, line in zip(columns.digest, columns.tokens, strict=True):
+        says = _known_to_say_when.get((digest, len(line)))
+        if says is None:
+            says = not TIMES.isdisjoint(line.split()[:-3])
+            _known_to_say_when[digest, len(line)] = says
+        found.append(says)
+    return found
 
 
 def _orders(question: Question, passages: Sequence[Passage]) -> Mapping[int, float]:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -188,28 +188,19 @@ def find(
     numbers = _in_range(db, filters, wanted_numbers(best, limit, filters))
     proved.opened.limit()
     read = Reading(db, proved.opened, filters)
-    found = _select_with_tokens(read.let_through(numbers, limit), frequencies)
+    is_whole = scope is None and total <= FEW_PASSAGES
+    # Of more passages, or of few conversations, the texts are faster than all postings.
+    rare = {t for t, passages in frequencies.items() if passages <= COMMON and is_whole}
+    known = {token: postings.numbers(term_of(token)) for token in rare}
+    found = _select_with_tokens(read.let_through(numbers, limit), frequencies, known)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
     neighbours = read.neighbours(found)
-    if scope is not None or total > FEW_PASSAGES:  # The texts are faster than all postings.
-        return Found(found, neighbours, frequencies, total)
-    having = _having(postings, frequencies, chain(found, *neighbours.values()))
+    there = {passage.number for passage in chain(found, *neighbours.values())}
+    having = {token: there & numbers for token, numbers in known.items()}
     return Found(found, neighbours, frequencies, total, having)
-
-
-def _having(
-    postings: Postings, frequencies: Mapping[str, int], passages: Iterable[Passage]
-) -> Mapping[str, Collection[int]]:
-    """Return which of these passages have each token that is not common, by their postings."""
-    numbers = {passage.number for passage in passages}
-    return {
-        token: numbers & postings.numbers(term_of(token))
-        for token, count in frequencies.items()
-        if count <= COMMON
-    }
 
 
 def wanted_numbers(
@@ -283,14 +274,21 @@ def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
     return frozenset(digest for (digest,) in rows)
 
 
-def _select_with_tokens(found: list[Passage], tokens: Mapping[str, int]) -> list[Passage]:
-    """Return the passages that have one of the tokens, because two tokens may share a posting."""
+def _select_with_tokens(
+    found: list[Passage], tokens: Mapping[str, int], known: Mapping[str, Set[int]]
+) -> list[Passage]:
+    """Return the passages that have one of the tokens, because two tokens may share a posting.
+
+    ``known`` has the numbers of all passages with some of the tokens, and maybe of others.
+    """
     lacking = found
     # The token that most passages have first, so that few passages are looked at again.
     for token in sorted(tokens, key=tokens.__getitem__, reverse=True):
-        padded = f" {token} "
-        # Looking for a token without spaces is faster, because a space is no rare character.
-        lacking = [p for p in lacking if token not in p.tokens or padded not in p.tokens]
+        padded, having = f" {token} ", known.get(token)
+        if having is None:
+            lacking = [passage for passage in lacking if padded not in passage.tokens]
+        else:
+            lacking = [p for p in lacking if p.number not in having or padded not in p.tokens]
         if not lacking:
             return found
     refused = {passage.number for passage in lacking}
