@@ -334,8 +334,10 @@ def _stop_all() -> None:
         thread.stop()
 
 
-BATCH = 256 * 1024
-"""Number of bytes in a step: a few milliseconds, so that no writer waits for its transaction."""
+BATCH = 64 * 1024
+"""Number of bytes in a step: about a millisecond. A writer waits for its transaction, and a process that only opens
+the log for a moment runs one step.
+"""
 KEPT_EVERY = 1 << 20
 """Number of bytes after which the position is stored, in case the process is killed."""
 
