@@ -38,7 +38,7 @@ from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 from .encodings import Encodings
 from .encryption import Keys
 from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of, random_hex
-from .file_format import identify
+from .file_format import identify, insert_rows
 from .message_keys import CHAIN, INDEX, MessageKeys
 from .shelf import TABLES, begin_key
 
@@ -276,7 +276,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         # The transaction starts with a write: one that reads before it writes can be refused at once.
         if self._is_encrypting:
             self.note_key(c)
-        numbers = super()._insert_events(c, stored_events)
+        numbers = insert_rows(c, stored_events)
         if not self._is_encrypting:
             self._refuse_plain(c)
         if with_rows is not None:

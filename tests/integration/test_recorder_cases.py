@@ -55,6 +55,20 @@ class TestEventsInAFile(Places, cases.ApplicationRecorderTestCase[LogRecorder]):
         recorder.insert_events([StoredEvent(stream, 1, "topic", b"state")])
         assert [row.state for row in recorder.select_events(stream)] == [b"state"]
 
+    def test_many_events_take_few_statements_and_have_their_log_positions(self) -> None:
+        recorder, statements = self.create_recorder(), list[str]()
+        recorder.insert_events([StoredEvent("other", 1, "topic", b"")])
+        with recorder.datastore.transaction(commit=True) as c:
+            c.sqlite_cursor.connection.set_trace_callback(statements.append)
+        rows = [StoredEvent("talk", version, "topic", b"%d" % version) for version in range(1, 41)]
+        numbers = recorder.insert_events(rows)
+        assert numbers == list(range(2, 42))
+        stored = recorder.select_notifications(start=2, limit=100)
+        assert [(one.id, one.state) for one in stored] == [
+            (row.originator_version + 1, row.state) for row in rows
+        ]
+        assert sum(one.startswith("INSERT INTO stored_events") for one in statements) == 3
+
 
 class TestEventsInMemory(TestEventsInAFile):
     in_memory = True
