@@ -161,7 +161,7 @@ class UnknownEdit(RefoldError, LookupError):
     """No edit of this id was proposed in the conversation. ``waiting`` are the ids of those that wait."""
 
     def __init__(self, edit_id: str, thread_id: str, waiting: Sequence[str]) -> None:
-        known = ", ".join(waiting) if waiting else "no proposal waits for a decision"
+        known = f"these wait: {', '.join(waiting)}" if waiting else "no proposal waits"
         super().__init__(
             f"there is no proposed edit {edit_id[:200]!r} in conversation {thread_id!r}: {known}"
         )
@@ -178,7 +178,10 @@ class EditClosed(RefoldError):
 
     def __init__(self, edit_id: str, *, allowed: bool, by: str) -> None:
         if allowed:
-            what = f"was allowed by {by} and carried out: take it back with unpin or erase"
+            what = (
+                f"was allowed by {by} and carried out: take a pin back with unpin(), a note with the tool "
+                "forget; what was erased is gone"
+            )
         elif by == "erasure":
             what = "was withdrawn, because a message that it was about was erased"
         else:

@@ -58,7 +58,7 @@ def edit_rights(mode: EditMode | None, author: str, finish: Finish) -> EditRight
         return None
     if mode not in get_args(EditMode):
         raise InvalidSetting(
-            f"edits={str(mode)[:80]!r} is invalid: it must be one of {', '.join(get_args(EditMode))}",
+            f"edits={str(mode)[:80]!r} is invalid: it must be one of {', '.join(get_args(EditMode))}, or left out",
             setting="edits",
             value=mode,
         )

@@ -223,7 +223,7 @@ _FLAG: _Check = (_is_flag, "True or False")
 _NUMBER: _Check = (_is_number, "a whole number")
 _AT: _Check = (_is_moment, "a version (a whole number) or a time with a time zone")
 _CHECKS: Mapping[str, _Check] = {
-    **dict.fromkeys(("focus", "reason", "label", "summary_id", "pin_id"), _TEXT),
+    **dict.fromkeys(("focus", "reason", "label", "summary_id", "pin_id", "edit_id"), _TEXT),
     **dict.fromkeys(("out", "to", "anchor"), _PATH),
     **dict.fromkeys(
         ("force", "recorded", "accept", "repair", "replace", "all_conversations"), _FLAG

@@ -300,8 +300,9 @@ class Follower:
             tables.check()
         except Exception as error:
             place = f"event {logged.number} (version {logged.version} of {logged.thread_id!r})"
+            why = tables.problem or f"{type(error).__name__}: {error}"
             raise FoldError(
-                f"{self.name}: folding {place} failed: {type(error).__name__}: {error}",
+                f"{self.name}: folding {place} failed: {why}",
                 log_position=logged.number,
                 folded=count,
             ) from error
@@ -334,7 +335,8 @@ class _Following:
             except (RefoldError, OSError) as error:
                 place = getattr(error, "log_position", "")
                 # The text of the error may quote a message.
-                failed = f"{type(error).__name__} at event {place}" if place else raised(error)
+                cause = type(error.__cause__ or error).__name__
+                failed = f"{cause} at event {place}" if place else raised(error)
                 if failed != known:
                     known = failed
                     logger.warning("follower %s: not updated (%s)", self._follower.name, failed)

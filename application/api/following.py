@@ -4,15 +4,15 @@ import asyncio
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from refold.application.conversation.followed_lists import FollowedLists
 from refold.application.recall.hits import Recalled
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import raised, strip_quotations
-from refold.domain.errors import RefoldError
+from refold.domain.errors import InvalidSetting, RefoldError
 
-from .async_memory import AsyncMemory, blocking_memory
+from .async_memory import AsyncConversationMemory, AsyncMemory, blocking_memory
 from .conversation_memory import ConversationMemory
 from .memory import Memory
 from .results import Context
@@ -89,6 +89,25 @@ class FollowingMemory:
         if isinstance(self._memory, AsyncMemory):
             return await self._memory.conversation(name, owner=self._owner).context(**given)
         return await asyncio.to_thread(self.context, name, **given)
+
+
+def blocking_conversation(
+    conversation: ConversationMemory | AsyncConversationMemory,
+) -> ConversationMemory:
+    """Return the blocking form of a conversation.
+
+    Raises:
+        InvalidSetting: it is no conversation.
+    """
+    if isinstance(conversation, AsyncConversationMemory):
+        return conversation._blocking  # pyright: ignore[reportPrivateUsage]
+    if not isinstance(cast("object", conversation), ConversationMemory):
+        raise InvalidSetting(
+            f"conversation={conversation!r:.60}: must be what memory.conversation(…) returns",
+            setting="conversation",
+            value=conversation,
+        )
+    return conversation
 
 
 class MemoryUnusedWarning(UserWarning):

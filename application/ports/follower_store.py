@@ -28,6 +28,11 @@ class FollowerTables(Protocol):
         """Object that a fold writes with."""
         ...
 
+    @property
+    def problem(self) -> str:
+        """Why the store refused a statement of the fold, or an empty text."""
+        ...
+
     def reached(self) -> Reached | None:
         """Return the place that was reached, or None before the first event."""
         ...

@@ -148,7 +148,7 @@ class _Importer:
                 self._memory = self._stack.enter_context(open_memory(self._db.given))
             item = _import(self._memory, path, transcript, self._thread, self._owner, quiet=quiet)
         except UnknownFormat as error:
-            left_out = {"file": str(path), "left_out": "no session"}
+            left_out = {"file": str(path), "left_out": str(error)}
             item = _failed(path, error) if session.is_named else left_out
         except TranscriptError as error:
             item = _failed(path, error)
@@ -168,7 +168,10 @@ WATCHED_EVERY_S = 2.0
 def _watch(paths: Sequence[Path], found: Sequence[Session], importer: _Importer) -> None:
     """Import files again when they have changed, until Ctrl-C."""
     known = {session.path: session.state for session in found}
-    say(f"Watching {len(known):,} files. Ctrl-C ends it.")
+    missing = [clean(path) for path in paths if not path.exists()]
+    say(f"Watching {', '.join(clean(path) for path in paths)}. Ctrl-C ends it.")
+    for path in missing:
+        warn(f"{path} does not exist yet; it is imported when it appears")
     new = 0
     try:
         while True:
@@ -333,10 +336,16 @@ def _print_result(db: LogPlace, done: list[dict[str, Any]], *, brief: bool) -> N
         sessions = sum(1 for f in done if f.get("conversations"))
         others = sum(1 for f in done if "left_out" in f)
         messages, new = (sum(c[name] for _, c in stored) for name in ("messages", "new"))
-        say(
-            f"{sessions:,} files with {len(stored):,} conversations and {messages:,} messages, of which {new:,} are "
-            f"new. {others:,} other files."
-        )
+        if done:
+            say(
+                f"{sessions:,} files with {len(stored):,} conversations and {messages:,} messages, of which {new:,} "
+                f"are new. {others:,} other files."
+            )
+        else:
+            say("There are no files with sessions.")
+        if is_verbose():
+            for item in (f for f in done if "left_out" in f):
+                say(f"  not imported: {clean(item['left_out'])}")
         if more > 0:
             say(f"The newest {SHOWN} of {more + SHOWN:,} conversations with new messages:")
     if rows:

@@ -90,6 +90,8 @@ def _stored_place(store: Store) -> Reached | None:
 class _OpenSchema:
     """The tables of a follower in an open transaction."""
 
+    problem = ""
+
     def __init__(self, store: Store, connection: Connection[TupleRow], *, is_ours: bool) -> None:
         self.handle = connection
         self._store = store

@@ -36,6 +36,15 @@ _OBJECTS = f"SELECT objects FROM {TABLE} WHERE name = ?"
 _EXISTS = f"SELECT count(*) FROM sqlite_schema WHERE name = '{TABLE}'"
 _MARK = "SELECT application_id FROM pragma_application_id"
 _DECLARED = "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view')"
+_CHANGES = frozenset(
+    {
+        sqlite3.SQLITE_INSERT,
+        sqlite3.SQLITE_UPDATE,
+        sqlite3.SQLITE_DELETE,
+        sqlite3.SQLITE_DROP_TABLE,
+        sqlite3.SQLITE_DROP_VIEW,
+    }
+)
 PATIENCE = 30.0
 """Seconds to wait for another process that fills the same file."""
 
@@ -118,6 +127,13 @@ class FileTables:
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
+        if not self._path.parent.is_dir() or self._path.is_dir():
+            wrong = "is a folder" if self._path.is_dir() else "is in a folder that does not exist"
+            raise InvalidSetting(
+                f"into: {self._path} {wrong}; give the path of a file in an existing folder",
+                setting="into",
+                value=self._path,
+            )
         is_new = make_private(self._path)
         opened = open_sqlite(
             self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -153,6 +169,18 @@ class _OpenFile:
         self._name = name
         self._connection = connection
         self._before = self._declared()
+        self._foreign = {name for _, name in self._before - {*self._own()}} - {TABLE}
+        self.problem = ""
+        connection.set_authorizer(self._authorise)
+
+    def _authorise(self, action: int, name: str | None, *_: object) -> int:
+        """Refuse a change of a table that is not the follower's own."""
+        if action in _CHANGES and name in self._foreign:
+            self.problem = (
+                f"the table {name} is that of another follower or program, so use another name"
+            )
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
 
     def reached(self) -> Reached | None:
         """Return the place that was reached."""
@@ -194,6 +222,8 @@ class ProjectionStore:
     ``process_event`` gets each event with its tracking. A method ``clear`` empties the view for a rebuild, its tracking
     included.
     """
+
+    problem = ""
 
     def __init__(self, name: str, version: int, projection: "Projection[TrackingRecorder]") -> None:
         self._name = name

@@ -237,6 +237,16 @@ def test_two_followers_share_a_file(memory: Memory, place: Path) -> None:
     assert found == [("tool-failures", 1), ("words", 1)]
 
 
+def test_a_table_of_another_follower_or_program_is_not_changed(memory: Memory, place: Path) -> None:
+    say(memory, "t", "one")
+    memory.follow("words", words, into=place).update()
+    other = memory.follow("other", words, into=place)
+    with pytest.raises(refold.FoldError, match="the table words is that of another follower"):
+        other.update()
+    assert rows(place, "SELECT text FROM words") == [("one",)]
+    assert other.position() == 0
+
+
 def test_tables_that_were_deleted_are_filled_again(memory: Memory, place: Path) -> None:
     say(memory, "t", "one")
     follower = memory.follow("words", words, into=place)
@@ -421,8 +431,9 @@ def test_files_that_are_no_place_for_tables_are_refused(
         with pytest.raises(refold.InvalidSetting, match=problem):
             memory.follow("words", words, into=into).update()
     assert text.read_bytes() == kept
-    with pytest.raises(refold.LogError):
-        memory.follow("words", words, into=tmp_path / "no" / "folder.db").update()
+    for into in (tmp_path / "no" / "folder.db", tmp_path):
+        with pytest.raises(refold.InvalidSetting, match="in an existing folder"):
+            memory.follow("words", words, into=into).update()
     assert memory.verify().ok
 
 

@@ -300,3 +300,17 @@ def test_what_is_no_memory_is_refused() -> None:
     given: Any = "no memory"
     with pytest.raises(refold.InvalidSetting):
         MemoryCapability(given)
+
+
+def test_the_stored_history_is_read_from_either_face(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "agent.db") as memory:
+        memory.conversation("t").append({"role": "user", "content": "Hello"})
+        wrong: Any = "t"
+        with pytest.raises(refold.InvalidSetting, match="conversation='t': must be what"):
+            stored_messages(wrong)
+
+    async def read() -> int:
+        async with refold.aopen(tmp_path / "agent.db") as memory:
+            return len(await asyncio.to_thread(stored_messages, memory.conversation("t")))
+
+    assert asyncio.run(read()) == 1

@@ -15,7 +15,9 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
+from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.following import blocking_conversation
 from refold.application.api.results import Context
 from refold.domain.messages import THINKING
 from refold.domain.value import is_list, is_object
@@ -73,13 +75,19 @@ def original_of(message: BaseMessage) -> Json | None:
     return {"format": FORMAT, "data": data}
 
 
-def stored_messages(conversation: ConversationMemory) -> list[BaseMessage]:
+def stored_messages(
+    conversation: ConversationMemory | AsyncConversationMemory,
+) -> list[BaseMessage]:
     """Return the messages of a conversation as LangChain gave them, with ids, metadata and usage.
 
     A message that was stored in other ways, or whose content was erased, is made from what is stored.
+    It reads the log: with asyncio, call it in a thread.
+
+    Raises:
+        InvalidSetting: it is no conversation.
     """
     found: list[BaseMessage] = []
-    for stored in conversation.messages():
+    for stored in blocking_conversation(conversation).messages():
         original = stored.original
         if original is not None and original.format == FORMAT:
             found += messages_from_dict([original.data])

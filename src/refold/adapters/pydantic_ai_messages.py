@@ -19,7 +19,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from refold.application.api.async_memory import AsyncConversationMemory
 from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.following import blocking_conversation
 from refold.application.api.results import Context
 from refold.domain.messages import Block
 from refold.infrastructure.transcripts.transcript_source import arguments_of
@@ -203,14 +205,20 @@ def _user_content(block: Block) -> Any:
             return str(block.get("text") or json.dumps(block))
 
 
-def stored_messages(conversation: ConversationMemory) -> list[ModelMessage]:
+def stored_messages(
+    conversation: ConversationMemory | AsyncConversationMemory,
+) -> list[ModelMessage]:
     """Return the messages of a conversation as Pydantic AI gave them, to pass as ``message_history``.
 
     A message that was stored in other ways, or whose content was erased, is made from what is stored.
+    It reads the log: with asyncio, call it in a thread.
+
+    Raises:
+        InvalidSetting: it is no conversation.
     """
     found: list[ModelMessage] = []
     names: dict[str, str] = {}
-    for stored in conversation.messages():
+    for stored in blocking_conversation(conversation).messages():
         blocks = stored.message.blocks()
         names |= {str(b["id"]): str(b["name"]) for b in blocks if b.get("type") == "tool_use"}
         original = stored.original
