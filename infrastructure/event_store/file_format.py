@@ -8,12 +8,9 @@ format 2.
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from pathlib import Path
-from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
-from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore, SQLiteRecorder
+from eventsourcing.sqlite import SQLiteDatastore, SQLiteRecorder
 
 from refold.application.errors import LogNotFound, NewerLog, NotARefoldLog
 from refold.infrastructure.files.private_files import make_private
@@ -108,23 +105,3 @@ def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder
 
 def _format_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-_COLUMNS = attrgetter("originator_id", "originator_version", "topic", "state")
-_AT_ONCE = 16
-"""Number of rows that one statement inserts."""
-
-
-def insert_rows(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> list[int]:
-    """Insert events, and return their log positions: each is one more than the one before."""
-    numbers: list[int] = []
-    for first in range(0, len(rows), _AT_ONCE):
-        some = rows[first : first + _AT_ONCE]
-        values: list[object] = []
-        for stream, version, name, state in map(_COLUMNS, some):
-            values += stream.hex if isinstance(stream, UUID) else stream, version, name, state
-        marks = ",".join(["(?,?,?,?)"] * len(some))
-        c.sqlite_cursor.execute(f"INSERT INTO stored_events VALUES {marks}", values)
-        last: int = c.lastrowid
-        numbers.extend(range(last - len(some) + 1, last + 1))
-    return numbers

@@ -30,6 +30,7 @@ from refold.infrastructure.sqlite.connection_pool import (
 from refold.infrastructure.sqlite.read_only import ReadingConnection, ReadOnlyPlace
 from refold.infrastructure.sqlite.sqlite_connection import (
     CheckedConnection,
+    insert_rows,
     open_sqlite,
     sync_fully,
 )
@@ -38,7 +39,7 @@ from refold.infrastructure.sqlite.sqlite_failures import retry, retrying
 from .encodings import Encodings
 from .encryption import Keys
 from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of, random_hex
-from .file_format import identify, insert_rows
+from .file_format import identify
 from .message_keys import CHAIN, INDEX, MessageKeys
 from .shelf import TABLES, begin_key
 
@@ -307,9 +308,8 @@ class LogRecorder(SQLiteApplicationRecorder):
             frame != self._frames.get(head.link)
             and head.link != link_of(StoredEvent(stream, head.version, "", cast(bytes, frame)))
         ):
-            raise LogDamaged(
-                stream, head.version, "the newest event was changed or removed since it was read"
-            )
+            problem = "the newest event was changed or removed since it was read"
+            raise LogDamaged(stream, head.version, problem)
 
     @retrying
     def select_events(

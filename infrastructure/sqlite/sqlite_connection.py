@@ -3,13 +3,16 @@
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
+from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteConnection, SQLiteCursor
 
 from refold.application.runtime.opening_process import OpeningProcess, prevent_destruction
@@ -274,3 +277,23 @@ def declared_in(db: sqlite3.Connection) -> dict[str, str]:
     """Return the SQL of every object in the database, by name."""
     rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {str(name): str(sql) for name, sql in rows}
+
+
+_COLUMNS = attrgetter("originator_id", "originator_version", "topic", "state")
+_AT_ONCE = 16
+"""Number of rows that one statement inserts."""
+
+
+def insert_rows(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> list[int]:
+    """Insert events, and return their log positions: each is one more than the one before."""
+    numbers: list[int] = []
+    for first in range(0, len(rows), _AT_ONCE):
+        some = rows[first : first + _AT_ONCE]
+        values: list[object] = []
+        for stream, version, name, state in map(_COLUMNS, some):
+            values += stream.hex if isinstance(stream, UUID) else stream, version, name, state
+        marks = ",".join(["(?,?,?,?)"] * len(some))
+        c.sqlite_cursor.execute(f"INSERT INTO stored_events VALUES {marks}", values)
+        last: int = c.lastrowid
+        numbers.extend(range(last - len(some) + 1, last + 1))
+    return numbers
