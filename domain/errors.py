@@ -179,8 +179,8 @@ class EditClosed(RefoldError):
     def __init__(self, edit_id: str, *, allowed: bool, by: str) -> None:
         if allowed:
             what = (
-                f"was allowed by {by} and carried out: take a pin back with unpin(), a note with the tool "
-                "forget; what was erased is gone"
+                f"was allowed by {by} and carried out: take a pin back with unpin(), a note with "
+                "withdraw_note(); what was erased is gone"
             )
         elif by == "erasure":
             what = "was withdrawn, because a message that it was about was erased"

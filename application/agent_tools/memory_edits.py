@@ -201,6 +201,26 @@ def refuse_edit(core: Core, thread_id: str, edit_id: str, by: str, reason: str) 
     return bool(events)
 
 
+def take_note_back(core: Core, thread_id: str, edit_id: str) -> bool:
+    """Withdraw a note that a model asked for. Return False if no note has this id.
+
+    Raises:
+        ConversationGone: the conversation was erased.
+    """
+    standing = _standing_notes(core, thread_id, edit_id)
+
+    def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        state = loaded.present().state
+        if edit_id not in standing:
+            return ()
+        return withdraw_note(state, core.new_id(), edit_id, BY_PROGRAM)
+
+    _, events = core.log.transact(thread_id, decide, at=core.clock())
+    if events:
+        write_notes(core)
+    return bool(events)
+
+
 def fit_note(kind: NoteKind, text: str) -> str | None:
     """Return a text as a note: one line without credentials. None if nothing is left to note."""
     fitted = fitting_notes((Note(kind=kind, text=text),), (), frozenset())

@@ -102,6 +102,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     label = writes(ConversationMemory.label)
     allow = writes(ConversationMemory.allow)
     refuse = writes(ConversationMemory.refuse)
+    withdraw_note = writes(ConversationMemory.withdraw_note)
     knows = reads(ConversationMemory.knows)
     select_known = reads(ConversationMemory.select_known)
     pins = reads(ConversationMemory.pins)

@@ -330,6 +330,19 @@ class ConversationMemory(ConversationHistory):
 
         return refuse_edit(self._core, self.thread_id, edit_id, read_name(by, "by"), reason)
 
+    def withdraw_note(self, edit_id: str) -> bool:
+        """Withdraw a note that a model asked for, by the id of its edit. Return False if no note has it.
+
+        It is no longer listed or quoted. Its text stays in the log until a message that it quotes, or the
+        conversation, is erased.
+
+        Raises:
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.agent_tools.memory_edits import take_note_back
+
+        return take_note_back(self._core, self.thread_id, edit_id)
+
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
     ) -> ConversationMemory:

@@ -332,11 +332,15 @@ class _Erasing:
             now = load(thread_id)
             if now.state.erased:
                 continue
-            plan = self._plan(now, self.trace_messages(now, positions), quoting.get(thread_id, {}))
+            known = self.trace_messages(now, positions)
+            plan = self._plan(now, known, quoting.get(thread_id, {}))
             if plan.messages:
                 quoting.pop(thread_id, None)
                 self._done[thread_id] = plan.done()
                 erasures[thread_id] = plan.erasure()
+            elif known.has_only_texts(now.state):
+                quoting.pop(thread_id, None)
+                erasures.update(self._erase_whole(now))
         if self._whole is not None:
             quoting.pop(self._whole, None)
             erasures.update(self._erase_whole(load(self._whole)))

@@ -8,7 +8,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.runtime.core import Core
-from refold.domain.conversation import Coverage
+from refold.domain.conversation import Conversation, Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
     CompactionRequested,
@@ -17,6 +17,8 @@ from refold.domain.events import (
     MessageErased,
 )
 from refold.domain.messages import Message
+from refold.domain.notes import NotesFlushed
+from refold.domain.pinning import WITHDRAWN_LABEL
 from refold.domain.quoted_text import IsQuoted, is_quoting, quote_checker, quoting_attempts
 
 AT_ONCE = 1_000
@@ -47,6 +49,15 @@ class Lineage(NamedTuple):
     def fresh(self) -> frozenset[int]:
         """Positions of requested messages that exist and were not erased before."""
         return self.positions & self.messages.keys() - self.erased
+
+    def has_only_texts(self, state: Conversation) -> bool:
+        """Return whether texts of an owner are left in a conversation whose messages were all erased before."""
+        if not self.takes_all or self.erased != frozenset(range(state.length)):
+            return False
+        notes = any(isinstance(event, NotesFlushed) and event.notes for _, event in self.decisions)
+        return (
+            notes or bool(state.pins or state.edits) or state.label not in (None, WITHDRAWN_LABEL)
+        )
 
     def said(self, positions: frozenset[int]) -> list[Message]:
         """Return the messages at these positions."""

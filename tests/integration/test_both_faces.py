@@ -78,6 +78,8 @@ async def edit(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "allow", "none")
     await used.ask(conversation, "refuse", refused.edit_id, "no")
     await used.ask(conversation, "allow", refused.edit_id)
+    await used.ask(conversation, "withdraw_note", noted.edit_id)
+    await used.ask(conversation, "withdraw_note", "none")
     await used.ask(conversation, "tools", edits="other")
     await used.ask(conversation.tools(edits="allow"), "call", "pin", {"message": "5"})
 

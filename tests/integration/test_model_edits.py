@@ -652,3 +652,15 @@ def test_blocking_tools_erase_within_a_running_loop(memory: Memory) -> None:
 
     assert "is erased" in asyncio.run(scene())
     is_sound(memory, conversation)
+
+
+def test_a_program_takes_a_note_back(memory: Memory) -> None:
+    conversation = begun(memory)
+    given = {"text": "The project uses pnpm, never npm.", "kind": "decision"}
+    conversation.tools(edits="allow").call("remember", given)
+    (note,) = conversation.notes()
+    assert conversation.withdraw_note(note.flush_id)
+    assert list(conversation.notes()) == []
+    assert not conversation.withdraw_note(note.flush_id)
+    assert not conversation.withdraw_note("none")
+    assert memory.verify().ok

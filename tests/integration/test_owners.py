@@ -120,3 +120,28 @@ def test_a_conversation_that_was_nobodys_can_be_given_an_owner(path: Path) -> No
         assert memory.conversation("old").owner == "user-7"
         with pytest.raises(refold.OwnerConflict):
             memory.conversation("old", owner="user-8").context()
+
+
+def test_what_an_owner_wrote_goes_although_each_message_was_erased_before(path: Path) -> None:
+    with refold.open(path) as memory:
+        conversation = memory.conversation("t", owner="user-7")
+        conversation.append({"role": "user", "content": "Hello"})
+        conversation.append({"role": "assistant", "content": "Hi"})
+        conversation.label("quokka label")
+        conversation.pin("quokka pin")
+        tools = conversation.tools(edits="allow")
+        tools.call("remember", {"text": "The quokka note is one of the owner.", "kind": "fact"})
+        waiting = conversation.tools(edits="propose")
+        waiting.call("remember", {"text": "The quokka proposal is open.", "kind": "fact"})
+        conversation.erase([0, 1])
+        assert "quokka" in str(list(conversation.export("events")))
+        assert memory.erase_owner("user-7").complete
+        assert "quokka" not in str(list(conversation.export("events")))
+        assert list(memory.notes()) == []
+        version = conversation.version
+        assert memory.erase_owner("user-7").complete
+        assert conversation.version == version
+        assert memory.verify().ok
+    assert not [
+        file for file in path.parent.glob(f"{path.stem}*") if b"quokka" in file.read_bytes()
+    ]
