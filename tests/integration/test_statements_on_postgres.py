@@ -42,7 +42,7 @@ ACTS: dict[str, tuple[Act, int]] = {
     "append": (lambda c: c.append(USER), 1),
     "append of a turn of three": (lambda c: c.append([USER, REPLY, USER]), 1),
     "context": (lambda c: c.context(), 1),
-    "recall after an append": (lambda c: c.recall("main.py"), 27),
+    "recall after an append": (lambda c: c.recall("main.py"), 26),
 }
 
 
