@@ -361,7 +361,7 @@ def worked(pid: int) -> float:
 def test_ctrl_c_says_what_is_true_of_the_command(
     tmp_path: Path, words: list[str], told: str
 ) -> None:
-    talk_file(tmp_path / "talk.json", 800)
+    talk_file(tmp_path / "talk.json", 3_000)
     with process(*words, folder=tmp_path) as started:
         while started.poll() is None and worked(started.pid) < 2.0:  # It is in the middle then.
             time.sleep(0.02)
