@@ -1,6 +1,7 @@
 """Pin a message or a text, unpin it, and list the pins."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from refold.application.conversation.addresses import SCHEME, position_in
 from refold.application.conversation.entries import PinnedText
@@ -36,8 +37,8 @@ def add_pin(core: Core, thread_id: str, what: int | str) -> str:
         InvalidAddress, ForeignAddress: the text begins like an address but is not one of this conversation.
         InvalidMessage: there is no text to keep, or there are too many pins.
     """
-    if isinstance(what, bool):
-        raise InvalidMessage("pin", f"{what} is neither a position nor a text")
+    if isinstance(what, bool) or not isinstance(cast("object", what), int | str):
+        raise InvalidMessage("pin", f"{what!r:.40} is neither a position nor a text")
     if isinstance(what, str) and what.startswith(SCHEME):
         what = position_in(thread_id, what)  # An address copied from a context means the message.
     text = what if isinstance(what, str) else ""

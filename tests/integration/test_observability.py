@@ -136,6 +136,8 @@ def everything() -> None:
         conversation.compact(force=True)
         conversation.revert_compaction()
         conversation.unpin(conversation.pin("never push"))
+        conversation.tools(edits="propose").call("pin", {"text": "never push"})
+        conversation.refuse(conversation.proposals()[0].edit_id)
         summariser.troubles = 100
         talk(conversation, 14)
         conversation.context()  # It must fit: the embedded summariser steps in.

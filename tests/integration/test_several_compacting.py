@@ -5,6 +5,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,8 +116,8 @@ def test_what_others_append_in_between_is_made_smaller_as_well(
     with refold.open(tmp_path / "agent.db", window=8_000) as memory:
         conversation = memory.conversation("t")
 
-        async def and_then(settling: FitToBudget) -> None:
-            await run(settling)
+        async def and_then(settling: FitToBudget, *given: Any) -> None:
+            await run(settling, *given)
             if left:  # Another process, between settling and loading.
                 await asyncio.to_thread(conversation.append, left.pop())
 
