@@ -164,7 +164,8 @@ def unread_passages(
     role, content = said["role"], said["content"]
     pieces: Sequence[_Piece]
     if isinstance(content, str):
-        text, pieces = content, (("text", "", 0, len(content)),)
+        text = content
+        pieces = (("text", "", 0, len(content)),)
     else:
         text, pieces, calls = _read_blocks(content, calls)
     found: list[Unread] = []

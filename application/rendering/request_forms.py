@@ -297,7 +297,7 @@ def _output(call_id: str, content: Any, kind: str) -> _Message:
         case "computer_call":
             return {**named, "output": {"type": "computer_screenshot", "image_url": _BLANK}}
         case "tool_search_call":
-            state = {"execution": "client", "status": "completed", "tools": []}
+            state: _Message = {"execution": "client", "status": "completed", "tools": []}
             return {"type": "tool_search_output", "call_id": call_id, **state}
         case _:
             return {"type": "function_call_output", "call_id": call_id, "output": content}

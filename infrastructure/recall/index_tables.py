@@ -4,8 +4,8 @@ import json
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -430,6 +430,7 @@ def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
 
 
 _WHOLE = "\x1f".join(["%s"] * (len(PASSAGE_COLUMNS) - 1))
+_as_passage: Callable[[tuple[Any, ...]], Passage] = partial(tuple.__dict__["__new__"], Passage)
 
 
 def passage_of(row: tuple[Any, ...]) -> Passage:
@@ -441,4 +442,4 @@ def passage_of(row: tuple[Any, ...]) -> Passage:
     # The checksum of ``open_row`` in one step, because hundreds are read for a question. No value is missing.
     if zlib.crc32((_WHOLE % row[:-1]).encode()) != row[-1]:
         open_row(PASSAGES, row)
-    return tuple.__new__(Passage, (*row[:12], row[12] != 0, *row[13:16]))
+    return _as_passage((*row[:12], row[12] != 0, *row[13:16]))

@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
@@ -118,6 +119,7 @@ def test_threads_may_cut_texts_at_the_same_time() -> None:
 @example("x\u0301 = a\u2003b\u00a8c 1,\u0338234 \ud800f'\u2019s::g")
 def test_a_vocabulary_reads_the_same_tokens(text: str) -> None:
     vocabulary = Vocabulary()
+    lines: Sequence[str] = ()
     for _ in range(2):
         (lines,) = vocabulary.read([(text, "2026 May 7")])
         assert "".join(lines).split() == [*tokens_of(text), *tokens_of("2026 May 7")]
