@@ -32,7 +32,7 @@ position. A pin or a note that is wrong or outdated: forget it, then make the ri
 gone for good, with all that was copied or made from it, for everybody: do that only where the user asks for it, \
 or for a secret that should not have been written.
 Comes back: what was done."""
-_PROPOSES = "\nNothing changes at once: the call is a proposal, and somebody else decides later. Go on without it."
+_PROPOSES = "\nThe call is a proposal: nothing changes unless the program or a person allows it. Do not wait for that."
 
 
 def edit_tools(reach: Reach, rights: EditRights) -> tuple[Tool, ...]:
@@ -115,8 +115,8 @@ def _describe_proposal(asked: Asked, done: str) -> str:
     if asked.outcome == "waiting":
         return f"The same is proposed already, as {asked.edit_id}: it waits to be decided. Go on without it."
     return (
-        f"Proposed as {asked.edit_id}: nothing is {done} until that is allowed, which this conversation may "
-        "never see. Go on without it."
+        f"Proposed as {asked.edit_id}: nothing is {done} unless the program or a person allows it. "
+        "Go on without it."
     )
 
 

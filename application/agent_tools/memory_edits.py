@@ -253,8 +253,7 @@ def _find_known(core: Core, loaded: LoadedConversation, made: EditProposed) -> A
             return Asked(waiting.edit_id, "waiting")
     match made.action:
         case "pin":
-            content = made.text if made.position is None else made.position
-            known = find_pin(loaded, content)
+            known = find_pin(loaded, _pinned(made))
         case "remember":
             known = _find_note(core, loaded, made)
         case "forget":
@@ -271,6 +270,11 @@ def _find_note(core: Core, loaded: LoadedConversation, made: EditProposed) -> st
     return None
 
 
+def _pinned(made: EditProposed) -> int | str:
+    """Return the position of the message to pin, or the text."""
+    return made.text if made.position is None else made.position
+
+
 def _note(made: EditProposed) -> Note:
     return Note(kind=made.kind or "fact", text=made.text)
 
@@ -285,8 +289,7 @@ def _effects(
             known = _find_note(core, loaded, made)
             return () if known else remember_note(state, made.edit_id, _note(made), made.author)
         case EditProposed(action="pin"):
-            content = made.text if made.position is None else made.position
-            return pin_content(core, loaded, content, made.edit_id)
+            return pin_content(core, loaded, _pinned(made), made.edit_id)
         case EditProposed(target=str(target)) if target in standing:
             return withdraw_note(state, made.edit_id, target, made.author)
         case EditProposed(target=str(target)):

@@ -111,7 +111,10 @@ def blocking_conversation(
 
 
 class MemoryUnusedWarning(UserWarning):
-    """An agent goes on without its memory, because that cannot be used. It is given if no log lines are shown."""
+    """An agent continues without its memory because the memory cannot be used.
+
+    The warning is given if the program shows no log lines.
+    """
 
 
 class Failures:

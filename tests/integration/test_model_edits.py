@@ -92,7 +92,7 @@ def test_a_proposal_changes_nothing_until_it_is_allowed(memory: Memory) -> None:
     assert (erasure.action, erasure.position, erasure.author) == ("forget", 1, "model")
     for told, proposal in zip(said, conversation.proposals(), strict=True):
         assert proposal.edit_id in told
-        assert "until that is allowed" in told
+        assert "unless the program or a person allows it" in told
         assert proposal.proposed_at.startswith("20")
     assert names(conversation).count("edit_proposed") == 3
     assert memory.verify().ok
