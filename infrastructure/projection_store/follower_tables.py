@@ -169,9 +169,7 @@ class _OpenFile:
         self._name = name
         self._connection = connection
         self._before = self._declared()
-        others = {name for _, name in self._before - {*self._own()}} - {TABLE}
-        # Tables of SQLite itself, such as sqlite_sequence, belong to all.
-        self._foreign = {name for name in others if not name.startswith("sqlite_")}
+        self._foreign = {name for _, name in self._before - {*self._own()}} - {TABLE}
         self.problem = ""
         connection.set_authorizer(self._authorise)
 

@@ -247,6 +247,23 @@ def test_a_table_of_another_follower_or_program_is_not_changed(memory: Memory, p
     assert other.position() == 0
 
 
+def test_two_followers_may_number_their_rows(memory: Memory, place: Path) -> None:
+    """SQLite keeps the numbers of all tables with AUTOINCREMENT in one of its own."""
+    say(memory, "t", "one")
+
+    def numbering(table: str) -> Any:
+        def fold(db: Any, event: FollowedEvent) -> None:
+            create = f"CREATE TABLE IF NOT EXISTS {table} (id INTEGER PRIMARY KEY AUTOINCREMENT, v)"
+            db.conn.execute(create)
+            db[table].insert({"v": event.version})
+
+        return fold
+
+    assert memory.follow("first", numbering("one"), into=place).update() == 1
+    assert memory.follow("second", numbering("two"), into=place).update() == 1
+    assert rows(place, "SELECT id, v FROM two") == [(1, 1)]
+
+
 def test_tables_that_were_deleted_are_filled_again(memory: Memory, place: Path) -> None:
     say(memory, "t", "one")
     follower = memory.follow("words", words, into=place)
