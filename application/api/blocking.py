@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _NO_RESULT = "the work ended before its result; try again"
 _LOOK = 0.002
 """Seconds between two checks for the end of the work."""
+_LOOK_AT_START = 0.5
+"""Seconds between two checks whether a new thread has ended before it began."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -219,9 +221,15 @@ class Runner:
 
         loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
         thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
+        running = threading.Event()
         try:
             loop.set_default_executor(workers)
+            loop.set_exception_handler(_stop_without_memory)
+            loop.call_soon(running.set)
             thread.start()
+            while not running.wait(_LOOK_AT_START):
+                if not thread.is_alive():
+                    raise WorkEnded("the thread of the memory ended before its work; try again")
         except BaseException:
             if not thread.is_alive():
                 loop.close()
@@ -255,6 +263,15 @@ class CallersLoop(Runner):
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes in this thread; the caller's coroutine already waits for its end."""
         return function(*args, **kwargs)
+
+
+def _stop_without_memory(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Stop a loop that had no memory for a step of its work, as nothing would resume this work."""
+    try:
+        loop.default_exception_handler(context)
+    finally:
+        if isinstance(context.get("exception"), MemoryError):
+            loop.stop()
 
 
 def _end(future: Future[Any]) -> None:

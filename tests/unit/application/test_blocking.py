@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from refold.application.api.blocking import CallersLoop, Runner, run_to_end
+from refold.application.api.blocking import CallersLoop, Runner, WorkEnded, run_to_end
 from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
@@ -108,3 +108,33 @@ def test_what_work_begins_runs_in_the_loop_of_its_caller_and_is_no_part_of_it() 
 
 def test_work_that_was_given_up_begins_nothing() -> None:
     assert asyncio.run(begun_by_work(cancelled=True)) == []
+
+
+def test_a_step_of_the_work_without_memory_ends_the_wait_for_the_work() -> None:
+    runner = Runner()
+
+    async def wait_for_a_step_that_fails() -> None:
+        future = asyncio.get_running_loop().create_future()
+
+        def set_result() -> None:
+            raise MemoryError
+
+        asyncio.get_running_loop().call_soon(set_result)
+        await future
+
+    with pytest.raises(WorkEnded):
+        runner.run(wait_for_a_step_that_fails())
+    assert runner.run(nothing()) == "done"
+    runner.close()
+
+
+def test_a_thread_that_dies_before_its_work_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Runner()
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "_serve", lambda *_: None)
+        with pytest.raises(WorkEnded, match="try again"):
+            runner.run(nothing())
+    assert runner.run(nothing()) == "done"
+    runner.close()
