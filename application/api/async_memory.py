@@ -121,6 +121,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     summaries = reads(ConversationMemory.summaries)
     compactions = reads(ConversationMemory.compactions)
     topics = reads(ConversationMemory.topics)
+    row = reads(ConversationMemory.row)
     notes = reads(ConversationMemory.notes)
     proposals = reads(ConversationMemory.proposals)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from refold.application.history.query import HistoryPage
     from refold.application.ports.read_models import (
         CompactionRow,
+        ConversationRow,
         NoteRow,
         SummaryRow,
         TopicSeen,
@@ -288,6 +289,10 @@ class ConversationHistory:
         from refold.application.rendering.request_parts import request_parts
 
         return request_parts(self._core, context)
+
+    def row(self) -> ConversationRow | None:
+        """Return the row of this conversation in the list, or None if it has no events."""
+        return self._core.views.conversation(self.thread_id)
 
     def summaries(self) -> Sequence[SummaryRow]:
         """Return all summaries ever made, oldest first; at most one is active."""

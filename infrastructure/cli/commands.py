@@ -52,6 +52,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         ),
     },
     "Look": {
+        "inspect": Entry(
+            "inspect_command",
+            "inspect",
+            "Show conversations, requests and summaries in a browser, and why each message is where it is.",
+        ),
         "list": Entry(
             "list_commands",
             "list_conversations",

@@ -22,6 +22,7 @@ from rich.text import Text
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import THINKING, Message, gist, text_of
 from refold.domain.text_cuts import beginning
+from refold.infrastructure.shown_text import MISLEADING, strip_control
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -35,12 +36,8 @@ PIPE_WIDTH = 160
 """Output width without a terminal. ``COLUMNS`` overrides it."""
 SHORTEST_TEXT = 8
 
-# Invisible characters that reorder or hide text: direction marks, zero-width spaces, tags. Not emoji joiners.
-_MISLEADING = "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
-# Everything that could move a cursor, ring a bell or colour a screen.
-_CONTROL = lazy_pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
 # Characters that JSON allows in a string but a terminal may treat as a command.
-_NOT_ESCAPED = lazy_pattern(f"[\x7f-\x9f{_MISLEADING}]")
+_NOT_ESCAPED = lazy_pattern(f"[\x7f-\x9f{MISLEADING}]")
 
 
 class _Output(Console):
@@ -72,11 +69,6 @@ def _write_nowhere(stream: IO[str]) -> None:
 def clean(text: object) -> str:
     """Return text of a transcript without control characters and markup."""
     return escape(strip_control(str(text)))
-
-
-def strip_control(text: str) -> str:
-    """Return text for printing without markup: no character moves the cursor or hides text."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text).replace("\t", "    ")
 
 
 def one_line(text: str, width: int) -> str:

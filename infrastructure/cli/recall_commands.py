@@ -10,10 +10,11 @@ from refold.application.recall.recall_query import RecallOptions, ask
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.shown_text import strip_control
 
 from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
-from .output import clean, indexing, print_json, say, say_parts, strip_control, warn
+from .output import clean, indexing, print_json, say, say_parts, warn
 
 SHOWN_CHARACTERS = 700
 """Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""

@@ -11,13 +11,13 @@ from refold.application.lab.scan_facts import LOSS_KINDS, LossKind
 from refold.application.lab.session_scan import LostFact, ScannedCompaction, ScannedSession
 from refold.domain.facts.cues import clean, redact
 from refold.domain.value import replace
+from refold.infrastructure.shown_text import strip_control
 from refold.infrastructure.transcripts.session_files import (
     RECORD_NO_COMPACTIONS,
     TOOLS,
     FileScan,
 )
 
-from .output import strip_control
 from .scan_workers import Marked, Marking
 
 NEWEST = 20

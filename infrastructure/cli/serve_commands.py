@@ -222,13 +222,9 @@ def mcp(
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
+    from refold.infrastructure.loopback import open_listener
     from refold.infrastructure.mcp.server import memory_server
-    from refold.infrastructure.mcp.transport import (
-        open_listener,
-        serve_http,
-        serve_standard_streams,
-        url_of,
-    )
+    from refold.infrastructure.mcp.transport import serve_http, serve_standard_streams, url_of
 
     with open_existing(db) as memory:
         if thread is not None:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, closing, suppress
-from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -22,8 +21,8 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from refold.application.agent_tools.answers import well_formed
 from refold.application.runtime.plain_lines import plain_logger
-from refold.domain.errors import InvalidSetting
 from refold.domain.lazy_pattern import lazy_pattern
+from refold.infrastructure.loopback import names_of
 
 if TYPE_CHECKING:
     import anyio
@@ -218,38 +217,6 @@ def serve_standard_streams(server: Server[Any]) -> None:
         plain_logger(__name__).info("the client went away without waiting for its answers")
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Open a socket that only this machine can reach. Port 0 chooses a free port.
-
-    Raises:
-        InvalidSetting: the host is not the loopback interface, or the port is in use.
-    """
-    if not is_loopback(host):
-        raise InvalidSetting(
-            f"host={host!r} is not allowed: the memory is served without authentication, so only to "
-            "this machine. Use 127.0.0.1, ::1 or localhost.",
-            setting="host",
-            value=host,
-        )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        raise InvalidSetting(
-            f"port={port} of {host} cannot be used ({error}); give another port, or 0 for any free one",
-            setting="port",
-            value=port,
-        ) from error
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether this host name is the loopback interface."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def url_of(listener: socket.socket) -> str:
     """Return the URL of the server."""
     host, port = listener.getsockname()[:2]
@@ -292,8 +259,7 @@ async def _serve_http(
 
 def _only_from_here(host: str, port: int) -> TransportSecuritySettings:
     """Accept only loopback host names, so that a web page cannot reach the memory by DNS rebinding."""
-    bare = f"[{host}]" if ":" in host else host
-    names = [f"{name}:{port}" for name in dict.fromkeys((bare, "127.0.0.1", "localhost", "[::1]"))]
+    names = list(names_of(host, port))
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=names,

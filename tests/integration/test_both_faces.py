@@ -93,6 +93,7 @@ async def look_back(used: Used, conversation: Any) -> None:
         "compactions",
         "topics",
         "notes",
+        "row",
         "owner",
         "version",
     ):

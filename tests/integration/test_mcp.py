@@ -21,9 +21,9 @@ from mcp.shared.exceptions import MCPError
 import refold as library
 from refold.application.agent_tools.tool_scope import EditMode
 from refold.application.api.memory import Memory
+from refold.infrastructure.loopback import is_loopback
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server
-from refold.infrastructure.mcp.transport import is_loopback
 from tests.support.command_line import PROGRAM, Refold
 from tests.support.log_files import set_state
 from tests.support.mcp_server import client_of, program, said, served

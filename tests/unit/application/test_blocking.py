@@ -132,8 +132,12 @@ def test_a_thread_that_dies_before_its_work_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runner = Runner()
+
+    def end_at_once(_runner: Runner, _loop: asyncio.AbstractEventLoop) -> None:
+        pass
+
     with monkeypatch.context() as patch:
-        patch.setattr(Runner, "_serve", lambda *_: None)
+        patch.setattr(Runner, "_serve", end_at_once)
         with pytest.raises(WorkEnded, match="try again"):
             runner.run(nothing())
     assert runner.run(nothing()) == "done"

@@ -1,0 +1,89 @@
+"""The JSON answers: conversations, the history of one as a timeline, and the raw request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from .conversation_page import scene_of
+from .links import ServerLinks
+from .reader import PAGE, Reader, request_at, timeline_page
+
+MOST = 200
+"""Entries of a page, at most."""
+
+
+def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
+    """Answer with a page of the conversations, latest activity first."""
+    del links
+    start, limit = _page(request)
+    rows = reader.conversations()
+    return JSONResponse(
+        {
+            "conversations": [
+                {
+                    "id": row.thread_id,
+                    "label": row.label,
+                    "first_words": row.first_words,
+                    "last_activity": row.last_activity,
+                    "messages": row.messages,
+                    "tokens": row.tokens,
+                    "owner": row.owner,
+                }
+                for row in rows[start : start + limit]
+            ],
+            "start": start,
+            "count": len(rows),
+            "next": start + limit if start + limit < len(rows) else None,
+        }
+    )
+
+
+def history_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
+    """Answer with a page of the timeline of a conversation."""
+    del links
+    conversation, row = reader.conversation(request.path_params["thread_id"])
+    start, limit = _page(request)
+    page = timeline_page(conversation, row.messages, start, limit, None)
+    messages: list[Mapping[str, Any]] = []
+    for stored in page.messages:
+        fate = page.fates[stored.position]
+        messages.append(
+            {
+                "position": stored.position,
+                "id": stored.message_id,
+                "version": stored.version,
+                "at": stored.at,
+                "tokens": stored.tokens,
+                "shown_tokens": fate.shown_tokens,
+                "fate": fate.fate,
+                "why": fate.why,
+                "mark": stored.mark.model_dump() if stored.mark else None,
+                "message": stored.message.model_dump(exclude_none=True),
+            }
+        )
+    return JSONResponse(
+        {
+            "id": row.thread_id,
+            "version": row.version,
+            "messages": messages,
+            "start": page.start,
+            "count": row.messages,
+            "next": page.stop if page.stop < row.messages else None,
+        }
+    )
+
+
+def request_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
+    """Answer with the raw request at a version as a file."""
+    scene = scene_of(reader, links, request)
+    context = request_at(scene.conversation, scene.at)
+    name = {"content-disposition": 'attachment; filename="request.json"'}
+    return JSONResponse(context.for_anthropic(), headers=name)
+
+
+def _page(request: Request) -> tuple[int, int]:
+    """Return the first entry and the number of entries that are asked for."""
+    start = max(0, int(request.query_params.get("start") or 0))
+    return start, max(1, min(MOST, int(request.query_params.get("limit") or PAGE)))

@@ -1,0 +1,260 @@
+"""Messages as the pages show them: who speaks, in which blocks, with which badges, how long."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import escape
+
+from refold.application.api.results import StoredMessage
+from refold.application.history.explain import MessageFate
+from refold.domain.messages import CALLS, THINKING, Block, Message, block_text, gist, text_of
+from refold.infrastructure.palette import Meaning
+from refold.infrastructure.shown_text import strip_control
+
+QUIET = ("full", "preamble")
+"""Fates without a badge."""
+SHOWN_AT_ONCE = 500
+"""Characters of a block that are shown without unfolding it."""
+LEAST_SHOWN = 200
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class BlockView(NamedTuple):
+    """One block of a message."""
+
+    meaning: Meaning
+    label: str
+    """Name of the tool or kind of the block; empty for words."""
+    head: str
+    """Text that is shown at once."""
+    rest: str
+    """Text that is shown after unfolding; empty if there is none."""
+    left_out: int
+    """Characters that only the page of the message shows."""
+    characters: int
+    failed: bool = False
+    partner: int | None = None
+    """Position of the result of a call, or of the call of a result, if it is known."""
+    picture: int | None = None
+    """Index of the block if it is an image that can be shown, or None."""
+
+
+class Badge(NamedTuple):
+    """A short word on a message, with its reason."""
+
+    word: str
+    why: str
+    meaning: Meaning
+
+
+class MessageView(NamedTuple):
+    """One message with its fate."""
+
+    position: int
+    version: int
+    who: str
+    meaning: Meaning
+    at: str
+    tokens: int
+    shown_tokens: int
+    badges: tuple[Badge, ...]
+    blocks: tuple[BlockView, ...]
+    why: str
+    fate: str
+    mark: str | None
+    """Id of the summary that ends before this message, or None."""
+    is_split_turn: bool
+
+
+_BADGES: Mapping[str, Badge] = {
+    "condensed": Badge("condensed", "", "tool"),
+    "offloaded": Badge("offloaded", "", "tool"),
+    "summarised": Badge("compacted", "", "summary"),
+    "omitted": Badge("left out", "", "summary"),
+    "pinned": Badge("pinned", "", "pinned"),
+    "protected": Badge("protected", "", "ledger"),
+    "erased": Badge("erased", "", "damage"),
+}
+
+
+def message_views(
+    stored: Sequence[StoredMessage],
+    fates: Mapping[int, MessageFate],
+    *,
+    budget: int,
+    around: Sequence[StoredMessage] = (),
+) -> list[MessageView]:
+    """Return views of messages whose texts take about ``budget`` bytes of HTML together.
+
+    ``around``: more messages in which partners of calls and results are found.
+    """
+    partners = _partners((*stored, *around))
+    most = _fitting(stored, budget)
+    return [_view(one, fates.get(one.position), partners, most) for one in stored]
+
+
+def _view(
+    stored: StoredMessage, fate: MessageFate | None, partners: "_Partners", most: int
+) -> MessageView:
+    who, meaning = speaker_of(stored.message)
+    badges = tuple(_badges(fate)) if fate else ()
+    return MessageView(
+        position=stored.position,
+        version=stored.version,
+        who=who,
+        meaning=meaning,
+        at=stored.at,
+        tokens=stored.tokens,
+        shown_tokens=fate.shown_tokens if fate else 0,
+        badges=badges,
+        blocks=tuple(_blocks(stored, meaning, partners, most)),
+        why=fate.why if fate else "",
+        fate=fate.fate if fate else "full",
+        mark=stored.mark.summary_id if stored.mark else None,
+        is_split_turn=stored.mark.is_split_turn if stored.mark else False,
+    )
+
+
+def speaker_of(message: Message) -> tuple[str, Meaning]:
+    """Return the author of a message for people, and the meaning of its colour."""
+    if message.role == "assistant":
+        return "assistant", "assistant"
+    if message.role == "system":
+        return "system", "system"
+    does = gist(message)
+    if does.results and not does.speaks:
+        return "tool result", "tool"
+    match message.author:
+        case "program":
+            return "program", "system"
+        case "tool":
+            return "tool", "tool"
+        case _:
+            return "user", "user"
+
+
+def _badges(fate: MessageFate) -> Iterator[Badge]:
+    if fate.fate not in QUIET:
+        yield _BADGES[fate.fate]._replace(why=fate.why)
+    elif fate.fate == "preamble":
+        yield Badge("system text", fate.why, "system")
+    if fate.thinking_dropped_at is not None:
+        yield Badge("thinking left out", "the text before it changed", "thinking")
+    if "recalled after it" in fate.why:
+        yield Badge("recall added lines", fate.why, "ledger")
+
+
+class _Partners(NamedTuple):
+    calls: Mapping[str, tuple[int, str]]
+    """Position and tool of each call, by its id."""
+    results: Mapping[str, int]
+
+
+def _partners(stored: Iterable[StoredMessage]) -> _Partners:
+    calls, results = dict[str, tuple[int, str]](), dict[str, int]()
+    for one in stored:
+        for block in _blocks_of(one.message):
+            if block.get("type") in CALLS:
+                calls[str(block.get("id"))] = one.position, str(block.get("name"))
+            elif "tool_use_id" in block:
+                results[str(block["tool_use_id"])] = one.position
+    return _Partners(calls, results)
+
+
+def _blocks_of(message: Message) -> Sequence[Block]:
+    content = message.content
+    return ({"type": "text", "text": content},) if isinstance(content, str) else content
+
+
+def _blocks(
+    stored: StoredMessage, meaning: Meaning, partners: _Partners, most: int
+) -> Iterator[BlockView]:
+    for index, block in enumerate(_blocks_of(stored.message)):
+        kind, text = str(block.get("type")), full_text(block)
+        shown: Meaning = meaning
+        label, failed, partner = "", False, None
+        if kind in CALLS:
+            name = str(block.get("name"))
+            shown, label = "tool", f"calls {name}"
+            partner = partners.results.get(str(block.get("id")))
+        elif "tool_use_id" in block:
+            partner, name = partners.calls.get(str(block["tool_use_id"]), (None, "a tool"))
+            failed = block.get("is_error") is True
+            shown, label = "tool", f"{'error' if failed else 'result'} of {name}"
+        elif kind in THINKING:
+            shown, label = "thinking", "thinking"
+        elif kind != "text":
+            label = kind
+        elif not text.strip():
+            continue
+        yield _block(shown, label, text, most)._replace(
+            failed=failed, partner=partner, picture=index if _is_picture(block) else None
+        )
+
+
+def _block(meaning: Meaning, label: str, text: str, most: int) -> BlockView:
+    head, rest = text, ""
+    if len(text) > min(most, SHOWN_AT_ONCE):
+        head = _to_line_end(text, min(most, SHOWN_AT_ONCE))
+        rest = text[len(head) : most]
+    return BlockView(
+        meaning,
+        label,
+        strip_control(head.rstrip("\n")),
+        strip_control(rest),
+        len(text) - len(head) - len(rest),
+        len(text),
+    )
+
+
+def _to_line_end(text: str, most: int) -> str:
+    """Return the beginning of a text, up to the end of a line if one ends in its second half."""
+    end = text.rfind("\n", most // 2, most)
+    return text[: end + 1] if end > 0 else text[:most]
+
+
+def full_text(block: Block) -> str:
+    """Return all readable text of a block: words, thinking, the input of a call, a result."""
+    kind = block.get("type")
+    if kind in CALLS:
+        return _input_text(block.get("input"))
+    if kind in THINKING:
+        return str(block.get("thinking") or "[encrypted]")
+    return text_of(block) or block_text(block)
+
+
+def _input_text(given: object) -> str:
+    if isinstance(given, Mapping):
+        lines = (f"{key}: {_one(value)}" for key, value in dict[str, Any](given).items())
+        return "\n".join(lines)
+    return _one(given)
+
+
+def _one(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_picture(block: Block) -> bool:
+    source = block.get("source")
+    return (
+        block.get("type") == "image"
+        and isinstance(source, Mapping)
+        and source.get("type") == "base64"
+        and source.get("media_type") in PICTURES
+    )
+
+
+def _fitting(stored: Sequence[StoredMessage], budget: int) -> int:
+    """Return how many characters of each block can be shown, so that all take about ``budget`` bytes."""
+    texts = [full_text(block) for one in stored for block in _blocks_of(one.message)]
+    most = 16_000
+    while most > LEAST_SHOWN:
+        if sum(_html_size(text[:most]) for text in texts) <= budget:
+            break
+        most //= 2
+    return max(most, LEAST_SHOWN)
+
+
+def _html_size(text: str) -> int:
+    return len(str(escape(text)).encode("utf-8", "replace"))

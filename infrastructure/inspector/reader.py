@@ -1,0 +1,91 @@
+"""What one reader may see of a memory."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from refold.application.api.conversation_memory import ConversationMemory
+from refold.application.api.memory import Memory
+from refold.application.api.results import Context, StoredMessage
+from refold.application.history.explain import MessageFate
+from refold.application.ports.read_models import ConversationRow
+from refold.application.recall.hits import Recalled
+from refold.domain.errors import RefoldError
+
+from .access import Access
+
+PAGE = 200
+"""Messages of a page."""
+NEIGHBOURS = 8
+"""Messages before and after a page in which partners of calls and results are found."""
+
+
+class NotShown(RefoldError):
+    """There is no such conversation, or the reader may not see it."""
+
+
+class TimelinePage(NamedTuple):
+    """A page of messages with their fates."""
+
+    start: int
+    stop: int
+    length: int
+    """Number of messages of the conversation."""
+    messages: Sequence[StoredMessage]
+    fates: dict[int, MessageFate]
+    around: Sequence[StoredMessage]
+
+
+class Reader:
+    """Reads a memory for one reader."""
+
+    def __init__(self, memory: Memory, access: Access) -> None:
+        self.memory = memory
+        self._access = access
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        """Return the conversations that the reader may see, latest activity first."""
+        return self.memory.conversations(owner=self._access.owner)
+
+    def conversation(self, thread_id: str) -> tuple[ConversationMemory, ConversationRow]:
+        """Return a conversation and its row.
+
+        Raises:
+            NotShown: there is no such conversation for this reader.
+        """
+        conversation = self.memory.conversation(thread_id or "-")
+        row = conversation.row()
+        hidden = self._access.owner is not None and row and row.owner != self._access.owner
+        if row is None or row.erased or hidden:
+            raise NotShown(f"there is no conversation {thread_id!r} here")
+        return conversation, row
+
+    def search(self, query: str, limit: int = 20) -> Recalled:
+        """Search all conversations that the reader may see."""
+        owner = self._access.owner
+        if owner is None:
+            return self.memory.search(query, scope="all", limit=limit)
+        return self.memory.search(query, owner=owner, limit=limit)
+
+
+def timeline_page(
+    conversation: ConversationMemory, length: int, start: int, count: int, at: int | None
+) -> TimelinePage:
+    """Return the messages from ``start`` on, at most ``count``."""
+    start = max(0, min(start, max(0, length - 1)))
+    stop = min(length, start + count)
+    first = max(0, start - NEIGHBOURS)
+    found = conversation.messages(first, min(length, stop + NEIGHBOURS))
+    fates = conversation.explain(start, stop, at=at)
+    return TimelinePage(
+        start,
+        stop,
+        length,
+        [one for one in found if start <= one.position < stop],
+        {fate.position: fate for fate in fates},
+        [one for one in found if not start <= one.position < stop],
+    )
+
+
+def request_at(conversation: ConversationMemory, at: int | None) -> Context:
+    """Return the request at a version, by default the newest, without compacting anything."""
+    return conversation.context(at=conversation.version if at is None else at)
