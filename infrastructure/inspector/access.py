@@ -1,4 +1,4 @@
-"""Who may read the pages: a token for one user of this machine, or a function of the service around them."""
+"""The ways to allow reading: a token for one user of this machine, or a function of the service around them."""
 
 import hmac
 import inspect
@@ -30,7 +30,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """What a reader may see."""
+    """The part of a memory that a reader may see."""
 
     owner: str | None = None
     """Show only conversations of this owner; None shows all."""

@@ -1,93 +1,22 @@
 """The page of a conversation with its panels, the list of conversations, and the page of one message."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from refold.application.api.conversation_memory import ConversationMemory
-from refold.application.ports.read_models import ConversationRow
-
 from .links import ServerLinks
 from .message_views import MessageView, message_views
-from .panels import compare_panel, health_panel, recall_panel, request_panel, summaries_panel
-from .reader import PAGE, NotShown, Reader, request_at, timeline_page
+from .panels import PANELS
+from .reader import NotShown, Reader, request_at, timeline_page
 from .rendering_pages import render
 from .request_view import gauge_of
+from .scene import Scene, scene_of
 
-TEXT_BUDGET = 100_000
-"""Bytes of HTML that the texts of a page take at most, about."""
 MESSAGE_BUDGET = 250_000
 """Bytes of HTML that the page of one message takes at most, about."""
 LISTED = 100
 """Conversations of a page."""
-
-
-class Scene(NamedTuple):
-    """A conversation as one request asks to see it."""
-
-    reader: Reader
-    links: ServerLinks
-    conversation: ConversationMemory
-    row: ConversationRow
-    at: int | None
-    """Version to show, or None for the newest."""
-    query: Mapping[str, str]
-
-    def number(self, name: str) -> int | None:
-        """Return a number of the query, or None if it is not given.
-
-        Raises:
-            ValueError: it is not a number.
-        """
-        given = self.query.get(name)
-        return int(given) if given else None
-
-    @property
-    def length(self) -> int:
-        """Number of messages at the version."""
-        if self.at is None:
-            return self.row.messages
-        last = self.conversation.explain(-1, at=self.at)
-        return last[0].position + 1 if last else 0
-
-
-Panel = Callable[[Scene], Mapping[str, Any]]
-
-
-def timeline_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return a page of the messages."""
-    length, wanted = scene.length, scene.number("position")
-    start = scene.number("start")
-    if start is None:
-        at = length - 1 if wanted is None else wanted
-        start = max(0, at // PAGE * PAGE)
-    page = timeline_page(scene.conversation, length, start, PAGE, scene.at)
-    views = message_views(page.messages, page.fates, budget=TEXT_BUDGET, around=page.around)
-    return {"timeline": page, "messages": views, "PAGE": PAGE}
-
-
-PANELS: Mapping[str, tuple[str, Panel]] = {
-    "timeline": ("Timeline", timeline_panel),
-    "summaries": ("Summaries", summaries_panel),
-    "recall": ("Recall", recall_panel),
-    "compare": ("Compare", compare_panel),
-    "health": ("Health", health_panel),
-    "request": ("Request", request_panel),
-}
-
-
-def scene_of(reader: Reader, links: ServerLinks, request: Request) -> Scene:
-    """Return the conversation that a request asks for.
-
-    Raises:
-        NotShown: there is no such conversation for this reader.
-    """
-    query = request.query_params
-    conversation, row = reader.conversation(query.get("id", ""))
-    at = query.get("at")
-    return Scene(reader, links, conversation, row, int(at) if at else None, query)
 
 
 def conversation_page(reader: Reader, links: ServerLinks, request: Request) -> Response:

@@ -6,9 +6,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from .conversation_page import scene_of
 from .links import ServerLinks
 from .reader import PAGE, Reader, request_at, timeline_page
+from .scene import scene_of
 
 MOST = 200
 """Entries of a page, at most."""

@@ -29,7 +29,7 @@ class BlockView(NamedTuple):
     head: str
     """Text that is shown at once."""
     rest: str
-    """Text that is shown after unfolding; empty if there is none."""
+    """Text that is shown after unfolding, or an empty text."""
     left_out: int
     """Characters that only the page of the message shows."""
     characters: int

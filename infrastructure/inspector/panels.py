@@ -2,19 +2,32 @@
 
 import json
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from .reader import request_at
+from .message_views import message_views
+from .reader import PAGE, request_at, timeline_page
+from .scene import Scene
 
-if TYPE_CHECKING:
-    from .conversation_page import Scene
-
+TEXT_BUDGET = 100_000
+"""Bytes of HTML that the texts of a page take at most, about."""
 MOST_JSON = 200_000
 """Characters of a request that a page shows; the rest is in the file."""
 
 
-def summaries_panel(scene: "Scene") -> Mapping[str, Any]:
+def timeline_panel(scene: Scene) -> Mapping[str, Any]:
+    """Return a page of the messages."""
+    length, wanted = scene.length, scene.number("position")
+    start = scene.number("start")
+    if start is None:
+        at = length - 1 if wanted is None else wanted
+        start = max(0, at // PAGE * PAGE)
+    page = timeline_page(scene.conversation, length, start, PAGE, scene.at)
+    views = message_views(page.messages, page.fates, budget=TEXT_BUDGET, around=page.around)
+    return {"timeline": page, "messages": views, "PAGE": PAGE}
+
+
+def summaries_panel(scene: Scene) -> Mapping[str, Any]:
     """Return all summaries, the newest first."""
     return {
         "summaries": list(reversed(scene.conversation.summaries())),
@@ -22,14 +35,14 @@ def summaries_panel(scene: "Scene") -> Mapping[str, Any]:
     }
 
 
-def recall_panel(scene: "Scene") -> Mapping[str, Any]:
+def recall_panel(scene: Scene) -> Mapping[str, Any]:
     """Return what a search in the conversation finds."""
     query = scene.query.get("q", "").strip()
     found = scene.conversation.recall(query, limit=20) if query else None
     return {"query": query, "found": found}
 
 
-def compare_panel(scene: "Scene") -> Mapping[str, Any]:
+def compare_panel(scene: Scene) -> Mapping[str, Any]:
     """Return the difference of the requests at two versions."""
     newest = scene.row.version
     after = scene.number("after") or scene.at or newest
@@ -40,7 +53,7 @@ def compare_panel(scene: "Scene") -> Mapping[str, Any]:
     return {"before": before, "after": after, "newest": newest, "difference": found}
 
 
-def health_panel(scene: "Scene") -> Mapping[str, Any]:
+def health_panel(scene: Scene) -> Mapping[str, Any]:
     """Return failed compactions, and the result of a check of the whole log if it is asked for."""
     compactions = scene.conversation.compactions()
     failed = [one for one in reversed(compactions) if one.outcome == "failed"]
@@ -48,7 +61,7 @@ def health_panel(scene: "Scene") -> Mapping[str, Any]:
     return {"failed": failed, "attempts": len(compactions), "check": check}
 
 
-def request_panel(scene: "Scene") -> Mapping[str, Any]:
+def request_panel(scene: Scene) -> Mapping[str, Any]:
     """Return the raw request as JSON, and a command that sends it."""
     context = request_at(scene.conversation, scene.at)
     request = context.for_anthropic()
@@ -70,3 +83,14 @@ def _curl(model: str) -> str:
         '      -H "content-type: application/json"',
     )
     return " \\\n".join(lines)
+
+
+Panel = Callable[[Scene], Mapping[str, Any]]
+PANELS: Mapping[str, tuple[str, Panel]] = {
+    "timeline": ("Timeline", timeline_panel),
+    "summaries": ("Summaries", summaries_panel),
+    "recall": ("Recall", recall_panel),
+    "compare": ("Compare", compare_panel),
+    "health": ("Health", health_panel),
+    "request": ("Request", request_panel),
+}

@@ -1,4 +1,4 @@
-"""What fills a request, as a bar with a legend."""
+"""The content of a request as a bar with a legend."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Segment(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    """What fills the next request, and where its limits are."""
+    """The content of a request, and its limits."""
 
     tokens: int
     window: int
