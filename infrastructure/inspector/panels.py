@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
@@ -11,6 +11,10 @@ from .scene import Scene
 
 TEXT_BUDGET = 100_000
 """Bytes of HTML that the texts of a page take at most, about."""
+MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
+"""Rows of changed messages, lines of a difference and compactions that a page shows."""
+LONGEST_LINE = 500
+"""Characters of a line of a difference that a page shows."""
 MOST_JSON = 200_000
 """Characters of a request that a page shows; the rest is in the file."""
 
@@ -42,15 +46,43 @@ def recall_panel(scene: Scene) -> Mapping[str, Any]:
     return {"query": query, "found": found}
 
 
+class Moment(NamedTuple):
+    """A decision that changed the request."""
+
+    name: str
+    version: int
+
+
 def compare_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return the difference of the requests at two versions."""
-    newest = scene.row.version
-    after = scene.number("after") or scene.at or newest
-    before = scene.number("before")
-    if before is None:
-        before = max(1, after - 1)
+    """Return the difference of the requests at two versions, by default around the newest compaction."""
+    newest, moments = scene.row.version, _moments(scene)
+    around = moments[0].version if moments and scene.at is None else scene.at or newest
+    after = scene.number("after") or around
+    before = scene.number("before") or max(1, after - 1)
     found = scene.conversation.diff(before, after)
-    return {"before": before, "after": after, "newest": newest, "difference": found}
+    lines = found.unified.splitlines()
+    return {
+        "before": before,
+        "after": after,
+        "newest": newest,
+        "moments": moments,
+        "difference": found,
+        "changes": found.changes[:MOST_CHANGES],
+        "lines": [_diff_line(line) for line in lines[:MOST_LINES]],
+        "unseen": max(0, len(lines) - MOST_LINES),
+    }
+
+
+def _moments(scene: Scene) -> list[Moment]:
+    """Return the newest compactions, the newest first."""
+    made = reversed(scene.conversation.summaries())
+    return [Moment(f"summary {one.summary_id[:8]}", one.version) for one in made][:MOST_MOMENTS]
+
+
+def _diff_line(line: str) -> tuple[str, str, int]:
+    """Return the kind of a line, its beginning, and how many characters follow."""
+    kind = {"+": "add", "-": "del", "@": "place"}.get(line[:1], "same")
+    return kind, line[:LONGEST_LINE], max(0, len(line) - LONGEST_LINE)
 
 
 def health_panel(scene: Scene) -> Mapping[str, Any]:
