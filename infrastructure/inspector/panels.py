@@ -2,11 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from refold.application.errors import LogError
+from refold.application.rendering.request_blocks import RECALLED_HEADING
 
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
+from .request_view import gauge_of
 from .scene import Scene
 
 TEXT_BUDGET = 100_000
@@ -15,6 +19,10 @@ MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""
 LONGEST_LINE = 500
 """Characters of a line of a difference that a page shows."""
+MOST_ATTEMPTS = 100
+"""Compactions that the page lists."""
+LARGEST = 10
+"""Messages that are named as the largest."""
 MOST_JSON = 200_000
 """Characters of a request that a page shows; the rest is in the file."""
 
@@ -40,10 +48,18 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
 
 
 def recall_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return what a search in the conversation finds."""
+    """Return what a search in the conversation finds, and the lines that standing recall added."""
     query = scene.query.get("q", "").strip()
     found = scene.conversation.recall(query, limit=20) if query else None
-    return {"query": query, "found": found}
+    return {"query": query, "found": found, "added": list(_added_by_recall(scene))}
+
+
+def _added_by_recall(scene: Scene) -> Iterator[str]:
+    """Yield the texts that standing recall added to the request, as the model sees them."""
+    for message in request_at(scene.conversation, scene.at).messages:
+        blocks = message["content"] if isinstance(message["content"], list) else ()
+        texts = (str(block.get("text", "")) for block in blocks)
+        yield from (text for text in texts if text.startswith(RECALLED_HEADING))
 
 
 class Moment(NamedTuple):
@@ -86,20 +102,38 @@ def _diff_line(line: str) -> tuple[str, str, int]:
 
 
 def health_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return failed compactions, and the result of a check of the whole log if it is asked for."""
-    compactions = scene.conversation.compactions()
-    failed = [one for one in reversed(compactions) if one.outcome == "failed"]
-    check = scene.reader.memory.verify() if scene.query.get("check") else None
-    return {"failed": failed, "attempts": len(compactions), "check": check}
+    """Return all compactions, the anchor, and the result of a check of the whole log if it is asked for."""
+    made = list(reversed(scene.conversation.compactions()))
+    values: dict[str, Any] = {
+        "compactions": made[:MOST_ATTEMPTS],
+        "attempts": len(made),
+        "failed": sum(one.outcome == "failed" for one in made),
+        "whole_log": scene.reader.sees_all,
+        "anchor": None,
+        "anchor_problem": "",
+        "check": None,
+    }
+    if scene.reader.sees_all:
+        memory = scene.reader.memory
+        try:
+            values["anchor"] = memory.anchor()
+        except LogError as error:
+            values["anchor_problem"] = str(error)
+        values["check"] = memory.verify() if scene.query.get("check") else None
+    return values
 
 
 def request_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return the raw request as JSON, and a command that sends it."""
+    """Return the content of the request, its largest messages, the raw JSON and a command that sends it."""
     context = request_at(scene.conversation, scene.at)
     request = context.for_anthropic()
     text = json.dumps(request, ensure_ascii=False, indent=2)
+    first = context.summary.coverage.stop if context.summary else 0
+    fates = scene.conversation.explain(first, at=context.version)
     return {
         "context": context,
+        "parts": gauge_of(scene.conversation, context).segments,
+        "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
         "json": text[:MOST_JSON],
         "left_out": max(0, len(text) - MOST_JSON),
         "curl": _curl(context.model or "MODEL"),

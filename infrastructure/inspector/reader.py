@@ -42,6 +42,11 @@ class Reader:
         self.memory = memory
         self._access = access
 
+    @property
+    def sees_all(self) -> bool:
+        """True if the reader may see the data of all owners."""
+        return self._access.owner is None
+
     def conversations(self) -> Sequence[ConversationRow]:
         """Return the conversations that the reader may see, latest activity first."""
         return self.memory.conversations(owner=self._access.owner)
