@@ -209,6 +209,30 @@ class NoteRow(Value, frozen=True):
         return range(self.start) if self.is_on_demand else range(self.start, self.stop)
 
 
+class RequestSizesRow(Value, frozen=True):
+    """Events of a conversation as they change the size of its request: as many in each row."""
+
+    thread_id: str
+    events: int
+    """Number of events of a full row: 256, or 8,192 for very long conversations."""
+    number: int
+    """Row ``number`` has the events after version ``number * events``."""
+    stop: int | None
+    """Number of messages after its newest message, or None if it has none."""
+    at: str
+    """Time when its newest message was written, or else logged: ISO 8601, UTC."""
+    tokens: int
+    """Tokens of its messages as appended."""
+    later_tokens: int
+    """Tokens of its messages after its newest compaction, or of all if it has none."""
+    steps: str
+    """Steps as JSON, with commas between them: one for each event, but in long rows only decisions.
+
+    A message has its tokens; an answer has a list of tokens, tokens of thinking, and 1 if it ends a turn,
+    followed by 1 if its thinking may be stale. A decision is an object with its kind. Other events are null.
+    """
+
+
 class ReadModels(Protocol):
     """Queries on the read models; each first catches up with the log.
 
@@ -276,6 +300,13 @@ class ReadModels(Protocol):
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """Return all durable notes of a conversation, oldest first."""
+        ...
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
+        """Return the sizes of a conversation in rows of equal length, at most 1,200 in any usual one.
+
+        In a very long conversation these are the long rows.
+        """
         ...
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
