@@ -122,6 +122,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     compactions = reads(ConversationMemory.compactions)
     topics = reads(ConversationMemory.topics)
     notes = reads(ConversationMemory.notes)
+    size_history = reads(ConversationMemory.size_history)
+    message_strip = reads(ConversationMemory.message_strip)
     proposals = reads(ConversationMemory.proposals)
 
     async def context(

@@ -1,34 +1,47 @@
 """The tokens of a conversation as its request shows them, added up from recorded steps."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, compress
 from typing import Any, NamedTuple
 
 from refold.application.ports.read_models import RequestSizesRow
+from refold.application.projections.request_sizes import FINE
 
-Step = int | list[int] | str | Mapping[str, Any] | None
-"""One step of a row of sizes: a message, an answer, a lost message, a decision, or any other event."""
+NO_MARKS = frozenset({"requested", "stale"})
+"""Kinds of decisions that record a size, or only the state of thinking."""
+_IS_MESSAGE = bytes(chr(code) in "aeAEml" for code in range(256))
+_ANSWER = re.compile("[aeAE]")
 
 
-def steps_of(row: RequestSizesRow) -> list[Step]:
-    """Return the steps of a row in order."""
-    steps: list[Step] = json.loads(f"[{row.steps}]")
-    return steps
+class RowSteps:
+    """The events of a short row up to some version."""
+
+    def __init__(self, row: RequestSizesRow, last: int) -> None:
+        self.begin = row.number * FINE
+        """Version before its first event."""
+        self.kinds = row.kinds[: last - self.begin]
+        self.sizes = read_numbers(row.sizes)[: len(self.kinds)]
+        self.messages = self.kinds.encode("latin-1").translate(_IS_MESSAGE)
+        """For each event, 1 if it is a message."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """Tokens of its messages as appended."""
+        return list(compress(self.sizes, self.messages))
+
+
+def read_numbers(text: str) -> list[int]:
+    """Return the numbers in a column."""
+    numbers: list[int] = json.loads(f"[{text[:-1]}]")
+    return numbers
 
 
 def decisions_of(row: RequestSizesRow, last: int) -> list[Mapping[str, Any]]:
     """Return the decisions of a row up to version ``last``."""
-    return [s for s in steps_of(row) if isinstance(s, dict) and s["version"] <= last]
-
-
-def appended_tokens(step: Step) -> int | None:
-    """Return the tokens of the message that a step appended, 0 if it was lost, None for another event."""
-    if isinstance(step, int):
-        return step
-    if isinstance(step, list):
-        return step[0]
-    return 0 if isinstance(step, str) else None
+    found: list[Mapping[str, Any]] = json.loads(f"[{row.decisions[:-1]}]")
+    return [one for one in found if one["version"] <= last]
 
 
 class Decided(NamedTuple):
@@ -40,20 +53,21 @@ class Decided(NamedTuple):
 
 
 class ShownTokens:
-    """The sum that the state of the conversation has after each event.
+    """The size of the request after each event: the fixed part, and the tokens that the state has.
 
     It follows the same rules as the fold of the state, with numbers in place of messages.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: int = 0) -> None:
+        """``fixed``: tokens of the fixed part until a compaction recorded it."""
         self.totals: list[int] = []
-        """Tokens of the conversation after each event."""
+        """Tokens after each event."""
         self.lengths: list[int] = []
         """Number of messages after each event."""
         self.decisions: list[Decided] = []
-        self.fixed: list[tuple[int, int]] = []
-        """Recorded tokens of the fixed part of requests, each with the event from which they hold."""
+        self.fixed = fixed
         self._shown: list[int] = []
+        """Tokens of each message as shown, or as it was shown before it was covered."""
         self._live = self._summary = self._memories = 0
         self._pins: dict[str, int] = {}
         self._thinking: dict[int, int] = {}
@@ -66,52 +80,59 @@ class ShownTokens:
 
     @property
     def total(self) -> int:
-        """Tokens of the conversation now."""
-        return self._live + self._extra
+        """Tokens of the request now."""
+        pins = sum(self._pins.values())
+        return self.fixed + self._live + self._summary + self._memories + pins
 
     @property
     def length(self) -> int:
         """Number of messages now."""
         return len(self._shown)
 
-    @property
-    def _extra(self) -> int:
-        return self._summary + self._memories + sum(self._pins.values())
+    def take(self, row: RequestSizesRow, last: int) -> None:
+        """Take the events of a row up to version ``last``."""
+        steps, thinking = RowSteps(row, last), iter(read_numbers(row.thinking))
+        begin = 0
+        for decided in decisions_of(row, last):
+            place = decided["version"] - steps.begin - 1
+            self._append(steps, begin, place, thinking)
+            begin = place + 1
+            if decided["kind"] == "stale":
+                self._drop_thinking(self.length)
+                self._is_answer_pending = True
+                self._append(steps, place, begin, thinking)
+                continue
+            self._decide(decided)
+            self.totals.append(self.total)
+            self.lengths.append(self.length)
+        self._append(steps, begin, len(steps.kinds), thinking)
+        if last > steps.begin + FINE and row.stop is not None:
+            # The place of a lost message may be unknown.
+            self._shown += [0] * (row.stop - self.length)
 
-    def take(self, steps: Iterable[Step]) -> None:
-        """Take the next steps."""
-        shown, extra = self._shown, self._extra
-        total = self._live + extra
-        for step in steps:
-            if isinstance(step, int):
-                shown.append(step)
-                total += step
-            elif isinstance(step, str):
-                shown.append(0)
-            elif step is not None:
-                self._live = total - extra
-                if isinstance(step, list):
-                    self._take_answer(*step)
-                else:
-                    self._decide(step)
-                    extra = self._extra
-                total = self._live + extra
-            self.totals.append(total)
-            self.lengths.append(len(shown))
-        self._live = total - extra
-
-    def _take_answer(self, tokens: int, thinking: int, ended: int, stale: int = 0) -> None:
-        position = len(self._shown)
-        if stale:
-            self._drop_thinking(position)
-        if stale or self._is_answer_pending:
-            tokens, thinking, self._is_answer_pending = tokens - thinking, 0, False
-        if thinking:
-            self._thinking[position] = thinking
-        if ended:
-            self._ended = position + 1
-        self._shown.append(tokens)
-        self._live += tokens
+    def _append(self, steps: RowSteps, begin: int, end: int, thinking: Iterator[int]) -> None:
+        """Take events that are no decisions."""
+        if begin == end:
+            return
+        kinds, first, known = steps.kinds[begin:end], len(self.totals), self.length
+        sizes, messages = steps.sizes[begin:end], steps.messages[begin:end]
+        answer = _ANSWER.search(kinds) if self._is_answer_pending else None
+        self._shown += compress(sizes, messages)
+        self.lengths += list(accumulate(messages, initial=known))[1:]
+        if answer is not None:
+            self._is_answer_pending = False
+        for place in [place for place, kind in enumerate(kinds) if kind in "AE"]:
+            position, amount = self.lengths[first + place] - 1, next(thinking)
+            if answer is not None and place == answer.start():
+                sizes[place] -= amount
+                self._shown[position] -= amount
+            else:
+                self._thinking[position] = amount
+        ended = max(kinds.rfind("e"), kinds.rfind("E"))
+        if ended >= 0:
+            self._ended = self.lengths[first + ended]
+        self.totals += list(accumulate(sizes, initial=self.total))[1:]
+        self._live += sum(sizes)
 
     def _decide(self, step: Mapping[str, Any]) -> None:
         kind, changes_prefix = step["kind"], True
@@ -141,16 +162,12 @@ class ShownTokens:
             case "frame":
                 self._is_bound = changes_prefix = step["binds"]
             case _:
-                self.fixed.append((len(self.totals), step["before"] - self.total))
+                self.fixed += step["before"] - self.total
                 return
         if changes_prefix:
             self._change_prefix(keeps_answer=kind == "frame")
         if changes_prefix or kind != "unpinned":
             self.decisions.append(Decided(step, len(self.totals)))
-
-    def pad(self, length: int | None) -> None:
-        """Add lost messages whose position was unknown."""
-        self._shown += [0] * ((length or 0) - self.length)
 
     def _grow(self, position: int, tokens: int) -> None:
         if position < self.length and not self._coverage.covers(position):
@@ -175,17 +192,15 @@ class ShownTokens:
 
     def _cover(self, coverage: "_Coverage") -> None:
         before, self._coverage = self._coverage, coverage
-        for position in coverage.beyond(before, self.length):
-            self._live -= self._shown[position]
-            if position in self._thinking:
-                self._covered_thinking[position] = self._thinking.pop(position)
+        self._live -= coverage.beyond(before, self._shown)
+        for position in [p for p in self._thinking if coverage.covers(p)]:
+            self._covered_thinking[position] = self._thinking.pop(position)
 
     def _uncover(self, coverage: "_Coverage") -> None:
         before, self._coverage = self._coverage, coverage
-        for position in before.beyond(coverage, self.length):
-            self._live += self._shown[position]
-            if position in self._covered_thinking:
-                self._thinking[position] = self._covered_thinking.pop(position)
+        self._live += before.beyond(coverage, self._shown)
+        for position in [p for p in self._covered_thinking if not coverage.covers(p)]:
+            self._thinking[position] = self._covered_thinking.pop(position)
 
 
 class _Coverage(NamedTuple):
@@ -204,8 +219,10 @@ class _Coverage(NamedTuple):
         """Return whether the message at this position is covered."""
         return self.start <= position < self.stop and position not in self.kept
 
-    def beyond(self, other: "_Coverage", length: int) -> Iterable[int]:
-        """Return the positions that it covers and an earlier one does not."""
+    def beyond(self, other: "_Coverage", shown: Sequence[int]) -> int:
+        """Return the tokens of the messages that it covers and an earlier coverage does not."""
         first = max(self.start, other.stop)
-        some = chain(range(self.start, other.start), sorted(other.kept), range(first, self.stop))
-        return [p for p in some if p < length and self.covers(p) and not other.covers(p)]
+        some = {p for p in (*range(self.start, other.start), *other.kept) if p < first}
+        some -= self.kept
+        kept = sum(shown[p] for p in self.kept if first <= p < len(shown))
+        return sum(shown[first : self.stop]) - kept + sum(shown[p] for p in some if self.covers(p))

@@ -13,7 +13,7 @@ from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
-from .shown_tokens import Decided, ShownTokens, decisions_of, steps_of
+from .shown_tokens import NO_MARKS, Decided, ShownTokens, decisions_of
 
 if TYPE_CHECKING:
     from refold.application.ports.read_models import RequestSizesRow
@@ -92,8 +92,8 @@ def size_history(
     _, extras = load_sent(core, loaded, Extras())
     budget = core.for_model(extras.model).budget(extras)
     is_estimate = bool(rows) and rows[0].events == COARSE
-    curve = _estimate(rows, version, budget.fixed) if is_estimate else _add_up(rows, version)
-    tokens = curve.with_fixed(budget.fixed)
+    make_curve = _estimate if is_estimate else _add_up
+    curve = make_curve(rows, version, budget.fixed)
     time_of = _times(core, thread_id, rows, loaded.state.length)
     return SizeHistory(
         thread_id=thread_id,
@@ -102,12 +102,12 @@ def size_history(
             SizePoint(
                 version=curve.versions[place],
                 position=curve.lengths[place],
-                tokens=tokens[place],
+                tokens=curve.tokens[place],
                 at=time_of(curve.versions[place], curve.lengths[place]),
             )
-            for place in _chosen(tokens, most)
+            for place in _chosen(curve.tokens, most)
         ),
-        marks=tuple(_mark(decided, curve, tokens) for decided in curve.decisions),
+        marks=tuple(_mark(decided, curve) for decided in curve.decisions),
         window=budget.window,
         limit=budget.limit,
         trigger=budget.trigger,
@@ -116,35 +116,20 @@ def size_history(
 
 
 class _Curve(NamedTuple):
-    """Tokens of the conversation at some versions, in order, without the fixed part of requests."""
+    """Tokens of the request at some versions, in order."""
 
     versions: Sequence[int]
     lengths: Sequence[int]
     tokens: Sequence[int]
     decisions: Sequence[Decided]
-    fixed: Sequence[tuple[int, int]]
-    """Recorded tokens of the fixed part of requests, each with the place from which they hold."""
-
-    def with_fixed(self, usual: int) -> list[int]:
-        """Return the tokens of whole requests. Before the first record, the fixed part has the usual size."""
-        parts = [(0, usual), *self.fixed]
-        ends = [*[place for place, _ in parts[1:]], len(self.tokens)]
-        begin, tokens = 0, list[int]()
-        for (_, fixed), end in zip(parts, ends, strict=True):
-            tokens += [one + fixed for one in self.tokens[begin:end]]
-            begin = end
-        return tokens
 
 
-def _add_up(rows: Sequence[RequestSizesRow], version: int) -> _Curve:
-    """Return the exact curve, with a size for each event."""
-    shown = ShownTokens()
+def _add_up(rows: Sequence[RequestSizesRow], version: int, fixed: int) -> _Curve:
+    """Return the curve with a size for each event."""
+    shown = ShownTokens(fixed)
     for row in rows[: -(-version // FINE)]:
-        shown.take(steps_of(row)[: version - row.number * FINE])
-        if version >= (row.number + 1) * FINE:
-            shown.pad(row.stop)
-    versions = range(1, len(shown.totals) + 1)
-    return _Curve(versions, shown.lengths, shown.totals, shown.decisions, shown.fixed)
+        shown.take(row, version)
+    return _Curve(range(1, version + 1), shown.lengths, shown.totals, shown.decisions)
 
 
 def _estimate(rows: Sequence[RequestSizesRow], version: int, fixed: int) -> _Curve:
@@ -152,17 +137,17 @@ def _estimate(rows: Sequence[RequestSizesRow], version: int, fixed: int) -> _Cur
 
     Sizes are known at compactions, and nearly at the end of each row.
     """
-    sizes, lengths = [(0, 0)], [(0, 0)]
+    sizes, lengths = [(0, fixed)], [(0, 0)]
     decisions: list[Mapping[str, Any]] = []
     for row in rows[: -(-version // COARSE)]:
         begin, last = row.number * COARSE, min(version, (row.number + 1) * COARSE)
         cut = 1.0 if row is rows[-1] else (last - begin) / COARSE
         grown = row.later_tokens if cut == 1 else int(row.tokens * cut)
         for step in decisions_of(row, last):
-            decisions.append(step)
+            decisions += [step] if step["kind"] not in NO_MARKS else []
             if step["kind"] == "compacted":
-                sizes.append((step["version"] - 1, step["before"] - fixed))
-                sizes.append((step["version"], step["after"] - fixed))
+                sizes.append((step["version"] - 1, step["before"]))
+                sizes.append((step["version"], step["after"]))
         sizes.append((last, sizes[-1][1] + grown))
         known = lengths[-1][1]
         lengths.append((last, known + int(((row.stop or known) - known) * cut)))
@@ -172,7 +157,6 @@ def _estimate(rows: Sequence[RequestSizesRow], version: int, fixed: int) -> _Cur
         [_between(lengths, one) for one in shown],
         [_between(sizes, one) for one in shown],
         [Decided(step, bisect_left(shown, step["version"])) for step in decisions],
-        (),
     )
 
 
@@ -198,15 +182,15 @@ def _chosen(tokens: Sequence[int], most: int) -> Iterable[int]:
     return sorted(chosen)
 
 
-def _mark(decided: Decided, curve: _Curve, tokens: Sequence[int]) -> SizeMark:
+def _mark(decided: Decided, curve: _Curve) -> SizeMark:
     step, place = decided
     return SizeMark(
         kind=step["kind"],
         version=step["version"],
         position=curve.lengths[place],
         at=step["at"],
-        tokens_before=tokens[place - 1] if place else 0,
-        tokens_after=tokens[place],
+        tokens_before=curve.tokens[place - 1] if place else 0,
+        tokens_after=curve.tokens[place],
         changed_from=_changed_from(step),
         summary_id=step["id"] if step["kind"] in _OF_SUMMARY else None,
     )

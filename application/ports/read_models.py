@@ -225,12 +225,20 @@ class RequestSizesRow(Value, frozen=True):
     """Tokens of its messages as appended."""
     later_tokens: int
     """Tokens of its messages after its newest compaction, or of all if it has none."""
-    steps: str
-    """Steps as JSON, with commas between them: one for each event, but in long rows only decisions.
+    sizes: str
+    """Tokens of the message of each event, each with a comma after it; 0 for an event without a message.
 
-    A message has its tokens; an answer has a list of tokens, tokens of thinking, and 1 if it ends a turn,
-    followed by 1 if its thinking may be stale. A decision is an object with its kind. Other events are null.
+    This and the next two columns are empty in long rows.
     """
+    kinds: str
+    """A letter for each event: ``a`` for an answer, ``e`` for one that ends a turn, both large if it has
+    thinking, ``m`` for another message, ``l`` for a lost one, ``d`` for a decision that changes the size
+    of requests, and ``.`` for other events.
+    """
+    thinking: str
+    """Tokens of thinking of each answer that has some, each with a comma after it."""
+    decisions: str
+    """Decisions that change the size of requests, as JSON objects, each with a comma after it."""
 
 
 class ReadModels(Protocol):

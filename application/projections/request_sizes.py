@@ -34,10 +34,8 @@ VERSION = 1
 FINE, COARSE = 256, 8_192
 """Numbers of successive events in a row. Each event is in one row of each kind."""
 
-LOST = '"lost"'
-"""Step of a message that was damaged and lost."""
-NOTHING = "null"
-"""Step of an event that changes no size."""
+ANSWER, LAST_ANSWER, MESSAGE, LOST, DECISION, OTHER = "aemld."
+"""Letters of the kinds of events; those of answers with thinking are large."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
@@ -61,12 +59,12 @@ def _add_steps(run: Sequence[LoggedEvent]) -> Iterator[Change]:
     first, sums = run[0], _Sums()
     for logged in run:
         sums.take(logged)
-    for events, steps in ((FINE, sums.steps), (COARSE, sums.decisions)):
+    for events in (FINE, COARSE):
         number, offset = divmod(first.version - 1, events)
         if not offset:
             yield Added(_new_row(first, events, number))
         key = {"thread_id": first.thread_id, "events": events, "number": number}
-        yield sums.change(key, steps)
+        yield sums.change(key, is_short=events == FINE)
 
 
 def _new_row(first: LoggedEvent, events: int, number: int) -> RequestSizesRow:
@@ -78,49 +76,70 @@ def _new_row(first: LoggedEvent, events: int, number: int) -> RequestSizesRow:
         at=first.at,
         tokens=0,
         later_tokens=0,
-        steps="",
+        sizes="",
+        kinds="",
+        thinking="",
+        decisions="",
     )
 
 
 class _Sums:
-    """The amounts and steps that some events of one short row add to it, and to the long row."""
+    """The amounts and texts that some events of one short row add to it, and to the long row."""
 
     def __init__(self) -> None:
-        self.steps: list[str] = []
-        self.decisions: list[str] = []
         self._to: dict[str, Cell] = {}
         self._tokens = self._later_tokens = 0
+        self._sizes: list[int] = []
+        self._kinds: list[str] = []
+        self._thinking = self._decisions = ""
         self._newest: tuple[LoggedEvent, MessageFields] | None = None
 
     def take(self, logged: LoggedEvent) -> None:
         """Take the next event."""
         message = logged.message
         if message is None:
-            self.steps.append(self._take_other(logged))
+            self._sizes.append(0)
+            self._kinds.append(self._take_other(logged))
             return
         tokens = message["tokens"]
+        self._sizes.append(tokens)
         self._tokens += tokens
         self._later_tokens += tokens
         is_answer = message["message"]["role"] == "assistant"
-        self.steps.append(_answer_step(message) if is_answer else str(tokens))
+        self._kinds.append(self._take_answer(logged, message) if is_answer else MESSAGE)
         self._newest = logged, message
+
+    def _take_answer(self, logged: LoggedEvent, message: MessageFields) -> str:
+        content = message["message"]["content"]
+        calls = not isinstance(content, str) and any([b.get("type") in CALLS for b in content])  # noqa: C419
+        goes_on = calls or message.get("stop_reason") == "pause_turn"
+        if message.get("stale_thinking"):
+            self._note_decision(logged, {"kind": "stale"})
+        letter = ANSWER if goes_on else LAST_ANSWER
+        if thinking := message.get("thinking_tokens", 0):
+            self._thinking += f"{thinking},"
+            return letter.upper()
+        return letter
 
     def _take_other(self, logged: LoggedEvent) -> str:
         event = logged.event
         if isinstance(event, EventLost):
             if event.position is None:
-                return NOTHING
+                return OTHER
             self._note_newest()
             self._to["stop"] = event.position + 1
             return LOST
         decided = _decision(event)
         if decided is None:
-            return NOTHING
+            return OTHER
         if decided["kind"] == "compacted":
             self._later_tokens = self._to["later_tokens"] = 0
+        self._note_decision(logged, decided)
+        return DECISION
+
+    def _note_decision(self, logged: LoggedEvent, decided: Mapping[str, Any]) -> None:
         made = {"version": logged.version, "at": logged.at, **decided}
-        self.decisions.append(json.dumps(made, separators=(",", ":")))
-        return self.decisions[-1]
+        self._decisions += json.dumps(made, separators=(",", ":")) + ","
 
     def _note_newest(self) -> None:
         if self._newest is not None:
@@ -128,20 +147,15 @@ class _Sums:
             self._to |= {"stop": message["position"] + 1, "at": listed_time(logged, message)}
             self._newest = None
 
-    def change(self, key: Mapping[str, Cell], steps: Sequence[str]) -> Changed:
+    def change(self, key: Mapping[str, Cell], *, is_short: bool) -> Changed:
         """Return the change of one row."""
         self._note_newest()
         more = {"tokens": self._tokens, "later_tokens": self._later_tokens}
-        return Changed(key, self._to, more, joined={"steps": ",".join(steps)} if steps else {})
-
-
-def _answer_step(message: MessageFields) -> str:
-    """Return the step of an answer: tokens, those of thinking, whether it ends a turn, whether it is stale."""
-    content = message["message"]["content"]
-    calls = not isinstance(content, str) and any([b.get("type") in CALLS for b in content])  # noqa: C419
-    goes_on = calls or message.get("stop_reason") == "pause_turn"
-    stale = ",1" if message.get("stale_thinking") else ""
-    return f"[{message['tokens']},{message.get('thinking_tokens', 0)},{int(not goes_on)}{stale}]"
+        texts = {"decisions": self._decisions}
+        if is_short:
+            texts["sizes"] = "".join([f"{size}," for size in self._sizes])
+            texts |= {"kinds": "".join(self._kinds), "thinking": self._thinking}
+        return Changed(key, self._to, more, joined=texts)
 
 
 def _decision(event: Event) -> Mapping[str, Any] | None:

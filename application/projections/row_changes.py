@@ -39,7 +39,7 @@ class Changed(NamedTuple):
     spans: Mapping[str, str] = MappingProxyType({})
     """Times that widen the range from ``created_at`` to ``last_activity``."""
     joined: Mapping[str, str] = MappingProxyType({})
-    """Texts to put behind those of columns, after a comma."""
+    """Texts to append to those of columns."""
 
 
 class Removed(NamedTuple):

@@ -279,7 +279,7 @@ def _change(cells: dict[str, Cell], change: Changed) -> None:
     for column, growth in change.more.items():
         cells[column] = int(cells[column] or 0) + growth
     for column, text in change.joined.items():
-        cells[column] = f"{cells[column]},{text}" if cells[column] else text
+        cells[column] = f"{cells[column]}{text}"
     if all(cells[column] is None for column in change.once):
         cells.update(change.once)
     if "created_at" in change.spans:

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,

@@ -287,7 +287,7 @@ class MessageViews:
                 case Added(row=RequestSizesRow(events=request_sizes.FINE) as row):
                     rows[row.number] = dict(row)
                 case Changed(where={"events": request_sizes.FINE, "number": int(number)}):
-                    rows[number] |= change.to | {"steps": change.joined.get("steps", "")}
+                    rows[number] |= change.to | change.more | change.joined
                 case _:
                     pass
         return [from_stored(RequestSizesRow, row) for row in rows.values()]
