@@ -23,7 +23,6 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.messages import CALLS
 from refold.domain.notes import MemoriesChosen
 
 from .row_changes import Added, Cell, Change, Changed, listed_time
@@ -111,8 +110,8 @@ class _Sums:
 
     def _take_answer(self, logged: LoggedEvent, message: MessageFields) -> str:
         content = message["message"]["content"]
-        calls = not isinstance(content, str) and any([b.get("type") in CALLS for b in content])  # noqa: C419
-        goes_on = calls or message.get("stop_reason") == "pause_turn"
+        kinds = () if isinstance(content, str) else [block.get("type") for block in content]
+        goes_on = "tool_use" in kinds or message.get("stop_reason") == "pause_turn"
         if message.get("stale_thinking"):
             self._note_decision(logged, {"kind": "stale"})
         letter = ANSWER if goes_on else LAST_ANSWER

@@ -231,6 +231,7 @@ __all__ = [
     "Message",
     "MessageChange",
     "MessageFate",
+    "MessageStrip",
     "MessagesRead",
     "Neighbour",
     "NewerLog",
@@ -265,6 +266,9 @@ __all__ = [
     "RulesCompared",
     "Salvaged",
     "Share",
+    "SizeHistory",
+    "SizeMark",
+    "SizePoint",
     "Sizes",
     "Skipped",
     "SourceMessage",
@@ -340,6 +344,8 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.inspection.message_strip": "MessageStrip StripCell",
+    "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"
