@@ -123,6 +123,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     topics = reads(ConversationMemory.topics)
     row = reads(ConversationMemory.row)
     notes = reads(ConversationMemory.notes)
+    size_history = reads(ConversationMemory.size_history)
+    message_strip = reads(ConversationMemory.message_strip)
     proposals = reads(ConversationMemory.proposals)
 
     async def context(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from refold.application.history.fact_history import RulesCompared
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
+    from refold.application.inspection.message_strip import MessageStrip
+    from refold.application.inspection.size_history import SizeHistory
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
@@ -293,6 +295,40 @@ class ConversationHistory:
     def row(self) -> ConversationRow | None:
         """Return the row of this conversation in the list, or None if it has no events."""
         return self._core.views.conversation(self.thread_id)
+
+    def size_history(self, *, at: At | None = None, most: int = 600) -> SizeHistory:
+        """Return the size of the request over time, with a mark for each decision that changed it.
+
+        Sizes are added up from read models and no request is rendered, so a chart opens at once at any
+        length. What rendering adds, such as headings, is known at each compaction and taken to stay the same
+        until the next. ``at``: up to this version or time. ``most``: maximum number of points, at least 4; the
+        highest peaks stay.
+
+        Raises:
+            InvalidSetting: there is no such version, the time has no time zone, or ``most`` is too small.
+        """
+        from refold.application.history.moments import version_at
+        from refold.application.inspection.size_history import size_history
+
+        core = self._core
+        version = None if at is None else version_at(core, self.thread_id, at)
+        return size_history(core, self.thread_id, at=version, most=most)
+
+    def message_strip(self, *, at: At | None = None, most: int = 400) -> MessageStrip:
+        """Return all messages in at most ``most`` cells, each with its tokens and the fates of its messages.
+
+        Fates are those of ``explain``. If there are more messages than cells, each cell has a run of the same
+        length. ``at``: show the state at this version or time.
+
+        Raises:
+            InvalidSetting: there is no such version, the time has no time zone, or ``most`` is too small.
+        """
+        from refold.application.history.moments import version_at
+        from refold.application.inspection.message_strip import message_strip
+
+        core = self._core
+        version = None if at is None else version_at(core, self.thread_id, at)
+        return message_strip(core, self.thread_id, at=version, most=most)
 
     def summaries(self) -> Sequence[SummaryRow]:
         """Return all summaries ever made, oldest first; at most one is active."""

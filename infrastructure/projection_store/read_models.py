@@ -11,6 +11,7 @@ from refold.application.ports.read_models import (
     ConversationRow,
     MessageRow,
     NoteRow,
+    RequestSizesRow,
     SummaryRow,
     TopicSeen,
 )
@@ -200,6 +201,10 @@ class FollowedViews(Generic[AnyFollowed]):
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """Return the notes of a conversation, oldest first."""
         return self.followed.answer(lambda db: answers.some_notes(db, thread_id))
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
+        """Return the sizes of a conversation in rows of equal length."""
+        return self.followed.answer(lambda db: answers.request_sizes(db, thread_id))
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
         """Return the notes of all conversations of an owner."""

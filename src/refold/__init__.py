@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -229,6 +231,7 @@ __all__ = [
     "Message",
     "MessageChange",
     "MessageFate",
+    "MessageStrip",
     "MessagesRead",
     "Neighbour",
     "NewerLog",
@@ -263,6 +266,9 @@ __all__ = [
     "RulesCompared",
     "Salvaged",
     "Share",
+    "SizeHistory",
+    "SizeMark",
+    "SizePoint",
     "Sizes",
     "Skipped",
     "SourceMessage",
@@ -338,6 +344,8 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.inspection.message_strip": "MessageStrip StripCell",
+    "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"

@@ -94,6 +94,8 @@ async def look_back(used: Used, conversation: Any) -> None:
         "topics",
         "notes",
         "row",
+        "size_history",
+        "message_strip",
         "owner",
         "version",
     ):
@@ -108,6 +110,8 @@ async def look_back(used: Used, conversation: Any) -> None:
     for form in ("jsonl", "anthropic", "events", "other"):
         await used.ask(conversation, "export", form)
     await used.ask(conversation, "explain", 2, 9, at=30)
+    await used.ask(conversation, "size_history", at=30, most=3)
+    await used.ask(conversation, "message_strip", at=30, most=3)
     await used.ask(conversation, "facts", 2, 9)
     await used.ask(conversation, "facts", rules="none")
     await used.ask(conversation, "compare_rules")

@@ -36,6 +36,7 @@ from refold.application.ports.read_models import (
     ConversationRow,
     MessageRow,
     NoteRow,
+    RequestSizesRow,
     SummaryRow,
     TopicSeen,
 )
@@ -277,6 +278,19 @@ class MessageViews:
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         del thread_id
         return ()
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
+        rows: dict[int, dict[str, Any]] = {}
+        run = [logged for logged in self._log.scan() if logged.thread_id == thread_id]
+        for change in request_sizes.changes_of_run(run) if run else ():
+            match change:
+                case Added(row=RequestSizesRow(events=request_sizes.FINE) as row):
+                    rows[row.number] = dict(row)
+                case Changed(where={"events": request_sizes.FINE, "number": int(number)}):
+                    rows[number] |= change.to | change.more | change.joined
+                case _:
+                    pass
+        return [from_stored(RequestSizesRow, row) for row in rows.values()]
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
         del owner
