@@ -146,7 +146,7 @@ def _print_notes(transcript: Transcript, done: Simulation) -> None:
     for policy in done.policies:
         for reason, count in policy.failures.items():
             say(
-                f"  [yellow]compaction failed[/yellow] under {clean(policy.name)}: {count:,} × "
+                f"  [warning]compaction failed[/warning] under {clean(policy.name)}: {count:,} × "
                 f"{clean(reason)}"
             )
     entries = ", ".join(dict.fromkeys(entry for p in done.policies for entry in p.priced_as))
