@@ -2,12 +2,12 @@
 
 import logging
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
@@ -21,7 +21,7 @@ from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Si
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
 
-from .chart import MOST_POLICIES, check_chart, draw_chart
+from .chart import MOST_POLICIES, Theme, check_chart, draw_chart
 from .options import Force, Format, Full, Json, ModelName, SummariserName, Window
 from .output import Bar, Cell, clean, console, print_json, progress_bar, say, show_table
 from .play_command import read_file
@@ -260,6 +260,13 @@ Charts = Annotated[
         help="Draw request sizes here, as .png or .svg; may be given several times.",
     ),
 ]
+ChartTheme = Annotated[
+    Literal["light", "dark", "both"],
+    typer.Option(
+        "--chart-theme",
+        help="Ground of the charts; both also draws OUT-dark.png or OUT-dark.svg.",
+    ),
+]
 
 
 def simulate(
@@ -271,6 +278,7 @@ def simulate(
     prices: PricesFile = None,
     conversation: Conversation = None,
     chart: Charts = None,
+    chart_theme: ChartTheme = "light",
     full: Full = False,
     format: Format = "auto",
     force: Force = False,
@@ -280,7 +288,7 @@ def simulate(
 
     # Failed compactions are counted and reported at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
-    charts = tuple(dict.fromkeys(chart or ()))
+    charts = dict(_charts(chart or (), chart_theme))
     for path in charts:
         check_chart(path, replace=force)
     table = read_prices(prices)
@@ -290,14 +298,26 @@ def simulate(
     recorded = _choose_conversation(transcript, conversation)
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
-    for path in charts:
-        draw_chart(done, path, replace=force)
+    for path, theme in charts.items():
+        draw_chart(done, path, theme=theme, replace=force)
     if json:
         print_json({"file": str(file), **done.model_dump(mode="json")})
         return
     show_comparison(file, transcript, done, full=full)
     for path in charts:
         say(f"The chart is in {clean(path)}.")
+
+
+def _charts(
+    given: Sequence[Path], theme: Literal["light", "dark", "both"]
+) -> Iterator[tuple[Path, Theme]]:
+    """Yield each file with its ground."""
+    for path in given:
+        if theme == "both":
+            yield path, "light"
+            yield path.with_stem(f"{path.stem}-dark"), "dark"
+        else:
+            yield path, theme
 
 
 def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list[Contestant]:
