@@ -1,4 +1,8 @@
-"""One colour for each meaning, shared by the terminal, the charts and the pages of the inspector."""
+"""One colour for each meaning, shared by the terminal, the charts and the pages of the inspector.
+
+The hexadecimal colours of a ground also differ for people who cannot tell red from green, or blue from
+yellow.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -38,17 +42,17 @@ LIGHT_GROUND = "#ffffff"
 DARK_GROUND = "#14171c"
 
 PALETTE: Mapping[Meaning, Colour] = {
-    "system": Colour("#525f6e", "#a3b1c2", "default"),
-    "tools": Colour("#6b6251", "#bfb39c", "default"),
-    "user": Colour("#1858b8", "#82b1ff", "bright_blue"),
-    "assistant": Colour("#12703f", "#6fd39d", "green"),
-    "thinking": Colour("#4b6b5c", "#9dbcae", "dim italic green"),
-    "tool": Colour("#8a5300", "#e3b14f", "yellow"),
-    "summary": Colour("#7434b5", "#cb9ff5", "magenta"),
-    "ledger": Colour("#0a6c78", "#5fcad8", "cyan"),
-    "pinned": Colour("#b3235b", "#ff8fb7", "bold magenta"),
+    "system": Colour("#303d55", "#c4d3f1", "default"),
+    "tools": Colour("#787570", "#929292", "default"),
+    "user": Colour("#2649bc", "#81acf9", "bright_blue"),
+    "assistant": Colour("#096112", "#35b268", "green"),
+    "thinking": Colour("#4a5a4e", "#9ab8a2", "dim italic green"),
+    "tool": Colour("#9a6c04", "#e5cd84", "yellow"),
+    "summary": Colour("#5a218d", "#b97fc7", "magenta"),
+    "ledger": Colour("#097e9a", "#a0fbfa", "cyan"),
+    "pinned": Colour("#730538", "#f3a0cf", "bold magenta"),
     "free": Colour("#d9dde3", "#39414c", "dim"),
-    "damage": Colour("#b3261e", "#ff8a80", "bold red"),
+    "damage": Colour("#ae1c23", "#f5704e", "bold red"),
 }
 
 SIGNALS: Mapping[str, str] = {
@@ -69,14 +73,14 @@ class Ink(NamedTuple):
 
 
 SERIES: Sequence[Ink] = (
-    Ink("#08306b", "#7fb2ff"),
-    Ink("#d9480f", "#ff9d5c"),
-    Ink("#1f8a76", "#5fd3bd"),
-    Ink("#88419d", "#d69be6"),
-    Ink("#3a87bd", "#b9d7f0"),
-    Ink("#7a5c12", "#d8bd6a"),
+    Ink("#08306b", "#5696f3"),
+    Ink("#d62f11", "#e06906"),
+    Ink("#038167", "#10d4ba"),
+    Ink("#6a32a9", "#b658a3"),
+    Ink("#6290e8", "#d8f4fe"),
+    Ink("#4f2b00", "#ecc04f"),
 )
-"""Colours of lines that are compared, such as policies. They differ in brightness as well."""
+"""Colours of lines that are compared, such as policies."""
 TEXT = Ink("#1f2328", "#e6e9ee")
 """Words of a chart or a page, and the frame of a chart."""
 RULE = Ink("#dddddd", "#343c46")

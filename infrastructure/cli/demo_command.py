@@ -2,7 +2,7 @@
 
 import json as jsonlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -240,12 +240,8 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
         figures = Player(
             opened, recorded, restart_every=RESTART_EVERY, on_request=keep, on_event=bar.advance
         ).play()
-    with opened() as memory:
-        conversation = memory.conversation(recorded.thread_id)
-        folds = [fold for request in compacted for fold in _folds(conversation, *request)]
-    story = _damage_and_repair(
-        opened, Path(derived_path(path, "views")), recorded.thread_id, figures, folds
-    )
+    views = Path(derived_path(path, "views"))
+    story = _damage_and_repair(opened, views, recorded.thread_id, figures, compacted)
     if json:
         print_json({"db": str(db), **story.model_dump()})
     else:
@@ -259,12 +255,14 @@ def _damage_and_repair(
     views: Path,
     thread_id: str,
     figures: PlayFigures,
-    folds: list[Fold],
+    compacted: Sequence[tuple[int, Context]],
 ) -> Story:
     from .demo_session import LABEL
 
     with opened() as memory:
-        memory.conversation(thread_id).label(LABEL, recorded=True)
+        conversation = memory.conversation(thread_id)
+        folds = tuple(fold for request in compacted for fold in _folds(conversation, *request))
+        conversation.label(LABEL, recorded=True)
         before = _bytes(memory, thread_id)
         memory.conversations()
     done = _damage(views)
@@ -279,7 +277,7 @@ def _damage_and_repair(
         context = conversation.context(at=conversation.version)
     return Story(
         figures=figures,
-        folds=tuple(folds),
+        folds=folds,
         damage_done=done,
         damage_found=found,
         after_repair=repaired,
