@@ -13,9 +13,9 @@ from refold.application.rendering.request_parts import PartKind, RequestPart
 from refold.infrastructure.cli.part_colours import FATES, PARTS, THEME, RequestBars
 from refold.infrastructure.palette import PALETTE, SIGNALS
 
-COLOURED = Console(force_terminal=True, color_system="standard", width=80, legacy_windows=False)
-PLAIN = Console(force_terminal=True, no_color=True, width=80, legacy_windows=False)
-NARROW = Console(force_terminal=True, no_color=True, width=30, legacy_windows=False)
+COLOURED = Console(force_terminal=True, color_system="standard", no_color=False, width=80)
+PLAIN = Console(force_terminal=True, no_color=True, width=80)
+NARROW = Console(force_terminal=True, no_color=True, width=30)
 
 
 def parts(**tokens: int) -> list[RequestPart]:
@@ -56,7 +56,7 @@ def test_thinking_is_part_of_what_the_assistant_says() -> None:
 
 
 def test_the_smallest_part_is_visible() -> None:
-    drawn = RequestBars(PLAIN, budget=100_000, width=10).draw(parts(user=1, tool_results=90_000))
+    drawn = RequestBars(PLAIN, budget=100_000, width=10).draw(parts(user=1, tool_results=80_000))
     assert shown(drawn) == "UCCCCCCCC·"
 
 
