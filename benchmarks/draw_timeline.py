@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import refold
-from refold.infrastructure.cli.chart import Theme
 from refold.infrastructure.cli.demo_session import demo_conversation
-from refold.infrastructure.palette import PALETTE, SERIES, TEXT
+from refold.infrastructure.palette import PALETTE, SERIES, TEXT, Theme, shade_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +122,7 @@ class _Colours(NamedTuple):
     @classmethod
     def on(cls, theme: Theme) -> "_Colours":
         inks = (TEXT, SERIES[0], PALETTE["summary"], PALETTE["tool"])
-        return cls(*(getattr(ink, theme) for ink in inks))
+        return cls(*(shade_for(theme, ink) for ink in inks))
 
 
 def draw(timeline: Timeline, path: Path, theme: Theme) -> None:

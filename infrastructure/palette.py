@@ -22,6 +22,8 @@ Meaning = Literal[
 ]
 """A kind of content. ``tools`` are definitions, ``tool`` is a call or a result."""
 
+Theme = Literal["light", "dark"]
+
 
 class Colour(NamedTuple):
     """One colour on three grounds."""
@@ -85,3 +87,8 @@ TEXT = Ink("#1f2328", "#e6e9ee")
 """Words of a chart or a page, and the frame of a chart."""
 RULE = Ink("#dddddd", "#343c46")
 """Thin lines of a table or behind a chart, without a minimum of contrast."""
+
+
+def shade_for(theme: Theme, colour: Colour | Ink) -> str:
+    """Return the hexadecimal colour on the ground of a theme."""
+    return colour.light if theme == "light" else colour.dark

@@ -7,13 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold.application.lab.simulating import Deed, Simulated, Simulation
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.private_files import new_file, refuse
-from refold.infrastructure.palette import DARK_GROUND, LIGHT_GROUND, RULE, SERIES, TEXT
+from refold.infrastructure.palette import (
+    DARK_GROUND,
+    LIGHT_GROUND,
+    RULE,
+    SERIES,
+    TEXT,
+    Theme,
+    shade_for,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +31,6 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".svg")
 
 
-Theme = Literal["light", "dark"]
-"""Ground of a chart."""
 Dashes = tuple[float, tuple[float, ...]]
 
 _DASHES: Sequence[Dashes] = (
@@ -94,9 +100,9 @@ def draw_chart(
         _Chart(simulation, theme).figure().savefig(made, format=path.suffix.lower()[1:])
 
 
-def _settings(theme: Theme) -> dict[str, Any]:
+def _settings(theme: Theme) -> Any:
     ground = LIGHT_GROUND if theme == "light" else DARK_GROUND
-    text, rule = getattr(TEXT, theme), getattr(RULE, theme)
+    text, rule = shade_for(theme, TEXT), shade_for(theme, RULE)
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     return {
         **dict.fromkeys(inked, text),
@@ -132,7 +138,7 @@ class _Chart:
         self._simulation = simulation
         self._policies = tuple(zip(simulation.policies, SERIES, _DASHES, strict=False))
         self._theme = theme
-        self._text: str = getattr(TEXT, theme)
+        self._text = shade_for(theme, TEXT)
 
     def figure(self) -> "Figure":
         """Draw everything."""
@@ -153,7 +159,7 @@ class _Chart:
 
         self._draw_whole(axes)
         for policy, ink, dashes in self._policies:
-            self._draw_policy(axes, policy, getattr(ink, self._theme), dashes)
+            self._draw_policy(axes, policy, shade_for(self._theme, ink), dashes)
         for limit in dict.fromkeys(policy.limit for policy in self._simulation.policies):
             axes.axhline(limit, color=self._text, linewidth=1.2, zorder=1)
         axes.set_ylabel("size of the request, tokens")
@@ -210,7 +216,7 @@ class _Chart:
                     places = [step.index for step in policy.steps if deed in step.deeds]
                     axes.plot(
                         places, [row - mark.height] * len(places), marker=mark.marker,
-                        color=getattr(ink, self._theme), linestyle="none", markersize=mark.size,
+                        color=shade_for(self._theme, ink), linestyle="none", markersize=mark.size,
                         markerfacecolor="none", markeredgewidth=1.1,
                     )  # fmt: skip
         axes.set_ylim(len(self._policies) - 0.4, -0.6)
@@ -218,7 +224,7 @@ class _Chart:
         names = [_name(policy, row, 12) for row, (policy, _, _) in enumerate(self._policies, 1)]
         axes.set_yticklabels(names, fontsize=9, parse_math=False)
         for label, (_, ink, _) in zip(axes.get_yticklabels(), self._policies, strict=True):
-            label.set_color(getattr(ink, self._theme))
+            label.set_color(shade_for(self._theme, ink))
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("message of the recording")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -240,7 +246,9 @@ class _Chart:
             name = _name(policy, number, 30)
             label = f"{name}: {policy.compactions:,} × compacted, {policy.tokens_sent:,} tokens"
             cost = f"{policy.cost:,.2f} {_drawable(self._simulation.currency, '', 12)}".rstrip()
-            yield line(color=getattr(ink, self._theme), linestyle=dashes, label=f"{label}, {cost}")
+            yield line(
+                color=shade_for(self._theme, ink), linestyle=dashes, label=f"{label}, {cost}"
+            )
         whole = sum(step.whole for step in self._simulation.policies[0].steps)
         yield line(
             color=self._text, linestyle=(0, (2, 3)), linewidth=1.1,

@@ -27,6 +27,7 @@ from .arguments import next_command
 from .options import Json
 from .output import (
     SHORTEST_TEXT,
+    Cell,
     clean,
     console,
     one_line,
@@ -117,7 +118,7 @@ def _print_folds(story: Story) -> None:
     taken = WIDE - BAR if is_wide else NARROW_COLUMNS
     bars = RequestBars(console, budget, max(SHORTEST_TEXT, min(2 * BAR, console.width - taken)))
     columns = ["message#", "before#", "after#", "the request after it…", "covers#", "keeps#"]
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             fold.message,
             fold.tokens_before,

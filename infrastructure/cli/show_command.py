@@ -9,6 +9,7 @@ from refold.application.conversation.addresses import address_of
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
+from refold.application.projections.fates import Fate
 from refold.domain.value import replace
 
 from .arguments import (
@@ -63,7 +64,7 @@ NARROW = 72
 
 class _Row(NamedTuple):
     stored: StoredMessage
-    fate: str
+    fate: Fate
 
 
 class _Turn(NamedTuple):

@@ -20,8 +20,9 @@ from refold.application.lab.recorded_summaries import SummaryCompared
 from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Simulation
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
+from refold.infrastructure.palette import Theme
 
-from .chart import MOST_POLICIES, Theme, check_chart, draw_chart
+from .chart import MOST_POLICIES, check_chart, draw_chart
 from .options import Force, Format, Full, Json, ModelName, SummariserName, Window
 from .output import Bar, Cell, clean, console, print_json, progress_bar, say, show_table
 from .play_command import read_file

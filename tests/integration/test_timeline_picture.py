@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.draw_timeline import FOLDER, PICTURES, Timeline, draw, play
-from refold.infrastructure.cli.chart import Theme
+from refold.infrastructure.palette import Theme
 
 MOST_BYTES = 60_000
 

@@ -12,9 +12,16 @@ from refold.application.conversation.transcripts import RecordedConversation, Re
 from refold.application.lab.simulating import PRESETS, Contestant, Simulation, simulate
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
-from refold.infrastructure.cli.chart import MOST_POLICIES, Theme, check_chart, draw_chart
+from refold.infrastructure.cli.chart import MOST_POLICIES, check_chart, draw_chart
 from refold.infrastructure.cli.simulate_command import read_prices
-from refold.infrastructure.palette import DARK_GROUND, LIGHT_GROUND, SERIES, TEXT
+from refold.infrastructure.palette import (
+    DARK_GROUND,
+    LIGHT_GROUND,
+    SERIES,
+    TEXT,
+    Theme,
+    shade_for,
+)
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import core_of
 
@@ -56,7 +63,7 @@ def test_a_png_shows_each_policy_in_its_colour(
     colours = (255 * picture[:, :, :3]).round().astype(int)
     assert [*colours[0, 0]] == rgb(ground)
     for ink in (*SERIES[:2], TEXT):
-        assert (colours == rgb(getattr(ink, theme))).all(axis=2).any(), ink
+        assert (colours == rgb(shade_for(theme, ink))).all(axis=2).any(), ink
 
 
 def test_an_svg_is_well_formed_and_has_the_names(tmp_path: Path) -> None:

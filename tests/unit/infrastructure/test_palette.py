@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Literal
 
 import pytest
 from rich.style import Style
@@ -14,11 +13,10 @@ from refold.infrastructure.palette import (
     SERIES,
     SIGNALS,
     TEXT,
-    Colour,
-    Ink,
+    Theme,
+    shade_for,
 )
 
-Theme = Literal["light", "dark"]
 Numbers = Sequence[float]
 
 GROUNDS: Mapping[Theme, str] = {"light": LIGHT_GROUND, "dark": DARK_GROUND}
@@ -33,6 +31,7 @@ SIGHT: Mapping[str, Sequence[Numbers]] = {
     "no blue": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
 }
 """What linear RGB becomes for an eye without one kind of cones (Machado, Oliveira, Fernandes 2009)."""
+TO_LUMINANCE = ((0.2126, 0.7152, 0.0722),)
 TO_CONES = ((0.4122, 0.5363, 0.0514), (0.2119, 0.6807, 0.1074), (0.0883, 0.2817, 0.6300))
 TO_OKLAB = ((0.2105, 0.7936, -0.0041), (1.9780, -2.4286, 0.4506), (0.0259, 0.7828, -0.8087))
 
@@ -47,7 +46,7 @@ def linear(colour: str) -> Numbers:
 
 
 def contrast(one: str, other: str) -> float:
-    (low,), (high,) = sorted(product([(0.2126, 0.7152, 0.0722)], linear(c)) for c in (one, other))
+    low, high = sorted(sum(product(TO_LUMINANCE, linear(colour))) for colour in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -55,10 +54,6 @@ def distance(one: str, other: str, sight: Sequence[Numbers]) -> float:
     seen = [[max(0.0, c) for c in product(sight, linear(colour))] for colour in (one, other)]
     places = [product(TO_OKLAB, [c ** (1 / 3) for c in product(TO_CONES, rgb)]) for rgb in seen]
     return float(sum((a - b) ** 2 for a, b in zip(*places, strict=True)) ** 0.5)
-
-
-def on(theme: Theme, colour: Colour | Ink) -> str:
-    return colour.light if theme == "light" else colour.dark
 
 
 def test_contrast_is_that_of_wcag() -> None:
@@ -70,20 +65,20 @@ def test_contrast_is_that_of_wcag() -> None:
 def test_every_text_can_be_read(theme: Theme) -> None:
     texts = {name: colour for name, colour in PALETTE.items() if name != "free"} | {"text": TEXT}
     for name, colour in texts.items():
-        assert contrast(on(theme, colour), GROUNDS[theme]) >= READABLE, name
+        assert contrast(shade_for(theme, colour), GROUNDS[theme]) >= READABLE, name
 
 
 @pytest.mark.parametrize("theme", GROUNDS)
 def test_every_line_of_a_chart_is_visible(theme: Theme) -> None:
     for ink in SERIES:
-        assert contrast(on(theme, ink), GROUNDS[theme]) >= VISIBLE, ink
+        assert contrast(shade_for(theme, ink), GROUNDS[theme]) >= VISIBLE, ink
 
 
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("theme", GROUNDS)
 def test_no_two_colours_look_the_same(theme: Theme, sight: str) -> None:
     for colours in (PALETTE.values(), SERIES):
-        for one, other in combinations([on(theme, colour) for colour in colours], 2):
+        for one, other in combinations([shade_for(theme, colour) for colour in colours], 2):
             assert distance(one, other, SIGHT[sight]) >= APART, (one, other)
 
 
