@@ -94,9 +94,9 @@ def draw_chart(
     Raises:
         TargetExists: the path exists, and it is not a file or ``replace`` is false.
     """
-    from matplotlib import rc_context
+    import matplotlib as mpl
 
-    with rc_context(_settings(theme)), new_file(path, replace=replace) as made:
+    with mpl.rc_context(_settings(theme)), new_file(path, replace=replace) as made:
         _Chart(simulation, theme).figure().savefig(made, format=path.suffix.lower()[1:])
 
 
@@ -137,7 +137,7 @@ class _Chart:
     def __init__(self, simulation: Simulation, theme: Theme) -> None:
         self._simulation = simulation
         self._policies = tuple(zip(simulation.policies, SERIES, _DASHES, strict=False))
-        self._theme = theme
+        self._theme: Theme = theme
         self._text = shade_for(theme, TEXT)
 
     def figure(self) -> "Figure":

@@ -105,26 +105,28 @@ class RequestBars:
         """Return markup of a bar."""
         cells = _share_out(_tokens_by_segment(parts), self._budget, self._width)
         self._drawn |= cells.keys()
-        free = self._free * (self._width - sum(cells.values()))
+        free = self._width - sum(cells.values())
         drawn = (self._segment(_SEGMENTS[name][0], name, count) for name, count in cells.items())
-        return "".join((*drawn, coloured(free, "free")))
+        return "".join((*drawn, self._segment(self._free, "free", free)))
 
     def legend(self) -> str:
         """Return markup that names the segments of the bars drawn until now, wrapped between names."""
-        drawn = {name: label for name, label in _SEGMENTS.items() if name in self._drawn}
+        labels: dict[Meaning, str] = {
+            name: label for name, label in _SEGMENTS.items() if name in self._drawn
+        }
+        labels["free"] = f"{self._free} free"
         lines, room = list[list[str]](), 0
-        for name, label in {**drawn, "free": f"{self._free} free"}.items():
+        for name, label in labels.items():
             room -= len(label) + len(_GAP)
             if room < 0:
                 lines.append([])
                 room = self._columns - len(label)
-            letter = (
-                self._segment(label[0], name, 1) if name in drawn else coloured(label[0], "free")
-            )
-            lines[-1].append(f"{letter}{label[1:]}")
+            lines[-1].append(f"{self._segment(label[0], name, 1)}{label[1:]}")
         return "\n".join(map(_GAP.join, lines))
 
     def _segment(self, letter: str, meaning: Meaning, cells: int) -> str:
+        if meaning == "free":
+            return coloured(letter * cells, meaning)
         if not self._has_colours:
             return letter * cells
         style = f"reverse {style_of(meaning)}"
@@ -136,13 +138,16 @@ def _tokens_by_segment(parts: Iterable[RequestPart]) -> Mapping[Meaning, int]:
     for part in parts:
         meaning = PARTS[part.kind]
         tokens["assistant" if meaning == "thinking" else meaning] += part.tokens
-    return {name: tokens[name] for name in _SEGMENTS if tokens[name]}
+    filled: dict[Meaning, int] = {name: tokens[name] for name in _SEGMENTS if tokens[name]}
+    return filled
 
 
 def _share_out(tokens: Mapping[Meaning, int], budget: int, width: int) -> Mapping[Meaning, int]:
     """Return the cells of each segment: at least one, and together no more than the width."""
     scale = width / max(budget, sum(tokens.values()))
-    cells = {name: max(1, round(count * scale)) for name, count in tokens.items()}
+    cells: dict[Meaning, int] = {
+        name: max(1, round(count * scale)) for name, count in tokens.items()
+    }
     while sum(cells.values()) > width:
         cells[max(cells, key=cells.__getitem__)] -= 1
     return cells
