@@ -144,13 +144,20 @@ class _Chart:
         """Draw everything."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
 
         figure = Figure(figsize=(11, 6.6), dpi=150, layout="constrained")
         FigureCanvasAgg(figure)
-        rows = len(self._policies)
-        axes, below = figure.subplots(2, sharex=True, height_ratios=(20, 1 + rows))
-        self._draw_sizes(axes)
-        self._draw_rows(below)
+        below = any(mark.height is not None for mark in self._marks().values())
+        heights = (20, 1 + len(self._policies)) if below else (1,)
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights, squeeze=False)[
+            :, 0
+        ]
+        self._draw_sizes(axes[0])
+        if below:
+            self._draw_rows(axes[1])
+        axes[-1].set_xlabel("message of the recording")
+        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
         self._draw_legend(figure)
         return figure
 
@@ -208,8 +215,6 @@ class _Chart:
 
     def _draw_rows(self, axes: "Axes") -> None:
         """Draw the frequent decisions below the chart, where they hide neither lines nor each other."""
-        from matplotlib.ticker import MaxNLocator
-
         for row, (policy, ink, _) in enumerate(self._policies):
             for deed, mark in _MARKS.items():
                 if mark.height is not None:
@@ -226,9 +231,13 @@ class _Chart:
         for label, (_, ink, _) in zip(axes.get_yticklabels(), self._policies, strict=True):
             label.set_color(shade_for(self._theme, ink))
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("message of the recording")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(visible=True, axis="x")
+
+    def _marks(self) -> Mapping[Deed, _Mark]:
+        """Return the marks of the decisions that were made."""
+        steps = (step for policy in self._simulation.policies for step in policy.steps)
+        done = {deed for step in steps for deed in step.deeds}
+        return {deed: mark for deed, mark in _MARKS.items() if deed in done}
 
     def _draw_legend(self, figure: "Figure") -> None:
         legend = figure.legend(
@@ -256,15 +265,12 @@ class _Chart:
         )  # fmt: skip
         yield line(color=self._text, linewidth=1.2, label="limit of a request")
         yield line(color=self._text, linestyle=":", label="trigger of a compaction")
-        steps = (step for policy in self._simulation.policies for step in policy.steps)
-        done = {deed for step in steps for deed in step.deeds}
-        for deed, mark in _MARKS.items():
-            if deed in done:
-                face = self._text if mark.height is None else "none"
-                yield line(
-                    color=self._text, linestyle="none", marker=mark.marker, markersize=mark.size,
-                    markerfacecolor=face, label=mark.label,
-                )  # fmt: skip
+        for mark in self._marks().values():
+            face = self._text if mark.height is None else "none"
+            yield line(
+                color=self._text, linestyle="none", marker=mark.marker, markersize=mark.size,
+                markerfacecolor=face, label=mark.label,
+            )  # fmt: skip
 
 
 def _name(policy: Simulated, number: int, most: int) -> str:

@@ -86,6 +86,17 @@ def test_the_chart_shows_costs_and_requests_without_compaction(tmp_path: Path) -
     assert f"without compaction: up to {policy.steps[-1].whole:,}" in drawn
 
 
+def test_decisions_about_tool_content_have_a_row_below_the_chart(tmp_path: Path) -> None:
+    done = simulation("one")
+    draw_chart(done, tmp_path / "without.svg")
+    steps = [replace(step, deeds=("offload",)) for step in done.policies[0].steps]
+    offloading = replace(done.policies[0], steps=tuple(steps))
+    draw_chart(replace(done, policies=(offloading,)), tmp_path / "with.svg")
+    row, label = "<!-- one -->", "<!-- tool content offloaded -->"
+    drawn = [(tmp_path / f"{name}.svg").read_text("utf-8") for name in ("without", "with")]
+    assert [row in svg for svg in drawn] == [label in svg for svg in drawn] == [False, True]
+
+
 def test_a_history_that_fits_is_drawn_to_its_end(tmp_path: Path) -> None:
     done = simulation("one")
     fitting = replace(done.policies[0], limit=2 * done.policies[0].steps[-1].whole)
