@@ -2,12 +2,12 @@
 
 import logging
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from refold.application.lab.recorded_summaries import SummaryCompared
 from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Simulation
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
+from refold.infrastructure.palette import Theme
 
 from .chart import MOST_POLICIES, check_chart, draw_chart
 from .options import Force, Format, Full, Json, ModelName, SummariserName, Window
@@ -146,7 +147,7 @@ def _print_notes(transcript: Transcript, done: Simulation) -> None:
     for policy in done.policies:
         for reason, count in policy.failures.items():
             say(
-                f"  [yellow]compaction failed[/yellow] under {clean(policy.name)}: {count:,} × "
+                f"  [warning]compaction failed[/warning] under {clean(policy.name)}: {count:,} × "
                 f"{clean(reason)}"
             )
     entries = ", ".join(dict.fromkeys(entry for p in done.policies for entry in p.priced_as))
@@ -260,6 +261,13 @@ Charts = Annotated[
         help="Draw request sizes here, as .png or .svg; may be given several times.",
     ),
 ]
+ChartTheme = Annotated[
+    Literal["light", "dark", "both"],
+    typer.Option(
+        "--chart-theme",
+        help="Ground of the charts; both also draws OUT-dark.png or OUT-dark.svg.",
+    ),
+]
 
 
 def simulate(
@@ -271,6 +279,7 @@ def simulate(
     prices: PricesFile = None,
     conversation: Conversation = None,
     chart: Charts = None,
+    chart_theme: ChartTheme = "light",
     full: Full = False,
     format: Format = "auto",
     force: Force = False,
@@ -280,7 +289,7 @@ def simulate(
 
     # Failed compactions are counted and reported at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
-    charts = tuple(dict.fromkeys(chart or ()))
+    charts = dict(_charts(chart or (), chart_theme))
     for path in charts:
         check_chart(path, replace=force)
     table = read_prices(prices)
@@ -290,14 +299,26 @@ def simulate(
     recorded = _choose_conversation(transcript, conversation)
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
-    for path in charts:
-        draw_chart(done, path, replace=force)
+    for path, theme in charts.items():
+        draw_chart(done, path, theme=theme, replace=force)
     if json:
         print_json({"file": str(file), **done.model_dump(mode="json")})
         return
     show_comparison(file, transcript, done, full=full)
     for path in charts:
         say(f"The chart is in {clean(path)}.")
+
+
+def _charts(
+    given: Sequence[Path], theme: Literal["light", "dark", "both"]
+) -> Iterator[tuple[Path, Theme]]:
+    """Yield each file with its ground."""
+    for path in given:
+        if theme == "both":
+            yield path, "light"
+            yield path.with_stem(f"{path.stem}-dark"), "dark"
+        else:
+            yield path, theme
 
 
 def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list[Contestant]:
