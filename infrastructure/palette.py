@@ -57,6 +57,32 @@ PALETTE: Mapping[Meaning, Colour] = {
     "damage": Colour("#ae1c23", "#f5704e", "bold red"),
 }
 
+FATES: Mapping[str, Meaning] = {
+    "summarised": "summary",
+    "omitted": "summary",
+    "offloaded": "tool",
+    "condensed": "tool",
+    "pinned": "pinned",
+    "protected": "pinned",
+    "erased": "free",
+}
+"""Colours of messages that the model does not see word for word, by fate."""
+
+PARTS: Mapping[str, Meaning] = {
+    "system": "system",
+    "tools": "tools",
+    "summary": "summary",
+    "ledger": "ledger",
+    "recalled lines": "ledger",
+    "user": "user",
+    "images and documents": "user",
+    "assistant": "assistant",
+    "thinking": "thinking",
+    "tool calls": "tool",
+    "tool results": "tool",
+}
+"""Colours of the parts of a request, in the order of a request."""
+
 SIGNALS: Mapping[str, str] = {
     "good": "bold green",
     "warning": "bold yellow",

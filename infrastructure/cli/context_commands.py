@@ -15,6 +15,7 @@ from refold.application.rendering.request_parts import RequestPart
 from refold.domain.compaction.budget import InstructionFileSize
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block, text_of
+from refold.infrastructure.palette import FATES, PARTS
 
 from .arguments import (
     Span,
@@ -49,7 +50,7 @@ from .options import (
     read_at,
 )
 from .output import clean, console, describe_block, pager, print_json, say, show_table
-from .part_colours import FATES, PARTS, SPEAKERS, coloured
+from .part_colours import SPEAKERS, coloured
 
 LARGEST = 3
 """Number of largest messages that are listed."""

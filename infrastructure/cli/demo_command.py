@@ -21,6 +21,7 @@ from refold.application.rendering.request_parts import RequestPart
 from refold.domain.messages import Message
 from refold.domain.value import Value
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.palette import FATES
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .arguments import next_command
@@ -38,7 +39,7 @@ from .output import (
     show_table,
     speaker,
 )
-from .part_colours import FATES, SPEAKERS, RequestBars, coloured
+from .part_colours import SPEAKERS, RequestBars, coloured
 from .play_command import show_figures
 
 SUMMARY_LINES = 8

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.theme import Theme
 
-from refold.infrastructure.palette import PALETTE, SIGNALS, Meaning
+from refold.infrastructure.palette import PALETTE, PARTS, SIGNALS, Meaning
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from refold.application.projections.fates import Fate
-    from refold.application.rendering.request_parts import PartKind, RequestPart
+    from refold.application.rendering.request_parts import RequestPart
 
 _PROGRESS = {
     "bar.complete": "default",
@@ -37,31 +36,6 @@ SPEAKERS: Mapping[str, Meaning] = {
     "tool": "tool",
     "system": "system",
     "program": "system",
-}
-
-FATES: Mapping[Fate, Meaning] = {
-    "summarised": "summary",
-    "omitted": "summary",
-    "offloaded": "tool",
-    "condensed": "tool",
-    "pinned": "pinned",
-    "protected": "pinned",
-    "erased": "free",
-}
-"""Fates of messages that the model does not see like the others."""
-
-PARTS: Mapping[PartKind, Meaning] = {
-    "system": "system",
-    "tools": "tools",
-    "summary": "summary",
-    "ledger": "ledger",
-    "recalled lines": "ledger",
-    "user": "user",
-    "images and documents": "user",
-    "assistant": "assistant",
-    "thinking": "thinking",
-    "tool calls": "tool",
-    "tool results": "tool",
 }
 
 

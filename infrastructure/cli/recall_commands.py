@@ -10,12 +10,13 @@ from refold.application.recall.recall_query import RecallOptions, ask
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.palette import FATES
 from refold.infrastructure.shown_text import strip_control
 
 from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
 from .output import clean, indexing, print_json, say, say_parts, warn
-from .part_colours import FATES, SPEAKERS
+from .part_colours import SPEAKERS
 
 SHOWN_CHARACTERS = 700
 """Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""

@@ -14,6 +14,7 @@ from refold.application.notes.note_files import MEMORY, OWNERS, files_of, locali
 from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
+from refold.infrastructure.palette import FATES
 
 from .arguments import (
     Span,
@@ -40,7 +41,7 @@ from .options import (
     threads,
 )
 from .output import clean, one_line, print_json, say, say_parts, show_table
-from .part_colours import FATES, SPEAKERS
+from .part_colours import SPEAKERS
 from .recall_commands import Limit, MinScore, Mode
 
 QUERY_EXAMPLE = (

@@ -11,6 +11,7 @@ from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
 from refold.application.projections.fates import Fate
 from refold.domain.value import replace
+from refold.infrastructure.palette import FATES
 
 from .arguments import (
     as_json,
@@ -51,7 +52,7 @@ from .output import (
     speaker,
     width_of,
 )
-from .part_colours import FATES, SPEAKERS
+from .part_colours import SPEAKERS
 
 COVERED = ("summarised", "omitted")
 QUIET = ("full", "preamble")

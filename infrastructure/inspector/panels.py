@@ -13,7 +13,7 @@ from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
 
-TEXT_BUDGET = 100_000
+TEXT_BUDGET = 70_000
 """Bytes of HTML that the texts of a page take at most, about."""
 MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""

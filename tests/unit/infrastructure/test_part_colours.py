@@ -10,8 +10,8 @@ from rich.text import Text
 
 from refold.application.projections.fates import Fate
 from refold.application.rendering.request_parts import PartKind, RequestPart
-from refold.infrastructure.cli.part_colours import FATES, PARTS, THEME, RequestBars
-from refold.infrastructure.palette import PALETTE, SIGNALS
+from refold.infrastructure.cli.part_colours import THEME, RequestBars
+from refold.infrastructure.palette import FATES, PALETTE, PARTS, SIGNALS
 
 COLOURED = Console(force_terminal=True, color_system="standard", no_color=False, width=80)
 PLAIN = Console(force_terminal=True, no_color=True, width=80)
