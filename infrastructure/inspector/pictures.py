@@ -8,7 +8,7 @@ from refold.application.inspection.size_history import SizeHistory, SizeMark
 from refold.infrastructure.palette import FATES
 
 WIDTH, CHART_HEIGHT, STRIP_HEIGHT = 1000.0, 150.0, 46.0
-COLUMNS = 80
+COLUMNS = 60
 """Places of the chart that lead to a version."""
 LEAST_HEIGHT = 1.5
 """Height of a message with few tokens, so that it is seen."""
