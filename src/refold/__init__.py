@@ -77,6 +77,13 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.inspection.ledger_view import LedgerEntry, LedgerView
+    from refold.application.inspection.missing_facts import MissingFact
+    from refold.application.inspection.summary_sources import (
+        LineSource,
+        SourcedLine,
+        SummarySources,
+    )
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -213,6 +220,9 @@ __all__ = [
     "InvalidThreadId",
     "KeyReused",
     "LeafText",
+    "LedgerEntry",
+    "LedgerView",
+    "LineSource",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -230,6 +240,7 @@ __all__ = [
     "MessageChange",
     "MessageFate",
     "MessagesRead",
+    "MissingFact",
     "Neighbour",
     "NewerLog",
     "NotARefoldLog",
@@ -266,12 +277,14 @@ __all__ = [
     "Sizes",
     "Skipped",
     "SourceMessage",
+    "SourcedLine",
     "StoredMessage",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
     "SummaryRequest",
     "SummaryRow",
+    "SummarySources",
     "TargetExists",
     "TextPart",
     "ThreadExists",
@@ -338,6 +351,9 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.inspection.ledger_view": "LedgerEntry LedgerView",
+    "refold.application.inspection.missing_facts": "MissingFact",
+    "refold.application.inspection.summary_sources": "LineSource SourcedLine SummarySources",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"
