@@ -1,6 +1,5 @@
 """Say where each line of a summary comes from, and what the summary did not take over."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -23,7 +22,7 @@ from refold.application.rendering.render import (
 )
 from refold.application.rendering.request_blocks import LEDGER_HEADING, copied, summary_text
 from refold.application.runtime.core import Core
-from refold.application.summaries.leaves import DIVIDER, TURN_HEADING
+from refold.application.summaries.leaves import BY_CODE, DIVIDER, TURN_HEADING
 from refold.domain.conversation import Coverage
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import CompactionPerformed
@@ -45,11 +44,12 @@ LinePart = Literal["heading", "prose", "extract", "topics", "pin", "ledger", "in
 ``prose``: words of a model, or words that code carried over from one. ``extract``: a line that code wrote about one
 message. The other parts are always written by code.
 """
-LineOrigin = Literal["recorded", "shared", "unknown"]
+LineOrigin = Literal["recorded", "shared", "fixed", "unknown"]
 """How the sources of a line are known.
 
 ``recorded``: code wrote the line and recorded its message. ``shared``: the line has exact values that these messages
-have as well; the writer may have taken them from elsewhere. ``unknown``: neither.
+have as well; the writer may have taken them from elsewhere. ``fixed``: a heading that code wrote. ``unknown``: none of
+these.
 """
 
 
@@ -214,8 +214,8 @@ def _facts_on(core: Core, thread_id: str, page: _Page) -> tuple[Fact, ...]:
 
 def _unseen(made: CompactionPerformed) -> frozenset[str]:
     """Return the texts of the ledger and the index that are kept without being shown."""
-    lines, entries = made.ledger[made.ledger_shown :], made.index[made.index_shown :]
-    return frozenset([one_line(one.text) for one in (*lines, *entries)])
+    lines = [one_line(line.text) for line in made.ledger[made.ledger_shown :]]
+    return frozenset([*lines, *[one_line(one.text) for one in made.index[made.index_shown :]]])
 
 
 def _memory_lines(made: CompactionPerformed, pins: Sequence[PinnedText]) -> Iterator[SourcedLine]:
@@ -249,23 +249,17 @@ def _memory_lines(made: CompactionPerformed, pins: Sequence[PinnedText]) -> Iter
             yield from _recorded(row.text, "index", _places(texts))
 
 
-_BY_CODE = lazy_pattern(r"- \[(\d{1,9})\] .")
+_EXTRACTED = lazy_pattern(r"- \[(\d{1,9})\] .")
 """Line of a summary by code, after the position of its message."""
-_FIXED = frozenset([DIVIDER.strip(), TURN_HEADING.strip()])
+_TITLE = lazy_pattern(r"#{1,6} ")
+_FIXED = frozenset([DIVIDER.strip(), TURN_HEADING.strip(), WITHDRAWN])
 
 
 def _text_lines(made: CompactionPerformed) -> Iterator[SourcedLine]:
     """Yield the lines of the summary itself and of its topics."""
     heading, *lines = _lines(summary_text(made.text))
     yield _heading(heading)
-    for text in lines:
-        found = _BY_CODE.match(text) if made.model_calls == 0 else None
-        if found and made.coverage.covers(int(found[1])):
-            yield from _recorded(text, "extract", (LineSource(position=int(found[1])),))
-        elif text in _FIXED or re.match(r"#{1,6} ", text):
-            yield _heading(text)
-        else:
-            yield SourcedLine(text=text, part="prose")
+    yield from (_text_line(made, text) for text in lines)
     shown = made.topics[: made.topics_shown]
     names: dict[int, list[str]] = {}
     for topic in shown:
@@ -273,8 +267,19 @@ def _text_lines(made: CompactionPerformed) -> Iterator[SourcedLine]:
     yield from _recorded(topics_line(shown, ask=made.topics_ask), "topics", _places(names))
 
 
+def _text_line(made: CompactionPerformed, text: str) -> SourcedLine:
+    by_code = made.model_calls == 0
+    found = _EXTRACTED.match(text) if by_code else None
+    if found and made.coverage.covers(int(found[1])):
+        place = LineSource(position=int(found[1]))
+        return SourcedLine(text=text, part="extract", origin="recorded", sources=(place,))
+    if text in _FIXED or (by_code and text.startswith(("## ", BY_CODE))):
+        return _heading(text)
+    return SourcedLine(text=text, part="heading" if _TITLE.match(text) else "prose")
+
+
 def _heading(text: str) -> SourcedLine:
-    return SourcedLine(text=text, part="heading")
+    return SourcedLine(text=text, part="heading", origin="fixed")
 
 
 def _recorded(
