@@ -43,7 +43,7 @@ class LedgerEntry(Value, frozen=True):
     uses: int
     """Number of covered messages with the text."""
     is_shown: bool
-    """Whether it has a place in the memory that the model sees.
+    """True if it has a place in the memory that the model sees.
 
     Of the others, those of the index may stand in the ledger, in a pin or in messages that are still in the context.
     """
@@ -52,7 +52,7 @@ class LedgerEntry(Value, frozen=True):
     ended_at: int | None = None
     """Position of the message that ended a request, or None."""
     said_by: Speaker | EntrySource | None = None
-    """Who said it, or where it stood; None for a pin."""
+    """Speaker of a line, or place where the value of an entry stood; None for a pin."""
     author: str | None = None
     """Writer of words with the role ``user``: ``person``, ``unknown`` or ``quoted``, or None."""
     note: str = ""
@@ -63,7 +63,7 @@ class LedgerEntry(Value, frozen=True):
 
 
 class LedgerView(Value, frozen=True):
-    """What code keeps of a conversation at one version."""
+    """Texts that code keeps of a conversation at one version."""
 
     thread_id: str
     version: int
