@@ -22,7 +22,7 @@ COMPARED = (
 )
 """Rules of the comparison, for people."""
 
-EXACT: frozenset[Kind] = VALUES | {"path", "command", "name"}
+EXACT: frozenset[Kind] = frozenset({*VALUES, "path", "command", "name"})
 """Kinds of facts that are exact values."""
 _COMPARED_AS: Mapping[Kind, LossKind] = {
     "request": "requests",
@@ -99,8 +99,10 @@ def find_missing(facts: Sequence[Fact], kept: KeptText, unseen: Collection[str])
         for fact in missing
     ]
     found.sort(key=_rank)
-    counts = tuple(Counter(fact.kind for fact in found).most_common())
-    return Missing(tuple(found[:MOST_MISSING]), counts, len(newest))
+    kinds: Counter[Kind] = Counter()
+    for fact in found:
+        kinds[fact.kind] += 1
+    return Missing(tuple(found[:MOST_MISSING]), tuple(kinds.most_common()), len(newest))
 
 
 def has_fact(kept: KeptText, fact: Fact) -> bool:
