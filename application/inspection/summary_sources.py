@@ -41,8 +41,8 @@ MOST_SOURCES = 12
 LinePart = Literal["heading", "prose", "extract", "topics", "pin", "ledger", "index"]
 """Part of the memory that a line belongs to.
 
-``prose``: words of a model, or words that code carried over from one. ``extract``: a line that code wrote about one
-message. The other parts are always written by code.
+``prose``: words of a model, or words that code carried over from one. ``extract``: a line about one message, in a text
+for which no model was called. The other parts are always written by code.
 """
 LineOrigin = Literal["recorded", "shared", "fixed", "unknown"]
 """How the sources of a line are known.
@@ -84,7 +84,7 @@ class SummarySources(Value, frozen=True):
     model: str
     """Name of the model or of the built-in algorithm that wrote the text."""
     is_by_code: bool
-    """Whether code wrote the text, without a model."""
+    """Whether no model was called for the text. It may still go on with words that a model wrote earlier."""
     is_signed: bool
     """Whether models that accept it get the provider's own block, which has the same text, instead of the lines."""
     withdrawn: bool

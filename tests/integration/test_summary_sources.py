@@ -117,6 +117,7 @@ def test_of_many_messages_with_a_value_the_newest_are_named_and_the_others_count
     with opened(tmp_path, summariser=Proser()) as memory:
         conversation = memory.conversation("t")
         work(conversation, *[f"Look at src/parser.py, part {n}." for n in range(30)])
+        assert texts(inspected(conversation)) == shown(conversation)
         line = next(line for line in inspected(conversation).lines if "src/parser.py" in line.text)
         positions = [source.position for source in line.sources]
         assert positions == sorted(positions)
@@ -156,7 +157,9 @@ def test_what_stands_in_the_ledger_is_not_missing(tmp_path: Path) -> None:
 
 def test_a_fact_that_the_ledger_keeps_unseen_says_so(tmp_path: Path) -> None:
     with opened(
-        tmp_path, summariser=Proser(), policy=refold.CompactionPolicy(ledger_tokens=120)
+        tmp_path,
+        summariser=Proser(),
+        policy=refold.CompactionPolicy(ledger_tokens=120, index_tokens=0),
     ) as memory:
         conversation = memory.conversation("t")
         work(conversation, *[f"Never change the file src/part_{n}.py, please." for n in range(20)])
@@ -284,7 +287,9 @@ def test_an_earlier_version_shows_the_summary_as_it_was_then(tmp_path: Path) -> 
         assert "The moon is far." in "".join(texts(conversation.summary_sources(second)))
         with pytest.raises(refold.UnknownSummary):
             conversation.summary_sources(second, at=then)
+        later = conversation.version
         conversation.revert_compaction()
+        assert conversation.summary_sources(first, at=later).state == "superseded"
         assert conversation.summary_sources(second).state == "undone"
         assert conversation.summary_sources(first).state == "active"
 
