@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from refold.application.history.fact_history import RulesCompared
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
+    from refold.application.inspection.ledger_view import LedgerView
     from refold.application.inspection.message_strip import MessageStrip
     from refold.application.inspection.size_history import SizeHistory
+    from refold.application.inspection.summary_sources import SummarySources
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
@@ -215,6 +217,44 @@ class ConversationHistory:
         from refold.application.history.expand import expand
 
         return expand(self._core, self.thread_id, summary_id, start, max_tokens, limit)
+
+    def summary_sources(
+        self,
+        summary_id: str,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        at: At | None = None,
+    ) -> SummarySources:
+        """Return each line of a summary with its sources, and the facts that the summary did not take over.
+
+        A line that code wrote has the message that was recorded for it. A line of a model has the messages that
+        share exact values with it: paths, commands, numbers, ids, names. ``start``, ``stop``: positions of the
+        covered messages to examine, of which the newest 400 are read; ``earlier`` of the result is the ``stop``
+        for the next page. ``at``: version or time, by default now.
+
+        Raises:
+            UnknownSummary: there is no such summary; the error names the newest ones.
+            InvalidSetting: there is no such version, or the time has no time zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.inspection.summary_sources import summary_sources
+
+        return summary_sources(self._core, self.thread_id, summary_id, start, stop, at)
+
+    def ledger(self, *, at: At | None = None) -> LedgerView:
+        """Return the pins, and the ledger and the index of the active summary, with sources, ages and states.
+
+        Entries that are kept without being shown are included. Without a summary there are only pins.
+        ``at``: version or time, by default now.
+
+        Raises:
+            InvalidSetting: there is no such version, or the time has no time zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.inspection.ledger_view import ledger
+
+        return ledger(self._core, self.thread_id, at)
 
     def read_part(
         self, where: str | int, start: int = 0, max_characters: int = USUAL_CHARACTERS

@@ -77,8 +77,15 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.inspection.ledger_view import LedgerEntry, LedgerView
     from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.inspection.missing_facts import MissingFact
     from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
+    from refold.application.inspection.summary_sources import (
+        LineSource,
+        SourcedLine,
+        SummarySources,
+    )
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -215,6 +222,9 @@ __all__ = [
     "InvalidThreadId",
     "KeyReused",
     "LeafText",
+    "LedgerEntry",
+    "LedgerView",
+    "LineSource",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -233,6 +243,7 @@ __all__ = [
     "MessageFate",
     "MessageStrip",
     "MessagesRead",
+    "MissingFact",
     "Neighbour",
     "NewerLog",
     "NotARefoldLog",
@@ -272,12 +283,14 @@ __all__ = [
     "Sizes",
     "Skipped",
     "SourceMessage",
+    "SourcedLine",
     "StoredMessage",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
     "SummaryRequest",
     "SummaryRow",
+    "SummarySources",
     "TargetExists",
     "TextPart",
     "ThreadExists",
@@ -346,6 +359,9 @@ _PLACES = {
     "refold.application.history.query": "HistoryPage HistoryRecord",
     "refold.application.inspection.message_strip": "MessageStrip StripCell",
     "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
+    "refold.application.inspection.ledger_view": "LedgerEntry LedgerView",
+    "refold.application.inspection.missing_facts": "MissingFact",
+    "refold.application.inspection.summary_sources": "LineSource SourcedLine SummarySources",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"

@@ -125,7 +125,10 @@ async def look_back(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "shared_with", 3)
     for summary in await used.ask(conversation, "summaries"):
         await used.ask(conversation, "expand", summary.summary_id, limit=2)
+        await used.ask(conversation, "summary_sources", summary.summary_id, 0, 9)
     await used.ask(conversation, "expand", "none")
+    await used.ask(conversation, "summary_sources", "none")
+    await used.ask(conversation, "ledger")
 
 
 async def call_tools(used: Used, face: Any, **which: Any) -> None:
