@@ -91,10 +91,10 @@ async def look_back(used: Used, conversation: Any) -> None:
         "iter_messages",
         "summaries",
         "compactions",
-        "topics",
-        "notes",
         "size_history",
         "message_strip",
+        "topics",
+        "notes",
         "owner",
         "version",
     ):
