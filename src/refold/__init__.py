@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
-    from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.inspection.message_strip import FateTokens, MessageStrip, StripCell
     from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
@@ -198,6 +198,7 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FateTokens",
     "FileChange",
     "FileRefused",
     "FileSize",
@@ -273,6 +274,7 @@ __all__ = [
     "Skipped",
     "SourceMessage",
     "StoredMessage",
+    "StripCell",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
@@ -344,7 +346,7 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
-    "refold.application.inspection.message_strip": "MessageStrip StripCell",
+    "refold.application.inspection.message_strip": "FateTokens MessageStrip StripCell",
     "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
