@@ -1,4 +1,4 @@
-"""The pictures of a conversation agree with its state and with ``explain``, whatever happened to it."""
+"""The pictures of a conversation agree with its state and with ``explain``, after any events."""
 
 from contextlib import suppress
 from typing import Any

@@ -43,10 +43,10 @@ def folded(parts: Sequence[Sequence[Change]]) -> Rows:
                 values = dict(row)
                 rows[values["events"], values["number"]] = values
             case Changed(where, to, more, joined=joined):
-                row = rows[where["events"], where["number"]]
-                row |= to
-                row |= {name: row[name] + amount for name, amount in more.items()}
-                row |= {name: row[name] + text for name, text in joined.items()}
+                found = rows[where["events"], where["number"]]
+                found |= to
+                found |= {name: found[name] + amount for name, amount in more.items()}
+                found |= {name: found[name] + text for name, text in joined.items()}
             case _:
                 raise AssertionError(change)
     return rows
