@@ -225,4 +225,5 @@ class _Coverage(NamedTuple):
         some = {p for p in (*range(self.start, other.start), *other.kept) if p < first}
         some -= self.kept
         kept = sum(shown[p] for p in self.kept if first <= p < len(shown))
-        return sum(shown[first : self.stop]) - kept + sum(shown[p] for p in some if self.covers(p))
+        before = sum(shown[p] for p in some if self.covers(p))
+        return sum(shown[first : self.stop]) - kept + before

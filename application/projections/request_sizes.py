@@ -62,7 +62,7 @@ def _add_steps(run: Sequence[LoggedEvent]) -> Iterator[Change]:
         number, offset = divmod(first.version - 1, events)
         if not offset:
             yield Added(_new_row(first, events, number))
-        key = {"thread_id": first.thread_id, "events": events, "number": number}
+        key: dict[str, Cell] = {"thread_id": first.thread_id, "events": events, "number": number}
         yield sums.change(key, is_short=events == FINE)
 
 

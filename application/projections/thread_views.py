@@ -23,9 +23,9 @@ Row = TypeVar(
     MessageRow,
     SummaryRow,
     CompactionRow,
+    RequestSizesRow,
     TopicSeen,
     NoteRow,
-    RequestSizesRow,
 )
 
 

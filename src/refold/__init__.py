@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
     from refold.application.inspection.ledger_view import LedgerEntry, LedgerView
-    from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.inspection.message_strip import FateTokens, MessageStrip, StripCell
     from refold.application.inspection.missing_facts import MissingFact
     from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
     from refold.application.inspection.summary_sources import (
@@ -205,6 +205,7 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FateTokens",
     "FileChange",
     "FileRefused",
     "FileSize",
@@ -285,6 +286,7 @@ __all__ = [
     "SourceMessage",
     "SourcedLine",
     "StoredMessage",
+    "StripCell",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
@@ -357,7 +359,7 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
-    "refold.application.inspection.message_strip": "MessageStrip StripCell",
+    "refold.application.inspection.message_strip": "FateTokens MessageStrip StripCell",
     "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
     "refold.application.inspection.ledger_view": "LedgerEntry LedgerView",
     "refold.application.inspection.missing_facts": "MissingFact",

@@ -96,6 +96,8 @@ async def look_back(used: Used, conversation: Any) -> None:
         "row",
         "size_history",
         "message_strip",
+        "topics",
+        "notes",
         "owner",
         "version",
     ):
