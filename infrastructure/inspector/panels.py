@@ -22,8 +22,8 @@ LONGEST_LINE = 500
 """Characters of a line of a difference that a page shows."""
 SHOWN_MISSING = 40
 """Facts that a summary did not take over and that are shown without unfolding."""
-MOST_UNSEEN = 200
-"""Entries of the ledger without room in the request that are shown under each heading."""
+MOST_SEEN, MOST_UNSEEN = 30, 60
+"""Entries of the ledger under each heading that a page shows, and that it shows folded."""
 MOST_ATTEMPTS = 100
 """Compactions that the page lists."""
 LARGEST = 10
@@ -74,6 +74,7 @@ def ledger_panel(scene: Scene) -> Mapping[str, Any]:
     return {
         "groups": [(heading, *some) for heading, some in groups.items()],
         "counts": {"all": len(entries), "shown": sum(one.is_shown for one in entries)},
+        "seen_most": MOST_SEEN,
         "most": MOST_UNSEEN,
     }
 
