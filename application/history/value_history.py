@@ -166,16 +166,12 @@ def _occurrences(
 ) -> tuple[Occurrences, ValueMatch]:
     """Return the messages that have the value, and how they were found. Messages are read in pages."""
     alike = match.ignore_case()
-    exact, similar = Occurrences(*no_occurrences()), Occurrences(*no_occurrences())
+    exact, similar = no_occurrences(), no_occurrences()
     for row in message_rows(core, loaded.thread_id, range(loaded.state.length)):
         if row.text in match:
-            into = exact
+            exact.add(row.position, row.version)
         elif not exact.positions and row.text in alike:
-            into = similar
-        else:
-            continue
-        into.positions.append(row.position)
-        into.versions.append(row.version)
+            similar.add(row.position, row.version)
     return (similar, alike) if similar.positions and not exact.positions else (exact, match)
 
 

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -57,20 +57,25 @@ MOST_READ = 200
 
 
 class Occurrences(NamedTuple):
-    """The messages that have a value, in order."""
+    """The messages that have a value, in order, in arrays that are small for a long conversation."""
 
-    positions: Sequence[int]
-    versions: Sequence[int]
+    positions: "array[int]"
+    versions: "array[int]"
 
     def has(self, position: int) -> bool:
         """Return whether the message at a position has the value."""
         at = bisect_left(self.positions, position)
         return at < len(self.positions) and self.positions[at] == position
 
+    def add(self, position: int, version: int) -> None:
+        """Add the next message."""
+        self.positions.append(position)
+        self.versions.append(version)
 
-def no_occurrences() -> tuple["array[int]", "array[int]"]:
-    """Return two empty lists of positions and versions, small even for a long conversation."""
-    return array("q"), array("q")
+
+def no_occurrences() -> Occurrences:
+    """Return an empty list of messages."""
+    return Occurrences(array("q"), array("q"))
 
 
 class Summarised(NamedTuple):

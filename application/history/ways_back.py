@@ -7,12 +7,13 @@ from refold.application.api.results import Context
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import stored_messages
-from refold.application.recall.hits import Recalled
+from refold.application.recall.hits import Recalled, RecallHit
+from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import query_with_defaults, recall
 from refold.application.recall.standing_recall import LEAST_WORDS, lines_for
 from refold.application.runtime.core import Core
 from refold.domain.text_cuts import beginning
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .value_match import ValueMatch
 from .value_timeline import Occurrences, Timeline
@@ -24,6 +25,8 @@ _LONGEST_WORDS = 120
 """Characters of a value that a command contains."""
 _SHORT_MESSAGE = 300
 """Tokens of a message that is pinned as a whole; of a longer one, the value is pinned as a text."""
+_SHOWN_LINE = 60
+"""Characters of a line that a sentence quotes."""
 _SIMILAR = 3
 
 WayKind = Literal["recall", "standing recall", "read", "pin", "focus", "revert", "fork"]
@@ -105,23 +108,37 @@ class _Ways:
         self._thread_id = loaded.thread_id
         self._words = match.value if len(match.value) <= _LONGEST_WORDS else ""
         """The value, if it is short enough for a command."""
+        self._line = newest.line.strip("…")
 
     def recall(self, found: Occurrences) -> WayBack:
-        answer = _ask(self._core, self._thread_id, self._match)
-        hits = [(n, hit) for n, hit in enumerate(answer, 1) if found.has(hit.position)]
-        words = self._words or beginning(self._match.value, _LONGEST_WORDS)
-        command = ("recall", self._thread_id, words)
-        call = f"conversation.recall({words!r})"
-        if not hits:
-            why = f"a search for this value does not find it among the first {MOST_HITS} hits"
-            if not answer.hits:
-                why = "a search for this value finds nothing; search for words of its line"
-            return WayBack(kind="recall", works=False, why=why, command=command, call=call)
-        place, hit = hits[0]
+        words = beginning(self._match.value, _LONGEST_WORDS)
+        way = WayBack(
+            kind="recall",
+            works=False,
+            why=f"a search for it does not find it among the first {MOST_HITS} hits, nor one for its line",
+            command=("recall", self._thread_id, words),
+            call=f"conversation.recall({words!r})",
+        )
+        for words, what in ((self._match.value, "it"), (self._line, "its line")):
+            for place, hit in enumerate(ask(self._core, self._thread_id, words), 1):
+                if found.has(hit.position):
+                    return self._found_by_recall(
+                        way, beginning(words, _LONGEST_WORDS), what, place, hit
+                    )
+        return way
+
+    def _found_by_recall(
+        self, way: WayBack, words: str, what: str, place: int, hit: RecallHit
+    ) -> WayBack:
         rank = "first" if place == 1 else f"as hit {place}"
-        why = f"a search for this value finds message {hit.position} {rank}, with score {hit.score:.2f}"
-        return WayBack(
-            kind="recall", works=True, why=why, command=command, call=call, score=hit.score
+        why = f"a search for {what} finds message {hit.position} {rank}, with score {hit.score:.2f}"
+        return replace(
+            way,
+            works=True,
+            why=why,
+            command=("recall", self._thread_id, words),
+            call=f"conversation.recall({words!r})",
+            score=hit.score,
         )
 
     def standing_recall(self, context: Context) -> WayBack:
@@ -131,15 +148,16 @@ class _Ways:
                 "off (`standing_recall = 0`); on, it adds lines that match the user's next message"
             )
             return self._without_command("standing recall", why, works=False)
-        line = self._newest.line.strip("…")
-        for words, said in ((self._match.value, "this value alone"), (line, f"“{line}”")):
+        line = self._line
+        quoted = f"“{beginning(line, _SHOWN_LINE)}”"
+        for words, said in ((self._match.value, "just that"), (line, quoted)):
             lines = lines_for(self._core, self._loaded, words[:2_000], context) if words else ()
             if any(one.text in self._match for one in lines):
                 why = f"on; it would add the line to a message of the user that says {said}"
                 return self._without_command("standing recall", why, works=True)
         why = (
-            f"on, but it would not add it, not even to a message that says its line: a line must be out of sight "
-            f"and share {LEAST_WORDS} or more rare words with the message"
+            f"on, but it would not add it, even to a message with the words of its line: it needs a line that is "
+            f"out of sight and shares {LEAST_WORDS} or more rare words with the message"
         )
         return self._without_command("standing recall", why, works=False)
 
@@ -152,22 +170,15 @@ class _Ways:
         return WayBack(kind="read", works=True, why=why, command=command, call=call)
 
     def pin(self) -> WayBack:
-        position = self._newest.position
-        if self._newest.tokens > _SHORT_MESSAGE and self._words:
-            why = "pinned as a text, every later request has it word for word"
-            command = ("pin", self._thread_id, "--text", self._words)
-            return WayBack(
-                kind="pin",
-                works=True,
-                why=why,
-                command=command,
-                call=f"conversation.pin({self._words!r})",
-            )
+        position, thread_id = self._newest.position, self._thread_id
+        command: tuple[str, ...] = ("pin", f"{thread_id}/{position}")
+        what: int | str = position
         why = f"pinned, the words of message {position} are in every later request"
-        command = ("pin", f"{self._thread_id}/{position}")
-        return WayBack(
-            kind="pin", works=True, why=why, command=command, call=f"conversation.pin({position})"
-        )
+        if self._newest.tokens > _SHORT_MESSAGE and self._words:
+            why = "pinned as a text, it is word for word in every later request"
+            command, what = ("pin", thread_id, "--text", self._words), self._words
+        call = f"conversation.pin({what!r})"
+        return WayBack(kind="pin", works=True, why=why, command=command, call=call)
 
     def focus(self) -> WayBack:
         words = self._words or beginning(self._newest.line, _LONGEST_WORDS)
@@ -220,7 +231,7 @@ class _Ways:
 
 def similar_lines(core: Core, thread_id: str, match: ValueMatch) -> tuple[SimilarLine, ...]:
     """Return the best lines that recall finds for the words of a value."""
-    hits = _ask(core, thread_id, match).hits[:_SIMILAR]
+    hits = ask(core, thread_id, match.value).hits[:_SIMILAR]
     return tuple(
         SimilarLine(
             position=hit.position,
@@ -238,10 +249,8 @@ def _best_word(value: str, text: str) -> str:
     return max(there, key=len, default=(text.split() or ["?"])[0])
 
 
-def _ask(core: Core, thread_id: str, match: ValueMatch) -> Recalled:
-    question = match.value[:_LONGEST_QUESTION]
-    return recall(
-        core,
-        thread_id,
-        query_with_defaults(core, question, {"limit": MOST_HITS, "neighbours": 0}, thread_id),
-    )
+def ask(core: Core, thread_id: str, words: str) -> Recalled:
+    """Return what recall finds for these words."""
+    options: RecallOptions = {"limit": MOST_HITS, "neighbours": 0}
+    query = query_with_defaults(core, words[:_LONGEST_QUESTION], options, thread_id)
+    return recall(core, thread_id, query)

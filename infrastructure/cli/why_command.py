@@ -104,7 +104,7 @@ def _show_messages(found: ValueHistory) -> None:
 
 
 def _show_message(which: str, one: Occurrence) -> None:
-    who = f"tool {one.tool}" if one.tool else one.author or one.role
+    who = f"tool {one.tool}" if one.tool else one.role
     _say(
         f"{which}: message {one.position}, {who}, {format_time(one.at)}, version {one.version:,}", 2
     )
@@ -239,6 +239,12 @@ def _say(text: str, indent: int = 0, style: str = "") -> None:
     begin = " " * indent
     shown = begin + strip_control(text)
     if console.is_terminal or console.width <= 100:
-        shown = textwrap.fill(shown, max(40, console.width), subsequent_indent=begin)
+        shown = textwrap.fill(
+            shown,
+            max(40, console.width),
+            subsequent_indent=begin,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
     for line in shown.splitlines():
         say_parts([(line, style)])

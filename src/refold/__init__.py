@@ -76,7 +76,15 @@ if TYPE_CHECKING:
     from refold.application.history.explain import MessageFate
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
+    from refold.application.history.fate_history import FateChange
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.history.value_history import (
+        Occurrence,
+        ValueChange,
+        ValueHistory,
+        ValuePlace,
+    )
+    from refold.application.history.ways_back import SimilarLine, WayBack
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -196,6 +204,7 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FateChange",
     "FileChange",
     "FileRefused",
     "FileSize",
@@ -239,6 +248,7 @@ __all__ = [
     "NotesDraft",
     "NotesRequest",
     "Observer",
+    "Occurrence",
     "OmittedMessage",
     "OpenedBeforeFork",
     "Options",
@@ -263,6 +273,7 @@ __all__ = [
     "RulesCompared",
     "Salvaged",
     "Share",
+    "SimilarLine",
     "Sizes",
     "Skipped",
     "SourceMessage",
@@ -291,8 +302,12 @@ __all__ = [
     "UnknownSummary",
     "UnknownToolCall",
     "UnknownToolFieldWarning",
+    "ValueChange",
+    "ValueHistory",
+    "ValuePlace",
     "Verification",
     "VersionConflict",
+    "WayBack",
     "WriteAheadDamaged",
     "aopen",
     "copy_log",
@@ -337,7 +352,10 @@ _PLACES = {
     "refold.application.history.explain": "MessageFate",
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
+    "refold.application.history.fate_history": "FateChange",
     "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.history.value_history": "Occurrence ValueChange ValueHistory ValuePlace",
+    "refold.application.history.ways_back": "SimilarLine WayBack",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"

@@ -107,6 +107,11 @@ async def look_back(used: Used, conversation: Any) -> None:
     for form in ("jsonl", "anthropic", "events", "other"):
         await used.ask(conversation, "export", form)
     await used.ask(conversation, "explain", 2, 9, at=30)
+    await used.ask(conversation, "why", "service 7")
+    await used.ask(conversation, "why", "service 7", at=30)
+    await used.ask(conversation, "why", " ")
+    await used.ask(conversation, "fate_history", 2)
+    await used.ask(conversation, "fate_history", 4_000)
     await used.ask(conversation, "facts", 2, 9)
     await used.ask(conversation, "facts", rules="none")
     await used.ask(conversation, "compare_rules")

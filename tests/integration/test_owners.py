@@ -25,6 +25,8 @@ REFUSED: dict[str, Work] = {
     "summaries": lambda conversation: conversation.summaries(),
     "facts": lambda conversation: conversation.facts(),
     "compare_rules": lambda conversation: conversation.compare_rules(),
+    "why": lambda conversation: conversation.why("secret"),
+    "fate_history": lambda conversation: conversation.fate_history(0),
     "explain": lambda conversation: conversation.explain(),
     "diff": lambda conversation: conversation.diff(1, 1),
     "tools": lambda conversation: conversation.tools(),
