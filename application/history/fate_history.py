@@ -25,6 +25,8 @@ from refold.domain.events import (
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value
 
+from .moments import check_position
+
 FateEvent = Literal[
     "appended",
     "offloaded",
@@ -71,11 +73,11 @@ def fate_history(core: Core, thread_id: str, position: int) -> tuple[FateChange,
 
     Raises:
         UnknownMessage: there is no such message, or damage destroyed it.
+        InvalidSetting: ``position`` is not an integer.
         ConversationGone: the whole conversation was erased.
     """
     state = core.log.load(thread_id).present().state
-    if not 0 <= position < state.length:
-        raise UnknownMessage(position, state.length)
+    check_position(position, state.length)
     places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)
     version = places.version_of(position)
     if version is None:
