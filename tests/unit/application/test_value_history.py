@@ -6,11 +6,12 @@ import pytest
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.history import value_history
+from refold.application.compaction.next_request import context_of
 from refold.application.history.value_history import MOST_CHANGES, MOST_RENDERED, ValueHistory
 from refold.application.history.value_timeline import MOST_LOOKS
 from refold.domain.errors import ConversationGone, InvalidSetting
 from refold.domain.events import (
+    ConversationErased,
     Event,
     MessagePinned,
     MessageUnpinned,
@@ -91,7 +92,8 @@ def test_a_ledger_that_keeps_it_is_named_with_its_line() -> None:
     ]
     assert steps(found)[-1] == (7, "compaction", "memory")
     hidden = requested(3), performed(3, ledger=(line,), ledger_shown=0)
-    assert chat_of(*history(user(PORT), *talk(2)), *hidden).why("6390").standing == "nowhere"
+    gone = chat_of(*history(user(PORT), *talk(2)), *hidden).why("6390")
+    assert (gone.standing, steps(gone)[-1]) == ("nowhere", (7, "compaction", "nowhere"))
 
 
 def test_a_value_that_comes_and_goes_has_every_moment() -> None:
@@ -126,7 +128,7 @@ def test_an_earlier_version_has_its_own_answer() -> None:
 def tool_round(before: str, after: str) -> list[Event]:
     return history(
         user("look"),
-        assistant(tool_use("c1", name="x", file="a.py")),
+        assistant(tool_use("c1", file="a.py")),
         user(tool_result("c1", f"{before}6390{after}")),
         assistant("done"),
     )
@@ -138,7 +140,7 @@ def test_an_offload_that_cuts_it_is_a_departure_and_one_that_shows_it_is_none() 
     assert steps(hidden) == [(3, "appended", "message"), (5, "offloaded", "nowhere")]
     assert hidden.changes[-1].tokens_before is not None, "the request is rendered for its size"
     assert hidden.newest is not None
-    assert hidden.newest.tool == "x" or hidden.newest.tool is not None
+    assert hidden.newest.tool == "bash"
     shown = chat_of(*tool_round("", filling), offloaded(2)).why("6390")
     assert steps(shown) == [(3, "appended", "message")]
     assert [place.kind for place in shown.places] == ["preview"]
@@ -149,7 +151,7 @@ def test_a_call_is_found_by_the_strings_of_its_input() -> None:
     found = chat_of(*history(user("go"), used, user(tool_result("c1", "ok")))).why('"never\nmain"')
     assert found.newest is not None
     assert (found.newest.position, found.standing) == (1, "message")
-    assert found.newest.tool is not None
+    assert found.newest.tool == "bash"
 
 
 def test_without_an_exact_match_case_and_spacing_are_ignored() -> None:
@@ -179,8 +181,6 @@ def test_a_value_that_cannot_be_searched_for_is_refused(value: str) -> None:
 
 
 def test_an_erased_conversation_has_no_answer() -> None:
-    from refold.domain.events import ConversationErased
-
     with pytest.raises(ConversationGone):
         chat_of(*history(user(PORT)), ConversationErased()).why("6390")
 
@@ -205,8 +205,8 @@ class Counted:
 def test_however_often_it_changed_few_requests_are_rendered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counted = Counted(value_history.context_of)
-    monkeypatch.setattr(value_history, "context_of", counted)
+    counted = Counted(context_of)
+    monkeypatch.setattr("refold.application.history.value_history.context_of", counted)
     pins: list[Event] = []
     for n in range(60):
         pins += [
