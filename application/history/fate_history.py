@@ -92,7 +92,7 @@ def fate_history(core: Core, thread_id: str, position: int) -> tuple[FateChange,
 
 
 class _FateHistory:
-    """What is known of one message while its events are read."""
+    """State of one message while its events are read."""
 
     def __init__(self, position: int) -> None:
         self._position = position

@@ -29,13 +29,13 @@ _SHOWN_LINE = 60
 """Characters of a line that a sentence quotes."""
 _SIMILAR = 3
 
-WayKind = Literal["recall", "standing recall", "read", "pin", "focus", "revert", "fork"]
+WayKind = Literal["recall", "query", "standing recall", "read", "pin", "focus", "revert", "fork"]
 """A way to bring a value back.
 
-``recall``: a search, as the agent's tool or for people. ``standing recall``: lines that refold adds to the next
-message of the user by itself. ``read``: the whole message by its address. ``pin``: kept word for word from now on.
-``focus``: the next summary preserves it. ``revert``: undo the newest compaction. ``fork``: a copy of the conversation
-as it was before the value left.
+``recall``: a search by words, as the agent's tool or for people. ``query``: the same by exact text. ``standing
+recall``: lines that refold adds to the next message of the user by itself. ``read``: the whole message by its address.
+``pin``: kept word for word from now on. ``focus``: the next summary preserves it. ``revert``: undo the newest
+compaction. ``fork``: a copy of the conversation as it was before the value left.
 """
 
 
@@ -45,7 +45,7 @@ class WayBack(Value, frozen=True):
     kind: WayKind
     works: bool
     why: str
-    """What it does or why it does not help, in words."""
+    """Its effect, or the reason why it does not help, in words."""
     command: tuple[str, ...]
     """Words of a command of ``refold`` that uses it, or empty."""
     call: str
@@ -69,6 +69,8 @@ class _Place(NamedTuple):
     position: int
     tokens: int
     line: str
+    has_exactly: bool
+    """True if it has the value but for case."""
 
 
 def ways_back(
@@ -85,10 +87,15 @@ def ways_back(
     """
     thread_id, position = context.thread_id, found.positions[-1]
     stored = stored_messages(core, thread_id, position, position + 1)
-    newest = _Place(position, stored[0].tokens, match.line(stored[0].text)) if stored else None
-    ways = _Ways(core, core.log.load(thread_id), match, newest or _Place(position, 0, ""))
+    newest = _Place(position, 0, "", has_exactly=False)
+    if stored:
+        text = stored[0].text
+        exactly = match.value.casefold() in text.casefold()
+        newest = _Place(position, stored[0].tokens, match.line(text), exactly)
+    ways = _Ways(core, core.log.load(thread_id), match, newest)
     return (
         ways.recall(found),
+        *ways.query(),
         ways.standing_recall(context),
         ways.read(),
         ways.pin(),
@@ -140,6 +147,16 @@ class _Ways:
             call=f"conversation.recall({words!r})",
             score=hit.score,
         )
+
+    def query(self) -> Iterator[WayBack]:
+        if self._newest.has_exactly and self._words:
+            yield WayBack(
+                kind="query",
+                works=True,
+                why="lists every message with this text; the agent's tool query_history does the same",
+                command=("query", self._thread_id, "--text", self._words),
+                call=f"conversation.query(text={self._words!r})",
+            )
 
     def standing_recall(self, context: Context) -> WayBack:
         most = self._core.settings.standing_recall
@@ -218,7 +235,7 @@ class _Ways:
         if left_at is None or left_at < 2:
             return
         at = left_at - 1
-        why = f"a copy of the conversation at version {at}, right before no message showed it"
+        why = f"a copy of the conversation at version {at}, when a message still showed it"
         command = ("fork", self._thread_id, "--at", str(at))
         yield WayBack(
             kind="fork", works=True, why=why, command=command, call=f"conversation.fork(at={at})"

@@ -87,7 +87,8 @@ def _show_unknown(found: ValueHistory, db: object) -> None:
             _say(f"message {line.position}, {line.role}: {line.line}", 2)
     words = beginning(found.value, _SHOWN_VALUE)
     how = next_command("recall", found.thread_id, words, db=db)
-    _say(f"Give a part of it, or search by words: {how}")
+    _say("Give a part of it, or search by words:")
+    say_parts([(f"  {how}", "bold")])
 
 
 def _show_messages(found: ValueHistory) -> None:
@@ -159,7 +160,7 @@ _CAUSES: dict[Cause, str] = {
 def _show_changes(found: ValueHistory) -> None:
     if not found.changes:
         return
-    _heading("When that changed")
+    _heading("When that changed, by the time of the log")
     if found.change_count > len(found.changes):
         _say(f"{found.change_count - len(found.changes):,} earlier changes are left out.", 2)
     for change in found.changes:
@@ -215,7 +216,8 @@ def _show_ways(found: ValueHistory, db: object, *, is_past: bool) -> None:
 
 def _name(way: WayBack) -> str:
     return {
-        "recall": "search for it: recall",
+        "recall": "search by words: recall",
+        "query": "look for the exact text: query",
         "standing recall": "standing recall, by itself",
         "read": "read the message",
         "pin": "pin it",

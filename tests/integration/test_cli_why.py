@@ -21,7 +21,7 @@ def test_a_command_that_brings_it_back_does(refold: Refold) -> None:
     assert before["standing"] != "message"
     ways = {way["kind"]: way for way in before["ways"]}
     assert ways["recall"]["works"]
-    for kind in ("recall", "read", "pin", "fork"):
+    for kind in ("recall", "query", "read", "pin", "fork"):
         assert refold(*ways[kind]["command"]).code == 0, kind
     assert "pin" in [
         place["kind"] for place in refold("why", "talk", "Question 3:", "--json").answer["places"]
