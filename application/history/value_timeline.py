@@ -171,7 +171,7 @@ class Timeline:
         for point in reversed(self.points):
             if point.standing is None and point.key not in seen and len(seen) < MOST_LOOKS:
                 seen[point.key] = look(point.version)
-        now = [(_standing(point, seen), point) for point in self.points]
+        now: list[tuple[Standing, Point]] = [(_standing(p, seen), p) for p in self.points]
         certain = all(p.standing is not None or p.key in seen for p in self.points)
         first = [Change("nowhere", *now[0])] if now else []
         steps = (Change(a[0], b[0], b[1]) for a, b in pairwise(now))

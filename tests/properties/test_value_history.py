@@ -66,7 +66,12 @@ def make(conversation: ConversationMemory, kind: str, size: int, number: int) ->
             )
             conversation.context()
         case _:
-            used = {"type": "tool_use", "id": f"c{at}", "name": "look", "input": {"at": size}}
+            used: dict[str, Any] = {
+                "type": "tool_use",
+                "id": f"c{at}",
+                "name": "look",
+                "input": {"at": size},
+            }
             if size == 8:
                 used["input"] = {"code": body(size, number)}
             found = {"type": "tool_result", "tool_use_id": f"c{at}", "content": body(size, number)}
@@ -85,8 +90,9 @@ def shows(context: Context, value: str) -> bool:
 
 def standing_at(found: ValueHistory, version: int) -> Standing:
     """The standing at a version, by the list of changes."""
-    before = [change.after for change in found.changes if change.version <= version]
-    return before[-1] if before else "nowhere"
+    before: list[Standing] = ["nowhere"]
+    before += [change.after for change in found.changes if change.version <= version]
+    return before[-1]
 
 
 @given(st.lists(moves, min_size=8, max_size=20))
