@@ -90,9 +90,11 @@ def shows(context: Context, value: str) -> bool:
 
 def standing_at(found: ValueHistory, version: int) -> Standing:
     """The standing at a version, by the list of changes."""
-    before: list[Standing] = ["nowhere"]
-    before += [change.after for change in found.changes if change.version <= version]
-    return before[-1]
+    standing: Standing = "nowhere"
+    for change in found.changes:
+        if change.version <= version:
+            standing = change.after
+    return standing
 
 
 @given(st.lists(moves, min_size=8, max_size=20))
