@@ -91,15 +91,24 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
         UnknownMessage: there is no such message.
         InvalidSetting: ``position`` is not an integer.
     """
+    check_position(position, core.log.load(thread_id).present().state.length)
+    return core.views.messages(thread_id, position, position + 1)[0].version
+
+
+def check_position(position: int, length: int) -> None:
+    """Raise if none of ``length`` messages is at this position.
+
+    Raises:
+        UnknownMessage: there is no such message.
+        InvalidSetting: ``position`` is not an integer.
+    """
     given = cast("object", position)
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidSetting(
             f"position={given!r} is not a position, such as 17", setting="position", value=given
         )
-    length = core.log.load(thread_id).present().state.length
     if not 0 <= given < length:
         raise UnknownMessage(given, length)
-    return core.views.messages(thread_id, given, given + 1)[0].version
 
 
 def choose_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
