@@ -88,11 +88,14 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
     """Return the version of the conversation right after the message at this position.
 
     Raises:
-        UnknownMessage: there is no such message.
+        UnknownMessage: there is no such message, or damage destroyed it.
         InvalidSetting: ``position`` is not an integer.
     """
-    check_position(position, core.log.load(thread_id).present().state.length)
-    return core.views.messages(thread_id, position, position + 1)[0].version
+    length = core.log.load(thread_id).present().state.length
+    check_position(position, length)
+    for row in core.views.messages(thread_id, position, position + 1):
+        return row.version
+    raise UnknownMessage(position, length, lost=True)
 
 
 def check_position(position: int, length: int) -> None:

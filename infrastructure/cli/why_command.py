@@ -15,10 +15,11 @@ from refold.application.history.value_history import (
 from refold.application.history.value_timeline import Cause
 from refold.application.history.ways_back import WayBack
 from refold.domain.text_cuts import beginning
+from refold.infrastructure.shown_text import strip_control
 
 from .arguments import next_command, open_existing, require
 from .options import DEFAULT_DB, At, Db, Json, Thread, format_time, read_at
-from .output import console, print_json, say, say_parts, strip_control
+from .output import console, print_json, say, say_parts
 
 EXAMPLES = {
     "why": 'Examples: refold why thread-42 6390 --db agent.db; refold why thread-42 "never push to main" --at 120. '
