@@ -7,15 +7,18 @@ import typer
 
 from refold.application.history.value_history import (
     Occurrence,
-    PlaceKind,
-    ValueChange,
     ValueHistory,
-    ValuePlace,
 )
-from refold.application.history.value_timeline import Cause
-from refold.application.history.ways_back import WayBack
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.shown_text import strip_control
+from refold.infrastructure.value_words import (
+    SHOWN_VALUE,
+    cause_words,
+    effect_words,
+    place_words,
+    verdict,
+    way_words,
+)
 
 from .arguments import next_command, open_existing, require
 from .options import DEFAULT_DB, At, Db, Json, Thread, format_time, read_at
@@ -31,8 +34,6 @@ Sought = Annotated[
         metavar="VALUE", help="A text as a message has it: a number, a path, a part of a sentence."
     ),
 ]
-_SHOWN_VALUE = 60
-"""Characters of the value in the first line."""
 
 
 def why(
@@ -52,7 +53,7 @@ def why(
 
 
 def _show(found: ValueHistory, db: object, *, is_past: bool) -> None:
-    _say(_verdict(found, is_past=is_past), style="bold")
+    _say(verdict(found, is_past=is_past), style="bold")
     if not found.is_known:
         _show_unknown(found, db)
         return
@@ -60,21 +61,6 @@ def _show(found: ValueHistory, db: object, *, is_past: bool) -> None:
     _show_places(found)
     _show_changes(found)
     _show_ways(found, db, is_past=is_past)
-
-
-def _verdict(found: ValueHistory, *, is_past: bool) -> str:
-    value = beginning(" ".join(found.value.split()), _SHOWN_VALUE)
-    request = "the request" if is_past else "the next request"
-    where = f"{request} of {found.thread_id} (version {found.version:,})"
-    if not found.is_known:
-        return f"“{value}”: no message has it up to version {found.version:,} of {found.thread_id}."
-    match found.standing:
-        case "message":
-            return f"“{value}” is word for word in a message of {where}."
-        case "memory":
-            return f"“{value}” is not in a message of {where}, but in what replaces or joins them."
-        case "nowhere":
-            return f"“{value}” is not in {where}."
 
 
 def _show_unknown(found: ValueHistory, db: object) -> None:
@@ -86,7 +72,7 @@ def _show_unknown(found: ValueHistory, db: object) -> None:
         _heading("Similar lines, found by recall")
         for line in found.similar:
             _say(f"message {line.position}, {line.role}: {line.line}", 2)
-    words = beginning(found.value, _SHOWN_VALUE)
+    words = beginning(found.value, SHOWN_VALUE)
     how = next_command("recall", found.thread_id, words, db=db)
     _say("Give a part of it, or search by words:")
     say_parts([(f"  {how}", "bold")])
@@ -118,44 +104,8 @@ def _show_places(found: ValueHistory) -> None:
     if not found.places:
         _say("Nowhere.", 2)
     for place in found.places:
-        _say(f"{_place(place)}:", 2)
+        _say(f"{place_words(place)}:", 2)
         _say(place.line, 6, style="dim")
-
-
-_PLACES: dict[PlaceKind, str] = {
-    "message": "word for word in message {position}",
-    "preview": "in message {position}, which is shortened but still shows it",
-    "summary": "in the text of the summary",
-    "topics": "in the list of topics after the summary",
-    "ledger": "in the ledger, copied from message {position}",
-    "index": "in the index of exact values, copied from message {position}",
-    "pin": "in a pinned text",
-    "quoted memory": "in an earlier message that the system text quotes",
-    "recalled line": "in a line of message {position} that refold added again",
-    "system text": "in the system text of your program",
-    "other": "in a text that refold adds",
-}
-
-
-def _place(place: ValuePlace) -> str:
-    more = f" and {place.count - 1:,} more" if place.count > 1 else ""
-    return _PLACES[place.kind].format(position=place.position) + more
-
-
-_CAUSES: dict[Cause, str] = {
-    "appended": "message {position} was appended",
-    "compaction": "a compaction ({trigger}) wrote summary {summary}",
-    "reverted": "the compaction with summary {summary} was reverted",
-    "offloaded": "large tool content was replaced by previews",
-    "condensed": "older tool results were cut",
-    "shortened": "content of the user was cut",
-    "pinned": "it was pinned",
-    "unpinned": "it was unpinned",
-    "quoted": "other earlier messages were chosen for the system text",
-    "recalled": "refold added earlier lines to message {position}",
-    "erased": "content was erased",
-    "system text": "the system text changed",
-}
 
 
 def _show_changes(found: ValueHistory) -> None:
@@ -165,35 +115,10 @@ def _show_changes(found: ValueHistory) -> None:
     if found.change_count > len(found.changes):
         _say(f"{found.change_count - len(found.changes):,} earlier changes are left out.", 2)
     for change in found.changes:
-        cause = _CAUSES[change.cause].format(
-            position=change.position,
-            summary=(change.summary_id or "")[:8],
-            trigger=change.trigger,
-        )
-        _say(f"{format_time(change.at)}  version {change.version:,}: {_effect(change)}", 2)
-        _say(f"{cause}{_sizes(change)}", 6)
+        _say(f"{format_time(change.at)}  version {change.version:,}: {effect_words(change)}", 2)
+        _say(cause_words(change), 6)
     if not found.is_certain:
         _say("Older changes may be missing: too many versions have shortened messages.", 2)
-
-
-def _effect(change: ValueChange) -> str:
-    match change.before, change.after:
-        case "nowhere", "message":
-            return "it came in, word for word"
-        case "memory", "message":
-            return "it is word for word in a message again"
-        case "nowhere", _:
-            return "it came in, outside of the messages"
-        case "message", "memory":
-            return "it left the messages; a copy stayed"
-        case _:
-            return "it left the request"
-
-
-def _sizes(change: ValueChange) -> str:
-    if change.tokens_before is None or change.tokens_after is None:
-        return ""
-    return f"; the request went from {change.tokens_before:,} to {change.tokens_after:,} tokens"
 
 
 def _show_ways(found: ValueHistory, db: object, *, is_past: bool) -> None:
@@ -206,26 +131,13 @@ def _show_ways(found: ValueHistory, db: object, *, is_past: bool) -> None:
         say_parts(
             [
                 ("  yes  " if way.works else "  no   ", "green" if way.works else "yellow"),
-                (_name(way), ""),
+                (way_words(way), ""),
             ]
         )
         if way.command and way.works:
             # A command that is cut or wrapped could not be copied.
             say_parts([(f"       {next_command(*way.command, db=db)}", "bold")])
         _say(way.why, 7)
-
-
-def _name(way: WayBack) -> str:
-    return {
-        "recall": "search by words: recall",
-        "query": "look for the exact text: query",
-        "standing recall": "standing recall, by itself",
-        "read": "read the message",
-        "pin": "pin it",
-        "focus": "compact with a focus",
-        "revert": "revert the newest compaction",
-        "fork": "fork from before it left",
-    }[way.kind]
 
 
 def _count(number: int, one: str, several: str) -> str:

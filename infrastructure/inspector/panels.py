@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from refold.application.errors import LogError
 from refold.application.inspection.ledger_view import LedgerEntry
 from refold.application.rendering.request_blocks import RECALLED_HEADING
+from refold.infrastructure import value_words
 
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
@@ -92,6 +93,13 @@ def _added_by_recall(scene: Scene) -> Iterator[str]:
         blocks = message["content"] if isinstance(message["content"], list) else ()
         texts = (str(block.get("text", "")) for block in blocks)
         yield from (text for text in texts if text.startswith(RECALLED_HEADING))
+
+
+def why_panel(scene: Scene) -> Mapping[str, Any]:
+    """Return the history of a value: when it came in, when it left, and what brings it back."""
+    value = scene.query.get("q", "").strip()
+    found = scene.conversation.why(value, at=scene.at) if value else None
+    return {"query": value, "history": found, "words": value_words}
 
 
 class Moment(NamedTuple):
@@ -189,6 +197,7 @@ PANELS: Mapping[str, tuple[str, Panel]] = {
     "summaries": ("Summaries", summaries_panel),
     "ledger": ("Ledger", ledger_panel),
     "recall": ("Recall", recall_panel),
+    "why": ("Why", why_panel),
     "compare": ("Compare", compare_panel),
     "health": ("Health", health_panel),
     "request": ("Request", request_panel),
