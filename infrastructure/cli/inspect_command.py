@@ -1,16 +1,20 @@
 """``refold inspect``: show the memory in a browser."""
 
 import webbrowser
-from importlib.util import find_spec
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from refold.domain.errors import InvalidSetting
+from refold.application.api.memory import Memory
+from refold.application.ports.read_models import ConversationRow
+from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import open_existing
+from .export_command import Names, as_counts, require_packages, source_of
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Window
-from .output import clean, print_json, say, warn
+from .output import clean, print_json, say, steps, warn
 
 Port = Annotated[
     int,
@@ -19,10 +23,19 @@ Port = Annotated[
 NoBrowser = Annotated[
     bool, typer.Option("--no-browser", metavar="", help="Print the URL and open no browser.")
 ]
+Bundle = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle",
+        metavar="DIR",
+        help="Write all conversations as pages into this folder and end. They open without a server.",
+    ),
+]
 HOST = "127.0.0.1"
 EXAMPLES = {
     "inspect": "The URL has a token; who does not have it reads nothing. Only this machine can reach "
-    "the server, and it changes nothing in the log. Ctrl-C stops it."
+    "the server, and it changes nothing in the log. Ctrl-C stops it. As pages for others, without keys, passwords "
+    'and this name: refold inspect --bundle pages --redact "Ada Lovelace".'
 }
 
 
@@ -30,13 +43,24 @@ def inspect(
     db: Db = DEFAULT_DB,
     port: Port = 0,
     no_browser: NoBrowser = False,
+    bundle: Bundle = None,
+    redact: Names = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an older bundle in the folder.", metavar="")
+    ] = False,
     window: Window = None,
     model: ModelName = None,
     policy: PolicyFile = None,
     json: Json = False,
 ) -> None:
     """Show conversations, requests and summaries in a browser, and why each message is where it is."""
-    _require_packages()
+    require_packages("refold inspect")
+    if bundle is None and (redact or force):
+        raise typer.BadParameter("--redact and --force are for pages in a folder: add --bundle DIR")
+    if bundle is not None:
+        with open_existing(db, window=window, model=model, policy_file=policy) as memory:
+            _write_bundle(memory, bundle, db, redact or (), force=force, json=json)
+        return
     from refold.infrastructure.inspector.serving import Inspector
     from refold.infrastructure.loopback import open_listener
 
@@ -55,13 +79,22 @@ def inspect(
         server.serve(begun)
 
 
-def _require_packages() -> None:
-    """Raise if a package of the inspector is not installed.
+def _write_bundle(
+    memory: Memory, to: Path, db: LogPlace, names: Sequence[str], *, force: bool, json: bool
+) -> None:
+    from refold.infrastructure.inspector.bundle import write_bundle
+    from refold.infrastructure.inspector.masking import Masker
 
-    Raises:
-        InvalidSetting: the message says how to install it.
-    """
-    if any(find_spec(name) is None for name in ("starlette", "jinja2", "uvicorn")):
-        raise InvalidSetting(
-            "refold inspect needs packages that are not installed: pip install 'refold[inspect]'"
-        )
+    def watched(rows: Sequence[ConversationRow]) -> Iterator[ConversationRow]:
+        return steps(rows, "Writing", quiet=json)
+
+    masker, source = Masker(names), source_of(db)
+    made = write_bundle(memory, to, masker, source, replace=force, watched=watched)
+    if json:
+        counts = {name: count for name, count in made._asdict().items() if name != "masked"}
+        print_json({"path": str(to), **counts, **as_counts(made.masked)})
+        return
+    say(
+        f"{clean(to / 'index.html')}: {made.conversations:,} conversations, {made.messages:,} messages, "
+        f"{made.pages:,} pages, {made.bytes:,} bytes. {clean(made.masked.sentence())}. Read it before you share it."
+    )

@@ -1,6 +1,7 @@
 """Messages as the pages show them: who speaks, in which blocks, with which badges, how long."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -95,17 +96,17 @@ def message_views(
     stored: Sequence[StoredMessage],
     fates: Mapping[int, MessageFate],
     *,
-    budget: int,
+    budget: int | None,
     around: Sequence[StoredMessage] = (),
     near: range = range(0),
 ) -> list[MessageView]:
-    """Return views of messages whose texts take about ``budget`` bytes of HTML together.
+    """Return views of messages whose texts take about ``budget`` bytes of HTML together, or of all texts.
 
     ``around``: more messages in which partners of calls and results are found. ``near``: positions of the
     messages that links reach on the same page.
     """
     partners = _partners((*stored, *around))
-    most = _fitting(stored, budget)
+    most = sys.maxsize if budget is None else _fitting(stored, budget)
     views = (_view(one, fates.get(one.position), partners, most) for one in stored)
     return [view._replace(near=near) for view in views]
 

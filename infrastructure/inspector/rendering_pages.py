@@ -1,6 +1,6 @@
 """The templates of the pages, and how numbers, times and texts are shown in them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -35,6 +35,11 @@ def templates() -> Environment:
         "percent": lambda share: f"{100 * share:.0f} %",
     }
     return environment
+
+
+def templates_for_files(printed: Callable[[object], object]) -> Environment:
+    """Return an environment that prints what ``printed`` returns for each value, and then escapes it."""
+    return templates().overlay(finalize=printed)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:

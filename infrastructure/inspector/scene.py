@@ -8,7 +8,7 @@ from starlette.requests import Request
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.ports.read_models import ConversationRow
 
-from .links import ServerLinks
+from .links import Links, ServerLinks
 from .reader import Reader
 
 
@@ -16,7 +16,7 @@ class Scene(NamedTuple):
     """A conversation as one request asks to see it."""
 
     reader: Reader
-    links: ServerLinks
+    links: Links
     conversation: ConversationMemory
     row: ConversationRow
     at: int | None
