@@ -26,6 +26,8 @@ EXAMPLES = {
     'without keys, passwords and these names: refold export mine --html mine.html --redact "Ada Lovelace".'
 }
 STANDARD_OUTPUT = "-"
+MOST_MESSAGES = 2_000
+"""Messages of one page."""
 
 Names = Annotated[
     list[str] | None,
@@ -173,8 +175,6 @@ def _messages_of(memory: Memory, thread: str, given: str | None, to: Path, db: L
     Raises:
         InvalidSetting: there are too many; the message has commands that write less, or more pages.
     """
-    from refold.infrastructure.inspector.file_pages import MOST_MESSAGES
-
     row = memory.conversation(thread).row()
     length = row.messages if row else 0
     messages = range(length)[slice(*read_span(given))] if given else range(length)

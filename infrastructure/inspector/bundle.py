@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
 
+from markupsafe import Markup
+
 from refold.application.api.memory import Memory
 from refold.application.errors import LogNotFound, TargetExists
 from refold.application.ports.read_models import ConversationRow
@@ -43,7 +45,10 @@ class Bundled(NamedTuple):
 
 
 class _FolderLinks:
-    """Relative addresses in a folder of pages, as seen from one page."""
+    """Relative addresses in a folder of pages, as seen from one page.
+
+    They are ``Markup`` where they have nothing of a transcript to mask.
+    """
 
     is_live = False
 
@@ -56,21 +61,22 @@ class _FolderLinks:
         self.root = "" if here is None else "../../"
 
     def home(self) -> str:
-        return f"{self.root}index.html"
+        return Markup(f"{self.root}index.html")
 
     def page(self, name: str, **query: object) -> str | None:
-        start = query.get("start")
-        return self.root + _numbered(int(str(start)) // LISTED, "index") if name == "" else None
+        if name:
+            return None
+        return Markup(self.root + _numbered(int(str(query["start"])) // LISTED, "index"))
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         if panel != "timeline" and panel not in PANELS_OF_FILES:
             return None
         given = more.get("start") or more.get("position") or 0
         name = _numbered(int(str(given)) // PAGE, "messages")
-        return self._in(thread_id) + (name if panel == "timeline" else f"{panel}.html")
+        return Markup(self._in(thread_id) + (name if panel == "timeline" else f"{panel}.html"))
 
     def message(self, thread_id: str, position: int, at: int | None = None) -> str:
-        return f"{self.panel(thread_id, 'timeline', position=position)}#m{position}"
+        return Markup(f"{self.panel(thread_id, 'timeline', position=position)}#m{position}")
 
     def whole(self, thread_id: str, position: int, at: int | None = None) -> None:
         """Return None: the timeline has all texts."""
@@ -150,10 +156,9 @@ class _Writer:
 
     def write(self, watched: Watch) -> Bundled:
         rows = [self._files.row(self._reader, row) for row in self._reader.conversations()]
-        names = (self._files.masker.text(row.thread_id) for row in rows)
         folders = {
-            row.thread_id: _folder_name(number, name)
-            for number, (row, name) in enumerate(zip(rows, names, strict=True), 1)
+            row.thread_id: _folder_name(number, row.thread_id, self._files.masker)
+            for number, row in enumerate(rows, 1)
         }
         self._save(STYLE, _SIGN + style_of_files())
         for row in watched(rows):
@@ -228,10 +233,11 @@ class _Writer:
         self._done = self._done._replace(bytes=self._done.bytes + len(content))
 
 
-def _folder_name(number: int, name: str) -> str:
-    """Return a name that every file system accepts, which has no more of a conversation than its masked id."""
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_NAME].strip("-")
-    return f"{number:04}-{words}" if words else f"{number:04}"
+def _folder_name(number: int, thread_id: str, masker: Masker) -> str:
+    """Return a name that every file system accepts, which says no more of a conversation than its masked id."""
+    words = re.sub(r"[^a-z0-9]+", "-", masker.text(thread_id).lower())[:_LONGEST_NAME].strip("-")
+    name = f"{number:04}-{words}" if words else f"{number:04}"
+    return name if masker.text(name) == name else f"{number:04}"
 
 
 def _parts(folder: Path) -> list[Path]:

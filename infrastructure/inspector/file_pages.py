@@ -12,7 +12,7 @@ from markupsafe import Markup
 from refold.application.api.memory import Memory
 from refold.application.api.results import StoredMessage
 from refold.application.ports.read_models import ConversationRow
-from refold.domain.errors import InvalidSetting, UnknownMessage
+from refold.domain.errors import UnknownMessage
 from refold.domain.value import is_object, replace
 
 from .access import Access
@@ -23,8 +23,6 @@ from .message_views import message_views
 from .reader import Reader, TimelinePage, timeline_page
 from .rendering_pages import STATIC, style, templates_for_files
 
-MOST_MESSAGES = 2_000
-"""Messages of one file."""
 MOST_PICTURES = 20_000_000
 """Bytes that all pictures of a page take at most; further ones are only named."""
 MOST_OF_A_PICTURE = 5_000_000
@@ -168,7 +166,7 @@ class Source(NamedTuple):
 
 
 class FileLinks:
-    """Addresses within one file."""
+    """Addresses within one file. They are ``Markup`` where they have nothing of a transcript to mask."""
 
     is_live = False
 
@@ -184,11 +182,11 @@ class FileLinks:
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         """Return the address of a part of the file."""
-        return f"#{panel}" if panel in ("timeline", *PANELS_OF_FILES) else None
+        return Markup(f"#{panel}") if panel in ("timeline", *PANELS_OF_FILES) else None
 
     def message(self, thread_id: str, position: int, at: int | None = None) -> str | None:
         """Return the address of a message if the file has it."""
-        return f"#m{position}" if position in self._messages else None
+        return Markup(f"#m{position}") if position in self._messages else None
 
     def whole(self, thread_id: str, position: int, at: int | None = None) -> None:
         """Return None: the timeline has all texts."""
@@ -208,16 +206,9 @@ def conversation_file(
     """Return messages of a conversation, with its summaries and its ledger, as one page of HTML.
 
     Raises:
-        InvalidSetting: there are more than ``MOST_MESSAGES``.
         UnknownMessage: there are none.
         NotShown: there is no such conversation.
     """
-    if len(messages) > MOST_MESSAGES:
-        raise InvalidSetting(
-            f"{len(messages):,} messages are too many for one file, which has at most {MOST_MESSAGES:,}",
-            setting="range",
-            value=len(messages),
-        )
     reader, files = Reader(memory, Access()), FilePages(masker)
     conversation, row = reader.conversation(thread_id)
     if not messages and row.messages:
