@@ -53,9 +53,14 @@ class _FolderLinks:
     is_live = False
 
     def __init__(
-        self, folders: Mapping[str, str], here: str | None = None, pictures: Pictures | None = None
+        self,
+        folders: Mapping[str, str],
+        mask: Callable[[str], str],
+        here: str | None = None,
+        pictures: Pictures | None = None,
     ) -> None:
         self._folders = folders
+        self._mask = mask
         self._here = here
         self._pictures = pictures
         self.root = "" if here is None else "../../"
@@ -82,7 +87,7 @@ class _FolderLinks:
         """Return None: the timeline has all texts."""
 
     def summary(self, thread_id: str, summary_id: str) -> str:
-        return f"{self._in(thread_id)}summaries.html#{summary_id}"
+        return Markup(f"{self.panel(thread_id, 'summaries')}#") + self._mask(summary_id)
 
     def picture(self, thread_id: str, position: int, block: int) -> str | None:
         return self._pictures.address(position, block) if self._pictures else None
@@ -161,9 +166,10 @@ class _Writer:
             for number, row in enumerate(rows, 1)
         }
         self._save(STYLE, _SIGN + style_of_files())
+        (self._folder / FOLDER).mkdir(mode=0o700)
         for row in watched(rows):
             self._conversation(row, folders)
-        self._lists(rows, _FolderLinks(folders))
+        self._lists(rows, _FolderLinks(folders, self._files.masker.text))
         return self._done._replace(
             conversations=len(rows), messages=sum(row.messages for row in rows)
         )
@@ -171,8 +177,8 @@ class _Writer:
     def _conversation(self, row: ConversationRow, folders: Mapping[str, str]) -> None:
         conversation, _ = self._reader.conversation(row.thread_id)
         here = folders[row.thread_id]
-        (self._folder / FOLDER / here).mkdir(mode=0o700, parents=True)
-        links: Links = _FolderLinks(folders, here)
+        (self._folder / FOLDER / here).mkdir(mode=0o700)
+        links: Links = _FolderLinks(folders, self._files.masker.text, here)
         values = self._files.panel_values(
             Scene(self._reader, links, conversation, row, None, {})
         ) | {"panels": {name: PANELS[name][0] for name in ("timeline", *PANELS_OF_FILES)}}
@@ -184,7 +190,7 @@ class _Writer:
             given = {
                 "panel": "timeline",
                 "PAGE": PAGE,
-                "links": _FolderLinks(folders, here, pictures),
+                "links": _FolderLinks(folders, self._files.masker.text, here, pictures),
                 **self._files.timeline_values(page),
             }
             name = _numbered(start // PAGE, "messages")

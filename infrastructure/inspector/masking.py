@@ -23,10 +23,10 @@ _BLANK = r"(?:[\s_.+-]|%20){1,3}"
 _UNSPACED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-# Quoted JSON inside of a text, where the quotation marks of a name are escaped.
+# A quoted value in JSON needs no digit to be a credential. Quotation marks in a text of JSON are escaped.
 _QUOTED = re.compile(
-    r"((?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private|secret)[_-]?key)\\+[\"']\s{0,2}:\s{0,2}\\+[\"'])"
-    r"(?!\[redacted\])([^\s\"'\\]{6,})",
+    r"((?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private|secret)[_-]?key)\\*[\"']\s{0,2}:\s{0,2}\\*[\"'])"
+    r"(?!\[redacted\])[^\"'\\\n]{4,}",
     re.IGNORECASE,
 )
 
@@ -72,7 +72,7 @@ class Masker:
     def text(self, text: str) -> str:
         """Return a text with its credentials and names masked."""
         text = redact(text)
-        if "\\" in text:
+        if ":" in text:
             text = _QUOTED.sub(rf"\1{CREDENTIAL}", text)
         return text if self._names is None else self._names.sub(self._masked_name, text)
 
