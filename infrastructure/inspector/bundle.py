@@ -35,7 +35,7 @@ Watch: TypeAlias = Callable[[Sequence[ConversationRow]], Iterable[ConversationRo
 
 
 class Bundled(NamedTuple):
-    """What was written."""
+    """Counts of what was written."""
 
     conversations: int
     messages: int
