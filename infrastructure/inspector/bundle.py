@@ -15,11 +15,12 @@ from refold.application.ports.read_models import ConversationRow
 from refold.infrastructure.files.private_files import open_private, sync_names
 
 from .access import Access
-from .conversation_page import PANELS, Scene
 from .file_pages import PANELS_OF_FILES, FilePages, Pictures, Source, style_of_files
 from .links import Links
 from .masking import Masked, Masker
+from .panels import PANELS
 from .reader import PAGE, Reader, timeline_page
+from .scene import Scene
 
 LISTED = 1_000
 """Conversations of a page of the list."""
@@ -74,7 +75,8 @@ class _FolderLinks:
         return Markup(self.root + _numbered(int(str(query["start"])) // LISTED, "index"))
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
-        if panel != "timeline" and panel not in PANELS_OF_FILES:
+        is_there = panel == "timeline" or panel in PANELS_OF_FILES
+        if not is_there or more.get("at") is not None:
             return None
         given = more.get("start") or more.get("position") or 0
         name = _numbered(int(str(given)) // PAGE, "messages")

@@ -16,12 +16,14 @@ from refold.domain.errors import UnknownMessage
 from refold.domain.value import is_object, replace
 
 from .access import Access
-from .conversation_page import PANELS, Scene, base_values, header_values
+from .conversation_page import base_values, header_values
 from .links import Links
 from .masking import Masked, Masker
 from .message_views import message_views
+from .panels import PANELS
 from .reader import Reader, TimelinePage, timeline_page
 from .rendering_pages import STATIC, style, templates_for_files
+from .scene import Scene
 
 MOST_PICTURES = 20_000_000
 """Bytes that all pictures of a page take at most; further ones are only named."""
@@ -182,6 +184,8 @@ class FileLinks:
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         """Return the address of a part of the file."""
+        if more.get("at") is not None:
+            return None
         return Markup(f"#{panel}") if panel in ("timeline", *PANELS_OF_FILES) else None
 
     def message(self, thread_id: str, position: int, at: int | None = None) -> str | None:
@@ -222,6 +226,6 @@ def conversation_file(
     content = f"conversation {thread_id} at version {row.version:,}" + (part and f", {part},")
     return files.render(
         "file.html",
-        values | {"PAGE": page.length, "part": part},
+        values | {"PAGE": page.length, "part": part, "panel": "timeline"},
         source.sentences(content, len(pictures)),
     )
