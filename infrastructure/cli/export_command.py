@@ -1,6 +1,6 @@
 """``refold export``: write a conversation as JSON, or as one page of HTML that is safe to share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from refold.domain.errors import InvalidSetting
 from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import next_command, open_existing, read_span, require
-from .options import DEFAULT_DB, At, Db, Force, Json, Range, Thread, read_at
+from .options import DEFAULT_DB, At, Db, Force, Json, ModelName, Range, Thread, Window, read_at
 from .output import clean, json_line, print_bytes, print_json, say
 
 if TYPE_CHECKING:
@@ -29,12 +29,32 @@ STANDARD_OUTPUT = "-"
 MOST_MESSAGES = 2_000
 """Messages of one page."""
 
+Format = Annotated[
+    ExportFormat,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="jsonl (one message per line), anthropic (one object with messages) or events.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write to a file instead of standard output."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write one page of HTML, with summaries and ledger, instead of JSON; - is standard output.",
+    ),
+]
 Names = Annotated[
     list[str] | None,
     typer.Option(
         "--redact",
         metavar="NAME",
-        help="Replace this name in the page, as a whole word; may be given several times. Credentials are "
+        help="Replace this name in the pages, as a whole word; may be given several times. Credentials are "
         "always replaced.",
     ),
 ]
@@ -43,29 +63,14 @@ Names = Annotated[
 def export(
     thread: Thread,
     db: Db = DEFAULT_DB,
-    format: Annotated[
-        ExportFormat,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="jsonl (one message per line), anthropic (one object with messages) or events.",
-        ),
-    ] = "jsonl",
+    format: Format = "jsonl",
     at: At = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to a file instead of standard output."),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Write one page of HTML, with summaries and ledger, instead of JSON; - is standard output.",
-        ),
-    ] = None,
+    out: Out = None,
+    html: Html = None,
     range: Range = None,
     redact: Names = None,
+    window: Window = None,
+    model: ModelName = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -75,9 +80,10 @@ def export(
     """
     from refold.infrastructure.maintenance.backup import refuse_own
 
-    _refuse_mixture(html, format=format, at=at, out=out, range=range, redact=redact)
+    of_page = {"range": range, "redact": redact, "window": window, "model": model}
+    _refuse_mixture(html, {"format": format, "at": at, "out": out}, of_page)
     moment = None if at is None else read_at(at)
-    with open_existing(db) as memory:
+    with open_existing(db, window=window, model=model) as memory:
         thread = require(memory, thread)
         to = html or out
         if to is not None and db.path is not None:
@@ -96,17 +102,19 @@ def export(
                 print_json(line)
 
 
-def _refuse_mixture(html: Path | None, **given: Any) -> None:
+def _refuse_mixture(
+    html: Path | None, of_json: Mapping[str, object], of_page: Mapping[str, object]
+) -> None:
     """Raise if options of pages and of JSON were given together.
 
     Raises:
         BadParameter: the message names the option.
     """
-    of_json = {"format": "jsonl", "at": None, "out": None}
-    for name, value in given.items():
-        if html is not None and name in of_json and value != of_json[name]:
+    for name, value in of_json.items():
+        if html is not None and value not in (None, "jsonl"):
             raise typer.BadParameter(f"--{name} is for JSON, and --html FILE writes a page")
-        if html is None and name not in of_json and value:
+    for name, value in of_page.items():
+        if html is None and value:
             raise typer.BadParameter(f"--{name} is for a page: add --html FILE")
 
 

@@ -285,6 +285,7 @@ def test_a_page_is_for_its_owner_and_replaces_nothing_by_accident(
         ("--at", "3", "--html", "a.html"),
         ("--redact", "Ada"),
         ("--range", "1..2"),
+        ("--window", "9000"),
         ("--html", "a.html", "--redact", " "),
     ],
 )
