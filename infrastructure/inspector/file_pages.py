@@ -221,7 +221,7 @@ def conversation_file(
     pictures = Pictures(page.messages)
     links: Links = FileLinks(messages, pictures)
     scene = Scene(reader, links, conversation, files.row(reader, row), None, {})
-    part = f"messages {page.start:,} to {page.stop - 1:,} of {page.length:,}" if messages else ""
+    part = _part(page) if messages else ""
     values = files.panel_values(scene) | files.timeline_values(page)
     content = f"conversation {thread_id} at version {row.version:,}" + (part and f", {part},")
     return files.render(
@@ -229,3 +229,9 @@ def conversation_file(
         values | {"PAGE": page.length, "part": part, "panel": "timeline"},
         source.sentences(content, len(pictures)),
     )
+
+
+def _part(page: TimelinePage) -> str:
+    last = page.stop - 1
+    shown = f"message {last:,}" if page.start == last else f"messages {page.start:,} to {last:,}"
+    return f"{shown} of {page.length:,}"
