@@ -76,7 +76,8 @@ class _FolderLinks:
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         is_there = panel == "timeline" or panel in PANELS_OF_FILES
-        if not is_there or more.get("at") is not None:
+        other = [key for key, value in more.items() if value is not None]
+        if not is_there or not {"start", "position"}.issuperset(other):
             return None
         given = more.get("start") or more.get("position") or 0
         name = _numbered(int(str(given)) // PAGE, "messages")

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -34,6 +35,8 @@ PANELS_OF_FILES = ("summaries", "ledger")
 _POLICY = "default-src 'none'; style-src {}; img-src data:; base-uri 'none'; form-action 'none'"
 _NOTE = Markup("<!-- note -->")
 """Place of the note, whose counts are known when the rest of a page is there."""
+_LOST_LINK = re.compile(r'<a href="None[^"]*"[^>]*>(.*?)</a>', re.DOTALL)
+"""Link of a template that does not ask whether the page exists. Only templates have such tags: texts are escaped."""
 _BEGINNINGS: Mapping[str, bytes] = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
@@ -112,7 +115,7 @@ class FilePages:
         """
         href = None if self._style_name is None else root + self._style_name
         given = {**values, **self._head, "style_href": href, "note": _NOTE}
-        page = self._templates.get_template(template).render(given)
+        page = _LOST_LINK.sub(r"\1", self._templates.get_template(template).render(given))
         masked = self.masker.count(page)
         note = self._templates.get_template("file_note.html").render(
             sentences=[text.replace("{masked}", masked.sentence()) for text in sentences]
@@ -132,8 +135,11 @@ class FilePages:
         """Return the values of the pictures above the panels, and of the panels other than the timeline."""
         values = base_values(scene) | header_values(scene)
         for name in PANELS_OF_FILES:
-            values |= PANELS[name][1](scene)
-        return values
+            # Templates cut these texts, so they are masked before.
+            values |= self.masker.values(PANELS[name][1](scene))
+        made = scene.conversation.summaries()
+        older = [one for one in reversed(made) if not one.is_active]
+        return values | {"older": [self.masker.values(one) for one in older]}
 
     def timeline_values(self, page: TimelinePage) -> dict[str, Any]:
         """Return the values of a timeline with all texts of its messages."""
@@ -184,7 +190,7 @@ class FileLinks:
 
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         """Return the address of a part of the file."""
-        if more.get("at") is not None:
+        if any(value is not None for value in more.values()):
             return None
         return Markup(f"#{panel}") if panel in ("timeline", *PANELS_OF_FILES) else None
 

@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from refold.application.api.results import StoredMessage
 from refold.domain.errors import InvalidSetting
 from refold.domain.facts.cues import redact
 from refold.domain.messages import readable
-from refold.domain.value import is_list, is_object, replace
+from refold.domain.value import Value, is_list, is_object, replace
 
 CREDENTIAL = "[redacted]"
 _MASK = r"\[(?:name [0-9]+|redacted)\]"
@@ -91,6 +91,23 @@ class Masker:
         if is_list(value):
             return tuple(self.data(inner, name) for inner in value)
         return value
+
+    def values(self, value: Any) -> Any:
+        """Return values for a template with all of their texts masked, in lists and fields as well."""
+        match value:
+            case str() if not isinstance(value, Markup):
+                return self.text(value)
+            case Value():
+                return replace(value, **{key: self.values(one) for key, one in vars(value).items()})
+            case dict():
+                return {key: self.values(one) for key, one in cast("dict[str, Any]", value).items()}
+            case list() | tuple():
+                found = [self.values(one) for one in cast("Sequence[Any]", value)]
+                if isinstance(value, tuple):
+                    return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
+                return found
+            case _:
+                return value
 
     def message(self, stored: StoredMessage) -> StoredMessage:
         """Return a message with masked content. It is masked as a whole, before a page cuts it."""

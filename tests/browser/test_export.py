@@ -141,7 +141,7 @@ def test_a_folder_is_read_from_the_list_to_a_message_and_back(
             assert overflow(page) <= 0
         assert page.locator("article.message").count() == 46
         page.locator("p.cut a").first.click()
-        assert page.locator("article.summary:target").count() == 1
+        assert page.locator("tr:target").count() == 1
         page.get_by_role("link", name="refold").click()
         assert page.get_by_role("heading", name="Conversations").is_visible()
         assert all(one.startswith(folder.as_uri()) for one in noticed), noticed

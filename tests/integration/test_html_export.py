@@ -221,7 +221,7 @@ def test_all_texts_are_in_the_file_and_links_lead_to_messages_and_summaries(
         (summary,) = memory.conversation(THREAD).summaries()
     assert summary.summary_id in page.ids
     assert f"#{summary.summary_id}" in page.links
-    assert "[Conversation Ledger]" in page.text
+    assert "entries have a place in the request" in page.text
     assert "word word " in page.text
 
 

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from refold.application.api.results import StoredMessage
 from refold.domain.errors import InvalidSetting
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from refold.infrastructure.inspector.masking import Masked, Masker
 
 KEY = "sk-" + "a1b2" * 6
@@ -101,6 +102,19 @@ def test_everything_that_is_printed_is_masked_but_numbers_and_finished_html() ->
 def test_a_message_is_masked_before_it_is_cut() -> None:
     masked = Masker().message(stored("a" * 490 + " " + KEY))
     assert masked.message.content == "a" * 490 + " [redacted]"
+
+
+def test_values_for_a_template_keep_their_shape() -> None:
+    masker, value = Masker(["Ada"]), stored("Ada")
+    given = {"a": ["Ada", 1], "b": ("Ada", None), "c": Masked(1, (2,)), "d": value}
+    masked = masker.values(given)
+    assert masked == {
+        "a": ["[name 1]", 1],
+        "b": ("[name 1]", None),
+        "c": Masked(1, (2,)),
+        "d": replace(value, message=Message(role="user", content="[name 1]")),
+    }
+    assert isinstance(masked["c"], Masked)
 
 
 def test_a_cut_text_does_not_end_with_half_of_a_credential_or_of_a_name() -> None:
