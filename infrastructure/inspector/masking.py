@@ -102,12 +102,26 @@ class Masker:
             case dict():
                 return {key: self.values(one) for key, one in cast("dict[str, Any]", value).items()}
             case list() | tuple():
-                found = [self.values(one) for one in cast("Sequence[Any]", value)]
+                found = self._lines(cast("Sequence[Any]", value))
                 if isinstance(value, tuple):
                     return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
                 return found
             case _:
                 return value
+
+    def _lines(self, given: Sequence[Any]) -> list[Any]:
+        """Return masked values, and none of a key whose lines are spread over several of them."""
+        found = [self.values(one) for one in given]
+        texts = [str(getattr(one, "text", "")) for one in given]
+        if not any("-----BEGIN" in text for text in texts):
+            return found
+        whole = self.text("\n".join(texts))
+        return [
+            replace(one, text=CREDENTIAL)
+            if isinstance(one, Value) and str(getattr(one, "text", "")) not in whole
+            else one
+            for one in found
+        ]
 
     def message(self, stored: StoredMessage) -> StoredMessage:
         """Return a message with masked content. It is masked as a whole, before a page cuts it."""

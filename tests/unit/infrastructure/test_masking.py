@@ -8,7 +8,7 @@ from markupsafe import Markup
 from refold.application.api.results import StoredMessage
 from refold.domain.errors import InvalidSetting
 from refold.domain.messages import Message
-from refold.domain.value import replace
+from refold.domain.value import Value, replace
 from refold.infrastructure.inspector.masking import Masked, Masker
 
 KEY = "sk-" + "a1b2" * 6
@@ -115,6 +115,19 @@ def test_values_for_a_template_keep_their_shape() -> None:
         "d": replace(value, message=Message(role="user", content="[name 1]")),
     }
     assert isinstance(masked["c"], Masked)
+
+
+class Line(Value, frozen=True):
+    """A line of a summary."""
+
+    text: str
+
+
+def test_no_line_of_a_key_is_left_where_each_line_is_a_value() -> None:
+    key = ("-----BEGIN RSA PRIVATE KEY-----", "MIIEabcd", "efgh", "-----END RSA PRIVATE KEY-----")
+    lines = [Line(text=text) for text in ("before", *key, "after")]
+    shown = [line.text for line in Masker().values(lines)]
+    assert shown == ["before", *["[redacted]"] * 4, "after"]
 
 
 def test_a_cut_text_does_not_end_with_half_of_a_credential_or_of_a_name() -> None:
