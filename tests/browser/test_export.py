@@ -2,6 +2,7 @@
 
 import base64
 import os
+import shutil
 import struct
 import zlib
 from collections.abc import Iterator
@@ -10,17 +11,18 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from refold.infrastructure.bootstrap import open_memory
 from refold.infrastructure.cli.program import main
 from tests.support.command_line import talk
 from tests.support.hostile_texts import ALL, LONG
 
-CHROMIUM = Path("/usr/bin/chromium")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 WIDTHS = (1280, 400)
 ARABIC = "مرحبا، هل يمكنك قراءة الملف README.md قبل الغد؟"
 HEBREW = "שגיאה: הקובץ config.yaml לא נמצא"
@@ -28,15 +30,18 @@ CHINESE = "请不要删除任何文件，先运行测试。" * 60
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser, if there is one. It must be there if ``REFOLD_X_BROWSER`` is set."""
-    if not CHROMIUM.exists():
+def browser() -> "Iterator[Browser]":
+    """Chromium of this machine. It must be there if ``REFOLD_X_BROWSER`` is set."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if program is None:
         if os.environ.get("REFOLD_X_BROWSER"):
-            pytest.fail(f"there is no {CHROMIUM}")
-        pytest.skip(f"there is no {CHROMIUM}")
+            pytest.fail("there is no Chromium on the PATH")
+        pytest.skip("there is no Chromium on the PATH")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as started:
         found = started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
         )
         yield found
         found.close()
@@ -94,7 +99,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def opened(browser: Browser, width: int, scheme: Any = "light") -> Iterator[tuple[Page, list[str]]]:
+def opened(
+    browser: "Browser", width: int, scheme: Any = "light"
+) -> "Iterator[tuple[Page, list[str]]]":
     """A page, and what went wrong on it or was requested by it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, noticed = context.new_page(), list[str]()
@@ -106,14 +113,14 @@ def opened(browser: Browser, width: int, scheme: Any = "light") -> Iterator[tupl
     context.close()
 
 
-def overflow(page: Page) -> int:
+def overflow(page: "Page") -> int:
     found: int = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return found
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_file_opens_without_network_console_messages_and_overflow(
-    browser: Browser, exported: Path, width: int
+    browser: "Browser", exported: Path, width: int
 ) -> None:
     with opened(browser, width) as (page, noticed):
         page.goto((exported / "one.html").as_uri())
@@ -128,7 +135,7 @@ def test_the_file_opens_without_network_console_messages_and_overflow(
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_folder_is_read_from_the_list_to_a_message_and_back(
-    browser: Browser, exported: Path, width: int
+    browser: "Browser", exported: Path, width: int
 ) -> None:
     folder = exported / "pages"
     with opened(browser, width, "dark") as (page, noticed):
@@ -149,7 +156,7 @@ def test_a_folder_is_read_from_the_list_to_a_message_and_back(
 
 @pytest.mark.parametrize("from_server", [False, True])
 def test_the_style_of_a_folder_is_applied(
-    browser: Browser, exported: Path, from_server: bool
+    browser: "Browser", exported: Path, from_server: bool
 ) -> None:
     with served(exported / "pages") as address, opened(browser, 1280) as (page, noticed):
         page.goto(address if from_server else (exported / "pages" / "index.html").as_uri())
@@ -176,7 +183,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def test_the_keyboard_alone_unfolds_a_text_and_follows_a_link(
-    browser: Browser, exported: Path
+    browser: "Browser", exported: Path
 ) -> None:
     with opened(browser, 1280) as (page, _):
         page.goto((exported / "one.html").as_uri())
@@ -199,7 +206,7 @@ def test_the_keyboard_alone_unfolds_a_text_and_follows_a_link(
         assert page.url.endswith("#m1")
 
 
-def test_nothing_of_the_file_needs_a_script(browser: Browser, exported: Path) -> None:
+def test_nothing_of_the_file_needs_a_script(browser: "Browser", exported: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((exported / "one.html").as_uri())
@@ -208,7 +215,7 @@ def test_nothing_of_the_file_needs_a_script(browser: Browser, exported: Path) ->
     context.close()
 
 
-def test_texts_have_the_direction_of_their_script(browser: Browser, exported: Path) -> None:
+def test_texts_have_the_direction_of_their_script(browser: "Browser", exported: Path) -> None:
     with opened(browser, 400) as (page, _):
         page.goto((exported / "one.html").as_uri())
 
@@ -224,7 +231,7 @@ def test_texts_have_the_direction_of_their_script(browser: Browser, exported: Pa
 
 
 def test_summaries_are_next_to_the_timeline_where_there_is_room(
-    browser: Browser, exported: Path
+    browser: "Browser", exported: Path
 ) -> None:
     for width, is_wide in ((1280, True), (400, False)):
         with opened(browser, width) as (page, _):
