@@ -38,7 +38,7 @@ _ONLY_LOOK = (
         "verify",
         "anchor",
     ),
-    *("settings", "scan"),
+    *("settings", "scan", "inspect"),
 )
 """Commands that do not change stored data."""
 _IN_A_LOG_IF_NAMED = ("play",)

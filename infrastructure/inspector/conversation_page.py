@@ -12,7 +12,7 @@ from refold.application.ports.read_models import ConversationRow
 from .links import ServerLinks
 from .message_views import MessageView, message_views
 from .panels import compare_panel, health_panel, recall_panel, request_panel, summaries_panel
-from .reader import PAGE, NotShown, Reader, request_at, timeline_page
+from .reader import PAGE, NotShown, Reader, number_in, request_at, timeline_page
 from .rendering_pages import render
 from .request_view import gauge_of
 
@@ -39,10 +39,9 @@ class Scene(NamedTuple):
         """Return a number of the query, or None if it is not given.
 
         Raises:
-            ValueError: it is not a number.
+            InvalidSetting: it is not a number.
         """
-        given = self.query.get(name)
-        return int(given) if given else None
+        return number_in(self.query, name)
 
     @property
     def length(self) -> int:
@@ -86,8 +85,7 @@ def scene_of(reader: Reader, links: ServerLinks, request: Request) -> Scene:
     """
     query = request.query_params
     conversation, row = reader.conversation(query.get("id", ""))
-    at = query.get("at")
-    return Scene(reader, links, conversation, row, int(at) if at else None, query)
+    return Scene(reader, links, conversation, row, number_in(query, "at"), query)
 
 
 def conversation_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
@@ -146,7 +144,7 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
 def conversations_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
     """Answer with the list of conversations, or with what a search over all of them found."""
     query = request.query_params.get("q", "").strip()
-    start = int(request.query_params.get("start") or 0)
+    start = number_in(request.query_params, "start") or 0
     rows = reader.conversations()
     values = {
         "links": links,

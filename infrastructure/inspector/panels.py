@@ -44,7 +44,7 @@ def health_panel(scene: "Scene") -> Mapping[str, Any]:
     """Return failed compactions, and the result of a check of the whole log if it is asked for."""
     compactions = scene.conversation.compactions()
     failed = [one for one in reversed(compactions) if one.outcome == "failed"]
-    check = scene.reader.memory.verify() if scene.query.get("check") else None
+    check = scene.reader.verify() if scene.query.get("check") else None
     return {"failed": failed, "attempts": len(compactions), "check": check}
 
 

@@ -23,6 +23,7 @@ def templates() -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -35,6 +36,13 @@ def templates() -> Environment:
         "percent": lambda share: f"{100 * share:.0f} %",
     }
     return environment
+
+
+def _harmless(value: object) -> object:
+    """Return a value of a template without characters that hide or reorder text, or have no UTF-8 form."""
+    return (
+        strip_control(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    )
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
