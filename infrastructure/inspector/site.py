@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refold.application.api.memory import Memory
 from refold.application.errors import LogError
+from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import ConversationGone, RefoldError, UnknownMessage, UnknownSummary
 
 from .access import ACCESS, Access, Authorise, HeadersForAll, ServiceAccess
@@ -21,6 +22,8 @@ from .links import ServerLinks
 from .message_views import picture_of
 from .reader import NotShown, Reader, number_in
 from .rendering_pages import render, static_file
+
+LOGGER = plain_logger(__name__)
 
 Page = Callable[[Reader, ServerLinks, Request], Response]
 
@@ -71,10 +74,15 @@ def _answered(
     try:
         return page(reader, links, request)
     except RefoldError as error:
+        message = str(error)
+        if isinstance(error, LogError):
+            LOGGER.error("a page of the inspector failed: %s", error)
+            if not reader.sees_all:  # The message may name a conversation of another owner.
+                message = "The log cannot be read. The log of the program says why."
         if as_json:
-            named: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
+            named: dict[str, Any] = {"error": type(error).__name__, "message": message}
             return JsonAnswer(named, _status(error))
-        values = {"links": links, "title": "Not shown", "message": str(error)}
+        values = {"links": links, "title": "Not shown", "message": message}
         return HTMLResponse(render("error.html", values), _status(error))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -126,13 +127,16 @@ def fill_badges(log: Path) -> None:
 def fill_hostile(memory: refold.Memory, thread_id: str = "hostile") -> None:
     """Texts that would like to be more, in every place of a conversation; a long line, and images that are none."""
     conversation = memory.conversation(thread_id)
+    no_image, with_script = (
+        base64.b64encode(data).decode() for data in (b"text", b"<svg onload=window.ran=1/>")
+    )
     sources = (
         {"type": "base64", "media_type": "image/png", "data": "not base64!"},
-        {"type": "base64", "media_type": "image/png", "data": base64.b64encode(HOSTILE.encode("utf-8", "replace")).decode()},
-        {"type": "base64", "media_type": "image/svg+xml", "data": base64.b64encode(b"<svg onload=window.ran=1/>").decode()},
+        {"type": "base64", "media_type": "image/png", "data": no_image},
+        {"type": "base64", "media_type": "image/svg+xml", "data": with_script},
         {"type": "base64", "media_type": 'image/png" onerror="window.ran=1', "data": PIXEL},
         {"type": "url", "url": "https://evil.example/x.png"},
-    )  # fmt: skip
+    )
     images = [{"type": "image", "source": source} for source in sources]
     conversation.append([user(HOSTILE), assistant(HOSTILE)])
     conversation.append(call(0, "look", {SCRIPTS: HOSTILE, "path": SCRIPTS}, HOSTILE))
@@ -169,6 +173,68 @@ def addresses(memory: refold.Memory, thread_id: str, **more: object) -> Iterator
             yield from (f"{path}?{urlencode({**usual, 'panel': panel})}" for panel in PANELS)
         elif "{" not in path:
             yield f"{path}?{urlencode(usual)}"
+
+
+class MarkupJudge(HTMLParser):
+    """Finds what a page of the inspector must not have: scripts, styles and events in it, and addresses elsewhere."""
+
+    LOADS = (
+        "src",
+        "href",
+        "action",
+        "formaction",
+        "data",
+        "srcset",
+        "poster",
+        "hx-get",
+        "xlink:href",
+    )
+    FORBIDDEN = (
+        "style",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "frame",
+        "applet",
+        "noscript",
+        "template",
+    )
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag in self.FORBIDDEN or (tag == "script" and "src" not in given):
+            self.found.append(f"<{tag}>")
+        if tag == "meta" and "http-equiv" in given:
+            self.found.append("<meta http-equiv>")
+        for name, value in given.items():
+            if name == "style" or name.startswith(
+                ("on", "hx-on", "data-hx", "hx-vars", "hx-headers")
+            ):
+                self.found.append(f"{tag} {name}")
+            if value.strip().lower().startswith(("javascript:", "js:")):
+                self.found.append(f"{tag} {name}={value[:40]}")
+            # A path on this server; "data:," is the icon that is none.
+            if name in self.LOADS and not re.match(
+                r"/(?![/\\])|#|data:,$|data:image/(png|jpeg|gif|webp);", value
+            ):
+                self.found.append(f"{tag} {name}={value[:40]}")
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "script" and data.strip() and self.cdata_elem == "script":
+            self.found.append(f"script: {data[:40]}")
+
+
+def unsafe_markup(page: str) -> list[str]:
+    """Return what a page has that it must not have."""
+    judge = MarkupJudge()
+    judge.feed(page)
+    judge.close()
+    return judge.found
 
 
 def client_of(
