@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from html.parser import HTMLParser
@@ -244,6 +245,14 @@ def client_of(
     return TestClient(
         app(memory, authorise), base_url="http://127.0.0.1:8123", follow_redirects=False
     )
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until something holds. Playwright's own waiting evaluates texts, which the pages forbid."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.05)
 
 
 class Served(NamedTuple):
