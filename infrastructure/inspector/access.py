@@ -1,4 +1,4 @@
-"""Who may read the pages: a token for one user of this machine, or a function of the service around them."""
+"""Right to read the pages: a token for one user of this machine, or a function of the service around them."""
 
 import hmac
 import inspect
@@ -38,7 +38,7 @@ LOGGER = plain_logger(__name__)
 
 @dataclass(frozen=True)
 class Access:
-    """What a reader may see."""
+    """Conversations that a reader may see."""
 
     owner: str | None = None
     """Show only conversations of this owner, with what guests said in them; None shows all."""

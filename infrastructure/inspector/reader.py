@@ -1,4 +1,4 @@
-"""What one reader may see of a memory."""
+"""The part of a memory that one reader may see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

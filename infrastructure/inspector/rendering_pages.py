@@ -90,7 +90,7 @@ def style() -> str:
 
 @cache
 def static_file(name: str) -> tuple[bytes, str] | None:
-    """Return the bytes and the type of a file that pages load, or None if there is none."""
+    """Return the bytes and the type of a file that pages load, or None if there is no such file."""
     if name == "style.css":
         return style().encode(), "text/css; charset=utf-8"
     if name == "htmx.min.js":

@@ -23,7 +23,7 @@ from tests.support.inspected import (
 )
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "REFOLD_X_BROWSER"
@@ -96,11 +96,15 @@ class Problems(list[str]):
             if not request.url.startswith((f"{origin}/", "data:,")):
                 self.append(f"request to {request.url[:200]}")
 
+        def opened(dialog: "Dialog") -> None:
+            self.append("a dialog")
+            dialog.dismiss()
+
         context.add_init_script(VIOLATIONS)
         context.on("console", heard)
         context.on("weberror", lambda error: self.append(f"error: {error.error}"))
         context.on("request", asked)
-        context.on("dialog", lambda dialog: (self.append("a dialog"), dialog.dismiss()))
+        context.on("dialog", opened)
 
 
 @pytest.fixture

@@ -90,8 +90,8 @@ def test_the_token_leaves_the_address_and_scripts_do_not_see_the_cookie(
     assert page.evaluate("document.cookie") == ""
     assert page.evaluate("document.referrer") == ""
     (cookie,) = page.context.cookies()
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")  # type: ignore[typeddict-item]
-    assert inspector.token not in cookie["value"]  # type: ignore[typeddict-item]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert inspector.token not in cookie["value"]
 
 
 ATTACK = """<!doctype html><title>-</title>
