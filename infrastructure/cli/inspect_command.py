@@ -14,7 +14,7 @@ from refold.infrastructure.files.log_place import LogPlace
 from .arguments import open_existing
 from .export_command import Names, as_counts, require_packages, source_of
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Window
-from .output import clean, print_json, say, steps, warn
+from .output import Stopped, clean, print_json, say, steps, warn
 
 Port = Annotated[
     int,
@@ -32,6 +32,7 @@ Bundle = Annotated[
     ),
 ]
 HOST = "127.0.0.1"
+INTERRUPTED = 130
 EXAMPLES = {
     "inspect": "The URL has a token; who does not have it reads nothing. Only this machine can reach "
     "the server, and it changes nothing in the log. Ctrl-C stops it. As pages for others, without keys, passwords "
@@ -64,19 +65,23 @@ def inspect(
     from refold.infrastructure.inspector.serving import Inspector
     from refold.infrastructure.loopback import open_listener
 
-    with open_existing(db, window=window, model=model, policy_file=policy) as memory:
-        server = Inspector(memory, open_listener(HOST, port))
-        if json:
-            print_json({"url": server.url})
-        else:
-            say(clean(server.url))
-            warn(f"Serving {clean(db)} to this machine only. Press Ctrl-C to stop.")
+    def begun(url: str) -> None:
+        if not (no_browser or json):
+            webbrowser.open(url)
 
-        def begun() -> None:
-            if not (no_browser or json):
-                webbrowser.open(server.url)
-
-        server.serve(begun)
+    try:
+        with open_existing(db, window=window, model=model, policy_file=policy) as memory:
+            server = Inspector(memory, open_listener(HOST, port))
+            if json:
+                print_json({"url": server.url})
+            else:
+                say(clean(server.url))
+                warn(f"Serving {clean(db)} to this machine only. Press Ctrl-C to stop.")
+            server.serve(lambda: begun(server.url))
+    except KeyboardInterrupt:
+        if not json:
+            warn("Stopped. Nothing was changed.")
+        raise Stopped(INTERRUPTED) from None
 
 
 def _write_bundle(

@@ -9,7 +9,7 @@ from .links import ServerLinks
 from .message_views import MessageView, message_views
 from .panels import PANELS
 from .pictures import chart_of, strip_of
-from .reader import NotShown, Reader, request_at, timeline_page
+from .reader import NotShown, Reader, number_in, request_at, timeline_page
 from .rendering_pages import render
 from .request_view import gauge_of
 from .scene import Scene, scene_of
@@ -90,7 +90,7 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
 def conversations_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
     """Answer with the list of conversations, or with what a search over all of them found."""
     query = request.query_params.get("q", "").strip()
-    start = int(request.query_params.get("start") or 0)
+    start = number_in(request.query_params, "start") or 0
     rows = reader.conversations()
     values = {
         "links": links,

@@ -159,7 +159,7 @@ def health_panel(scene: Scene) -> Mapping[str, Any]:
             values["anchor"] = memory.anchor()
         except LogError as error:
             values["anchor_problem"] = str(error)
-        values["check"] = memory.verify() if scene.query.get("check") else None
+        values["check"] = scene.reader.verify() if scene.query.get("check") else None
     return values
 
 

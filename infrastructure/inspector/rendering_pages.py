@@ -23,6 +23,7 @@ def templates() -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -39,7 +40,14 @@ def templates() -> Environment:
 
 def templates_for_files(printed: Callable[[object], object]) -> Environment:
     """Return an environment that prints what ``printed`` returns for each value, and then escapes it."""
-    return templates().overlay(finalize=printed)
+    return templates().overlay(finalize=lambda value: _harmless(printed(value)))
+
+
+def _harmless(value: object) -> object:
+    """Return a value of a template without characters that hide or reorder text, or have no UTF-8 form."""
+    return (
+        strip_control(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    )
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -87,7 +95,7 @@ def style() -> str:
 
 @cache
 def static_file(name: str) -> tuple[bytes, str] | None:
-    """Return the bytes and the type of a file that pages load, or None if no page loads it."""
+    """Return the bytes and the type of a file that pages load, or None if there is no such file."""
     if name == "style.css":
         return style().encode(), "text/css; charset=utf-8"
     if name == "htmx.min.js":

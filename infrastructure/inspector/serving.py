@@ -13,7 +13,7 @@ from refold.infrastructure.loopback import names_of
 from .access import HeadersForAll, Keys, TokenAccess
 from .site import pages_of
 
-CLOSING = 2
+CLOSING = 1
 """Seconds that running requests have when the server stops."""
 
 
@@ -39,6 +39,7 @@ class Inspector:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=CLOSING,
                 ws="none",
             )
