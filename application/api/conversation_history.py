@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from refold.application.history.fact_history import RulesCompared
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
+    from refold.application.inspection.cache_report import CacheReport
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
@@ -289,6 +290,20 @@ class ConversationHistory:
         from refold.application.rendering.request_parts import request_parts
 
         return request_parts(self._core, context)
+
+    def cache_report(self, at: At | None = None) -> CacheReport:
+        """Return how much of each request a prompt cache can keep, and the decisions that broke it.
+
+        The report is an estimate from the events; no request is rendered. It also sums up the tokens that
+        replies stated (``usage``). ``at``: report up to this version, or up to this time (with a time zone).
+
+        Raises:
+            InvalidSetting: there is no such version, or the time has no time zone.
+            ConversationGone: the conversation was erased.
+        """
+        from refold.application.inspection.cache_report import cache_report
+
+        return cache_report(self._core, self.thread_id, at)
 
     def row(self) -> ConversationRow | None:
         """Return the row of this conversation in the list, or None if it has no events."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from refold.application.errors import LogError
 from refold.application.rendering.request_blocks import RECALLED_HEADING
 
+from .cache_panel import cache_panel
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
@@ -157,6 +158,7 @@ PANELS: Mapping[str, tuple[str, Panel]] = {
     "summaries": ("Summaries", summaries_panel),
     "recall": ("Recall", recall_panel),
     "compare": ("Compare", compare_panel),
+    "cache": ("Cache and cost", cache_panel),
     "health": ("Health", health_panel),
     "request": ("Request", request_panel),
 }

@@ -12,6 +12,7 @@ from refold.application.recall.hits import Recalled
 from refold.domain.errors import RefoldError
 
 from .access import Access
+from .policy_trials import PolicyTrials
 
 PAGE = 200
 """Messages of a page."""
@@ -38,8 +39,9 @@ class TimelinePage(NamedTuple):
 class Reader:
     """Reads a memory for one reader."""
 
-    def __init__(self, memory: Memory, access: Access) -> None:
+    def __init__(self, memory: Memory, access: Access, trials: PolicyTrials | None = None) -> None:
         self.memory = memory
+        self.trials = trials or PolicyTrials()
         self._access = access
 
     @property

@@ -15,10 +15,12 @@ from refold.application.api.memory import Memory
 from refold.domain.errors import RefoldError
 
 from .access import ACCESS, Access, Authorise, HeadersForAll, ServiceAccess
+from .cache_panel import policies_part
 from .conversation_page import conversation_page, conversations_page, live_part, message_page
 from .json_answers import conversations_json, history_json, request_json
 from .links import ServerLinks
 from .message_views import PICTURES
+from .policy_trials import PolicyTrials
 from .reader import NotShown, Reader
 from .rendering_pages import render, static_file
 
@@ -35,12 +37,16 @@ def app(memory: Memory, authorise: Authorise) -> ASGIApp:
     return HeadersForAll(ServiceAccess(pages_of(memory), authorise))
 
 
-def pages_of(memory: Memory) -> Starlette:
-    """Return the pages of a memory, for requests whose access was checked."""
+def pages_of(memory: Memory, trials: PolicyTrials | None = None) -> Starlette:
+    """Return the pages of a memory, for requests whose access was checked.
+
+    ``trials``: trials of policies, for a caller that stops them at the end.
+    """
+    trials = trials or PolicyTrials()
 
     def route(path: str, page: Page) -> Route:
         async def answer(request: Request) -> Response:
-            reader = Reader(memory, request.scope.get(ACCESS, Access(owner="")))
+            reader = Reader(memory, request.scope.get(ACCESS, Access(owner="")), trials)
             links = ServerLinks(request.scope.get("root_path", "").rstrip("/"))
             return await run_in_threadpool(_answered, page, reader, links, request)
 
@@ -52,6 +58,7 @@ def pages_of(memory: Memory) -> Starlette:
             route("/conversation", conversation_page),
             route("/message", message_page),
             route("/live", live_part),
+            route("/policies", policies_part),
             route("/media", _media),
             route("/request.json", request_json),
             route("/api/conversations", conversations_json),

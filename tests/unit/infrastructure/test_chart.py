@@ -12,7 +12,7 @@ from refold.application.conversation.transcripts import RecordedConversation, Re
 from refold.application.lab.simulating import PRESETS, Contestant, Simulation, simulate
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.cli.chart import MOST_POLICIES, check_chart, draw_chart
-from refold.infrastructure.cli.simulate_command import read_prices
+from refold.infrastructure.settings.price_table import read_prices
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import core_of
 
