@@ -5,6 +5,7 @@ Everything is read from the events: no request is rendered, and sizes are those 
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
@@ -223,6 +224,11 @@ class _Sent(NamedTuple):
             same += message.tokens
         return same
 
+    def tokens_from(self, position: int) -> int:
+        """Return the tokens of the messages from a position on."""
+        new = takewhile(lambda message: message.position >= position, reversed(self.state.live))
+        return sum(message.tokens for message in new)
+
 
 def _preamble(state: Conversation) -> int:
     """Return how many of the live messages are system messages at the beginning."""
@@ -246,8 +252,6 @@ class _Walk:
         self._deepest: tuple[BreakKind, LoggedEvent] | None = None
         self._kinds: list[BreakKind] = []
         """Kinds of the decisions since the request before."""
-        self._appended = 0
-        """Tokens of the messages since the request before."""
         self._requests = self._tokens = self._kept = self._new = 0
         self._count, self._again = Counter[BreakKind](), Counter[BreakKind]()
         self._newest_breaks = deque[CacheBreak](maxlen=NEWEST_BREAKS)
@@ -260,7 +264,6 @@ class _Walk:
         if isinstance(event, MessageAppended):
             if event.message.role == "assistant" and self._state.length:
                 self._request(logged, event)
-            self._appended += event.tokens
         kind = self._kind(event)
         if isinstance(event, RequestFrameChanged):
             self._frames.take(event)
@@ -281,7 +284,8 @@ class _Walk:
         sent, before = self._sent(), self._before
         kept = before.repeats(sent) if before and self._kinds else before.tokens if before else 0
         kept = min(kept, sent.tokens)
-        new = min(self._appended, sent.tokens - kept) if before else sent.tokens - kept
+        first = before.state.length if before else 0
+        new = min(sent.tokens_from(first), sent.tokens - kept) if before else sent.tokens
         request = CachedRequest(
             position=event.position,
             version=self._state.version,
@@ -299,7 +303,7 @@ class _Walk:
         frame = self._frames.current
         model = event.model or (frame.model if frame else None) or self._default_model
         self._use.add(event, model, read=kept, written=sent.tokens - kept)
-        self._before, self._least, self._appended = sent, sent.tokens, 0
+        self._before, self._least = sent, sent.tokens
         self._deepest, self._kinds = None, []
 
     def _break(self, request: CachedRequest, kind: BreakKind, logged: LoggedEvent) -> None:
