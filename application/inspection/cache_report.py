@@ -28,7 +28,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.evolve import evolve
+from refold.domain.evolve import evolve, fold
 from refold.domain.frames import FramePart, RequestFrameChanged
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value
@@ -145,10 +145,10 @@ def cache_report(core: Core, thread_id: str, at: At | None = None) -> CacheRepor
         InvalidSetting: there is no such version, or the time has no time zone.
         ConversationGone: the conversation was erased.
     """
-    newest = core.log.load(thread_id).state.version if at is None else at
-    last = load_at(core, thread_id, newest).state.version
+    newest = core.log.load(thread_id).present() if at is None else load_at(core, thread_id, at)
+    last = newest.state.version
     begin = max(0, last - MOST_EVENTS)
-    walk = _Walk(core, load_at(core, thread_id, begin))
+    walk = _Walk(core, load_at(core, thread_id, begin) if begin else LoadedConversation(thread_id))
     for page in core.log.pages(thread_id, begin + 1, last):
         for logged in page:
             walk.take(logged)
@@ -246,50 +246,76 @@ class _Walk:
         self._guidance: dict[str, tuple[bool, bool]] = {}
         if summary := loaded.window.summary:
             self._guidance[summary.summary_id] = _guidance(summary)
+        self._run: list[MessageAppended] = []
+        """Messages after the state. They are folded in when a decision follows."""
+        self._run_sent = 0
+        """Number of these messages that were in the newest request."""
+        self._tokens_now = self._last = 0
+        """Tokens of a request now, and those of the newest request."""
         self._before: _Sent | None = None
+        """The newest request, if a decision followed it."""
         self._least = 0
-        """Tokens that the request before shares with the conversation at its most different moment."""
+        """Tokens that it shares with the conversation at its most different moment."""
         self._deepest: tuple[BreakKind, LoggedEvent] | None = None
         self._kinds: list[BreakKind] = []
-        """Kinds of the decisions since the request before."""
+        """Kinds of the decisions since the newest request."""
         self._requests = self._tokens = self._kept = self._new = 0
         self._count, self._again = Counter[BreakKind](), Counter[BreakKind]()
         self._newest_breaks = deque[CacheBreak](maxlen=NEWEST_BREAKS)
         self._newest_requests = deque[CachedRequest](maxlen=NEWEST_REQUESTS)
         self._use = UseSums()
+        self._tokens_now = self._sent().tokens
 
     def take(self, logged: LoggedEvent) -> None:
         """Take the next event."""
         event = logged.event
         if isinstance(event, MessageAppended):
-            if event.message.role == "assistant" and self._state.length:
+            if event.message.role == "assistant" and (self._run or self._state.length):
                 self._request(logged, event)
+            if not (event.stale_thinking or self._state.answer_pending):
+                self._run.append(event)
+                self._tokens_now += event.tokens
+                return
+        self._settle()
         kind = self._kind(event)
         if isinstance(event, RequestFrameChanged):
             self._frames.take(event)
         if isinstance(event, CompactionPerformed):
             self._guidance[event.summary_id] = _guidance(event)
         self._state = evolve(self._state, event)
+        sent = self._sent()
+        self._tokens_now = sent.tokens
         if kind is not None and self._before is not None:
-            self._decide(kind, logged, self._before)
+            self._decide(kind, logged, self._before.repeats(sent), self._before)
 
-    def _decide(self, kind: BreakKind, logged: LoggedEvent, before: _Sent) -> None:
-        same = before.repeats(self._sent())
+    def _settle(self) -> None:
+        """Fold the waiting messages into the state, and remember the newest request on the way."""
+        sent, others = tuple(self._run[: self._run_sent]), tuple(self._run[self._run_sent :])
+        self._run, self._run_sent = [], 0
+        if self._requests and self._before is None:
+            self._state = fold(sent, self._state)
+            self._before, sent = self._sent(), ()
+            self._least = self._before.tokens
+        self._state = fold(sent + others, self._state)
+
+    def _decide(self, kind: BreakKind, logged: LoggedEvent, same: int, before: _Sent) -> None:
         if same < before.tokens:
             self._kinds.append(kind)
         if same < self._least:
             self._least, self._deepest = same, (kind, logged)
 
     def _request(self, logged: LoggedEvent, event: MessageAppended) -> None:
-        sent, before = self._sent(), self._before
-        kept = before.repeats(sent) if before and self._kinds else before.tokens if before else 0
-        kept = min(kept, sent.tokens)
-        first = before.state.length if before else 0
-        new = min(sent.tokens_from(first), sent.tokens - kept) if before else sent.tokens
+        kept, new = self._last, self._tokens_now - self._last
+        if self._kinds and self._before is not None:
+            first = self._before.state.length
+            self._settle()
+            sent = self._sent()
+            kept = min(self._before.repeats(sent), sent.tokens)
+            new = min(sent.tokens_from(first), sent.tokens - kept)
         request = CachedRequest(
             position=event.position,
-            version=self._state.version,
-            tokens=sent.tokens,
+            version=logged.version - 1,
+            tokens=self._tokens_now,
             kept=kept,
             new=new,
         )
@@ -298,12 +324,12 @@ class _Walk:
         self._tokens += request.tokens
         self._kept += kept
         self._new += new
-        if before and kept < before.tokens and self._deepest:
+        if kept < self._last and self._deepest:
             self._break(request, *self._deepest)
         frame = self._frames.current
         model = event.model or (frame.model if frame else None) or self._default_model
-        self._use.add(event, model, read=kept, written=sent.tokens - kept)
-        self._before, self._least = sent, sent.tokens
+        self._use.add(event, model, read=kept, written=request.tokens - kept)
+        self._before, self._last, self._run_sent = None, request.tokens, len(self._run)
         self._deepest, self._kinds = None, []
 
     def _break(self, request: CachedRequest, kind: BreakKind, logged: LoggedEvent) -> None:
@@ -366,7 +392,7 @@ class _Walk:
         """Return the sums over all events that were taken."""
         return CacheReport(
             thread_id=self._thread_id,
-            version=self._state.version,
+            version=self._state.version + len(self._run),
             first_version=first_version,
             requests=self._requests,
             tokens=self._tokens,
