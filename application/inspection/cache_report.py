@@ -302,7 +302,8 @@ class _Walk:
         if same < before.tokens:
             self._kinds.append(kind)
         if same < self._least:
-            self._least, self._deepest = same, (kind, logged)
+            self._least = same
+            self._deepest = kind, logged
 
     def _request(self, logged: LoggedEvent, event: MessageAppended) -> None:
         kept, new = self._last, self._tokens_now - self._last

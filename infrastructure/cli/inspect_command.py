@@ -1,12 +1,21 @@
 """``refold inspect``: show the memory in a browser."""
 
+import dataclasses
 import webbrowser
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from refold.application.runtime.core import Core
+from refold.application.runtime.memory_settings import (
+    InstructionSettings,
+    MemoriesSettings,
+    NotesSettings,
+)
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
+from refold.domain.value import replace
 
 from .arguments import open_existing
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Window
@@ -41,7 +50,7 @@ def inspect(
     from refold.infrastructure.loopback import open_listener
 
     with open_existing(db, window=window, model=model, policy_file=policy) as memory:
-        server = Inspector(memory, open_listener(HOST, port))
+        server = Inspector(memory, open_listener(HOST, port), open_trial)
         if json:
             print_json({"url": server.url})
         else:
@@ -53,6 +62,41 @@ def inspect(
                 webbrowser.open(server.url)
 
         server.serve(begun)
+
+
+def open_trial(core: Core, policy: CompactionPolicy, window: int) -> Core:
+    """Open a core for a trial of a policy. It writes no file and asks no service."""
+    from refold.infrastructure.bootstrap import open_core
+
+    settings = replace(
+        core.settings,
+        policy=policy,
+        window=window,
+        models=(),
+        background=False,
+        notes=NotesSettings(),
+        memories=MemoriesSettings(),
+        instructions=InstructionSettings(),
+    )
+    own = open_core(
+        ":memory:",
+        window=window,
+        counter=core.counter,
+        summariser="extractive",
+        embedder="none",
+        search_backend="builtin",
+        telemetry=False,
+        background=False,
+    )
+    return dataclasses.replace(
+        own,
+        settings=settings,
+        notes_folder=None,
+        markdown=None,
+        instructions="",
+        instruction_files=(),
+        observers=(),
+    )
 
 
 def _require_packages() -> None:

@@ -1,6 +1,7 @@
 """The panel of cache and cost: the repeated part of requests, tokens and their price, and other policies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -9,11 +10,12 @@ from starlette.responses import HTMLResponse, Response
 from refold.application.inspection.cache_report import BreakKind, CachedRequest, CacheReport
 from refold.application.inspection.token_use import TokenUse
 from refold.application.lab.pricing import Prices
+from refold.application.lab.simulating import Simulation
 from refold.infrastructure.settings.price_table import read_prices
 
 from .links import ServerLinks
-from .policy_trials import MOST_MESSAGES, TrialKey, trial_of
-from .reader import Reader, request_at
+from .policy_trials import MOST_MESSAGES, Trial, TrialKey, trial_of
+from .reader import NotShown, Reader, request_at
 from .rendering_pages import render
 from .scene import Scene, scene_of
 
@@ -110,26 +112,38 @@ def _bars(requests: Sequence[CachedRequest]) -> Iterator[Bar]:
 def policies_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
     """Answer with the state of a trial. With ``start``, and if a page asks with htmx, start it before."""
     scene = scene_of(reader, links, request)
+    if reader.trials is None:
+        raise NotShown("this server tries no policies")
     version = scene.row.version if scene.at is None else scene.at
-    may_start = scene.length <= MOST_MESSAGES and "hx-request" in request.headers
-    if scene.query.get("start") and may_start and 0 < version <= scene.row.version:
+    if not 0 < version <= scene.row.version:
+        raise NotShown(f"there is no version {version}")
+    may_start = scene.query.get("start") and "hx-request" in request.headers
+    if may_start and scene.row.messages <= MOST_MESSAGES:
         reader.trials.start(
-            TrialKey(scene.row.thread_id, version),
-            lambda: trial_of(
-                reader.memory, scene.conversation, request_at(scene.conversation, version), version
-            ),
+            TrialKey(scene.row.thread_id, version), partial(_prepare, scene, version)
         )
     values = {"links": links, "id": scene.row.thread_id, **_trial_values(scene)}
     return HTMLResponse(render("policies.html", values))
 
 
+def _prepare(scene: Scene, version: int) -> Callable[[Trial], Simulation]:
+    trials, conversation = scene.reader.trials, scene.conversation
+    assert trials is not None
+    request = request_at(conversation, version)
+    return trial_of(scene.reader.memory, conversation, request, version, trials.open_trial)
+
+
 def _trial_values(scene: Scene) -> dict[str, Any]:
+    trials = scene.reader.trials
+    if trials is None:
+        return {"has_trials": False}
     version = scene.row.version if scene.at is None else scene.at
-    trial = scene.reader.trials.find(TrialKey(scene.row.thread_id, version))
+    trial = trials.find(TrialKey(scene.row.thread_id, version))
     return {
+        "has_trials": True,
         "trial": trial,
         "trial_version": version,
-        "is_busy": scene.reader.trials.is_busy,
+        "is_busy": trials.is_busy,
         "is_too_long": scene.row.messages > MOST_MESSAGES,
         "MOST_MESSAGES": MOST_MESSAGES,
     }

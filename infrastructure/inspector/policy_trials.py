@@ -4,7 +4,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from dataclasses import replace as copy
 from functools import partial
 from typing import NamedTuple
 
@@ -15,12 +14,6 @@ from refold.application.conversation.transcripts import RecordedConversation, Re
 from refold.application.lab.playing import Played
 from refold.application.lab.simulating import Contestant, Simulation, simulate
 from refold.application.runtime.core import Core
-from refold.application.runtime.memory_settings import (
-    InstructionSettings,
-    MemoriesSettings,
-    NotesSettings,
-    Settings,
-)
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.value import replace
 from refold.infrastructure.settings.price_table import read_prices
@@ -37,6 +30,10 @@ ROOM = 2
 """The window in which nothing is compacted has room for the conversation so many times."""
 
 
+OpenTrial = Callable[[Core, CompactionPolicy, int], Core]
+"""Returns a core like the given one, with another policy and window, and with an empty log in memory."""
+
+
 class TrialKey(NamedTuple):
     """A conversation at one version."""
 
@@ -45,7 +42,7 @@ class TrialKey(NamedTuple):
 
 
 class Stopped(Exception):
-    """The server stops, so nobody waits for the trial."""
+    """The server stops before the trial has ended."""
 
 
 @dataclass
@@ -71,7 +68,8 @@ class Trial:
 class PolicyTrials:
     """The trials of one server. At most one runs; those that ended are kept by conversation and version."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_trial: OpenTrial) -> None:
+        self.open_trial = open_trial
         self._lock = threading.Lock()
         self._trials: OrderedDict[TrialKey, Trial] = OrderedDict()
         self._thread: threading.Thread | None = None
@@ -130,12 +128,15 @@ def _run(trial: Trial, prepare: Callable[[], Callable[[Trial], Simulation]]) -> 
 
 
 def trial_of(
-    memory: Memory, conversation: ConversationMemory, request: Context, version: int
+    memory: Memory,
+    conversation: ConversationMemory,
+    request: Context,
+    version: int,
+    open_trial: OpenTrial,
 ) -> Callable[[Trial], Simulation]:
     """Return the work of a trial: the messages of a conversation up to a version, under three policies.
 
-    The messages are read before this returns. The work itself uses logs in memory, asks no model, and reads
-    nothing of the user's log.
+    The messages are read before this returns. The work itself uses the logs that ``open_trial`` makes.
     """
     core = memory._core.for_model(request.model)  # pyright: ignore[reportPrivateUsage]
     messages = tuple(_recorded(conversation, version))
@@ -145,7 +146,7 @@ def trial_of(
     tokens = sum(core.counter.count_message(one.message).total for one in messages)
     policies = _policies(core.settings.policy, request.budget.window, tokens)
     contestants = [
-        Contestant(name, partial(_open_core, core, policy, window))
+        Contestant(name, partial(open_trial, core, policy, window))
         for name, (policy, window) in policies.items()
     ]
 
@@ -182,37 +183,3 @@ def _policies(
         EARLIER: (earlier, window),
         NEVER: (replace(now, trigger_share=1.0), large),
     }
-
-
-def _open_core(core: Core, policy: CompactionPolicy, window: int) -> Core:
-    """Open a core with an empty log in memory that writes no file and asks no service."""
-    from refold.infrastructure.bootstrap import open_core
-
-    settings: Settings = replace(
-        core.settings,
-        policy=policy,
-        window=window,
-        models=(),
-        background=False,
-        notes=NotesSettings(),
-        memories=MemoriesSettings(),
-        instructions=InstructionSettings(),
-    )
-    own = open_core(
-        ":memory:",
-        window=window,
-        counter=core.counter,
-        summariser="extractive",
-        embedder="none",
-        telemetry=False,
-        background=False,
-    )
-    return copy(
-        own,
-        settings=settings,
-        notes_folder=None,
-        markdown=None,
-        instructions="",
-        instruction_files=(),
-        observers=(),
-    )

@@ -41,7 +41,8 @@ class Reader:
 
     def __init__(self, memory: Memory, access: Access, trials: PolicyTrials | None = None) -> None:
         self.memory = memory
-        self.trials = trials or PolicyTrials()
+        self.trials = trials
+        """Trials of policies, or None if the server makes none."""
         self._access = access
 
     @property

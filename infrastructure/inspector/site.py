@@ -40,9 +40,8 @@ def app(memory: Memory, authorise: Authorise) -> ASGIApp:
 def pages_of(memory: Memory, trials: PolicyTrials | None = None) -> Starlette:
     """Return the pages of a memory, for requests whose access was checked.
 
-    ``trials``: trials of policies, for a caller that stops them at the end.
+    ``trials``: trials of policies, or None to offer none. The caller closes them.
     """
-    trials = trials or PolicyTrials()
 
     def route(path: str, page: Page) -> Route:
         async def answer(request: Request) -> Response:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,7 +17,11 @@ from refold.application.inspection.cache_report import CacheReport
 from refold.application.lab.playing import Player, RepeatedPrefix, token_measure
 from refold.domain.messages import Message
 from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.cli.inspect_command import open_trial
+from refold.infrastructure.inspector.access import HeadersForAll, ServiceAccess
 from refold.infrastructure.inspector.cache_panel import REASONS
+from refold.infrastructure.inspector.policy_trials import PolicyTrials
+from refold.infrastructure.inspector.site import pages_of
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.inspector import Access
 from tests.support.command_line import talk
@@ -32,15 +37,26 @@ USAGE = {
 }
 
 
+def client_of(memory: Memory, trials: PolicyTrials, access: Access) -> TestClient:
+    pages = pages_of(memory, trials)
+    return TestClient(HeadersForAll(ServiceAccess(pages, lambda _: access)))
+
+
 @pytest.fixture
-def client(memory: Memory) -> TestClient:
+def trials() -> Iterator[PolicyTrials]:
+    with closing(PolicyTrials(open_trial)) as made:
+        yield made
+
+
+@pytest.fixture
+def client(memory: Memory, trials: PolicyTrials) -> TestClient:
     """Return a client that may read everything."""
-    return TestClient(refold.inspector.app(memory, lambda _: True))
+    return client_of(memory, trials, Access())
 
 
-def fill(memory: Memory, thread_id: str = "t", **more: Any) -> None:
+def fill(memory: Memory) -> None:
     """A conversation that is compacted several times."""
-    conversation = memory.conversation(thread_id, **more)
+    conversation = memory.conversation("t")
     for number in range(60):
         conversation.append({"role": "user", "content": f"question {number} " + "word " * 60})
         conversation.context()
@@ -120,9 +136,24 @@ def test_a_trial_of_policies_runs_in_the_background_and_changes_nothing(
     assert memory.conversation("t").version == before
 
 
-def test_the_trial_of_another_owner_cannot_be_asked_for(memory: Memory) -> None:
-    fill(memory, owner="ada")
-    client = TestClient(refold.inspector.app(memory, lambda _: Access(owner="bob")))
+def test_the_trial_of_another_owner_cannot_be_asked_for(
+    memory: Memory, trials: PolicyTrials
+) -> None:
+    memory.conversation("t", owner="ada").append(talk(1, "hi")[0])
+    client = client_of(memory, trials, Access(owner="bob"))
+    assert client.get("/policies?id=t&start=1", headers=HTMX).status_code == 404
+    assert not trials.is_busy
+
+
+def test_a_service_offers_no_trial(memory: Memory) -> None:
+    conversation = memory.conversation("t")
+    conversation.append(
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+    )
+    client = TestClient(refold.inspector.app(memory, lambda _: True))
+    page = client.get("/conversation?id=t&panel=cache").text
+    assert "Cost so far" in page
+    assert "<button" not in page.partition('id="panel"')[2]
     assert client.get("/policies?id=t&start=1", headers=HTMX).status_code == 404
 
 
@@ -132,7 +163,7 @@ def test_a_version_that_does_not_exist_starts_no_trial(
 ) -> None:
     memory.conversation("t").append({"role": "user", "content": "hi"})
     answer = client.get(f"/policies?id=t&start=1&at={at}", headers=HTMX)
-    assert "<progress" not in answer.text
+    assert answer.status_code == 404
 
 
 def played(recorded: RecordedConversation, window: int) -> tuple[CacheReport, float]:

@@ -11,6 +11,9 @@ import pytest
 
 import refold
 from refold.application.lab.simulating import Simulation
+from refold.application.runtime.core import Core
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.infrastructure.cli.inspect_command import open_trial
 from refold.infrastructure.inspector.policy_trials import (
     PolicyTrials,
     Stopped,
@@ -18,6 +21,11 @@ from refold.infrastructure.inspector.policy_trials import (
     TrialKey,
     trial_of,
 )
+
+
+def unused(core: Core, policy: CompactionPolicy, window: int) -> Core:
+    raise AssertionError("no core is needed")
+
 
 EMPTY = Simulation(
     thread_id="t",
@@ -58,7 +66,7 @@ def test_a_trial_is_computed_once_and_kept() -> None:
         begun.append(1)
         return at_once()
 
-    with closing(PolicyTrials()) as trials:
+    with closing(PolicyTrials(unused)) as trials:
         assert trials.find(ONE) is None
         for _ in range(3):
             trials.start(ONE, prepare)
@@ -70,7 +78,7 @@ def test_a_trial_is_computed_once_and_kept() -> None:
 
 
 def test_only_one_trial_runs_however_often_it_is_asked_for() -> None:
-    trials = PolicyTrials()
+    trials = PolicyTrials(unused)
     before = threading.active_count()
     for _ in range(20):
         trials.start(ONE, until_stopped)
@@ -91,7 +99,7 @@ def test_a_failure_is_reported_and_does_not_block_the_next_trial() -> None:
     def fail() -> Callable[[Trial], Simulation]:
         raise ValueError("no such thing")
 
-    with closing(PolicyTrials()) as trials:
+    with closing(PolicyTrials(unused)) as trials:
         trials.start(ONE, fail)
         wait_for(lambda: not trials.is_busy)
         trials.start(OTHER, at_once)
@@ -104,7 +112,7 @@ def test_a_failure_is_reported_and_does_not_block_the_next_trial() -> None:
 
 
 def test_only_the_newest_trials_are_remembered() -> None:
-    with closing(PolicyTrials()) as trials:
+    with closing(PolicyTrials(unused)) as trials:
         for version in range(20):
             trials.start(TrialKey("t", version), at_once)
             wait_for(lambda: not trials.is_busy)
@@ -120,7 +128,7 @@ def test_a_trial_plays_the_messages_up_to_the_version_and_writes_nothing(tmp_pat
             conversation.append({"role": "assistant", "content": "answer " * 60})
         version = conversation.version
         request = conversation.context(at=version)
-        work = trial_of(memory, conversation, request, 40)
+        work = trial_of(memory, conversation, request, 40, open_trial)
         files = {path: path.stat().st_size for path in tmp_path.iterdir()}
         trial = Trial()
         now, earlier, never = work(trial).policies
