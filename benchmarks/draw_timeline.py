@@ -1,9 +1,9 @@
 """Draw ``docs/images/timeline.svg``: the size of each request in the conversation of ``refold demo``.
 
-    python benchmarks/draw_timeline.py [--out FILE.svg|FILE.png]
+    python benchmarks/draw_timeline.py [--out FOLDER]
 
-The colours are readable on light and dark pages, and the background is transparent. The same version of
-matplotlib writes the same bytes. The figures that are drawn are also in the description of the SVG.
+``timeline.svg`` is for light pages and ``timeline-dark.svg`` for dark ones. The background is transparent. The
+same version of matplotlib writes the same bytes. The figures that are drawn are also in the description of the SVG.
 """
 
 # The types that come with matplotlib leave open what keyword arguments are.
@@ -11,25 +11,22 @@ matplotlib writes the same bytes. The figures that are drawn are also in the des
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import refold
 from refold.infrastructure.cli.demo_session import demo_conversation
+from refold.infrastructure.palette import PALETTE, SERIES, TEXT, Theme, shade_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PICTURE = Path(__file__).parents[1] / "docs" / "images" / "timeline.svg"
+FOLDER = Path(__file__).parents[1] / "docs" / "images"
+PICTURES: Mapping[Theme, str] = {"light": "timeline.svg", "dark": "timeline-dark.svg"}
 WINDOW = 48_000
 """The window of ``refold demo``."""
-
-GREY = "#768390"
-BLUE = "#3b82f6"
-ORANGE = "#e0701a"
-GREEN = "#2e9e6b"
 
 
 class Step(NamedTuple):
@@ -114,45 +111,54 @@ def _names(events: Iterator[dict[str, Any]], after: int, to: int) -> Iterator[st
     return (event["name"] for event in events if after < event["version"] <= to)
 
 
-def draw(timeline: Timeline, path: Path) -> None:
-    """Draw the timeline into a PNG or SVG file, by the ending of its name."""
+class _Colours(NamedTuple):
+    """Colours of one picture, hexadecimal."""
+
+    text: str
+    request: str
+    summary: str
+    tool: str
+
+    @classmethod
+    def on(cls, theme: Theme) -> "_Colours":
+        inks = (TEXT, SERIES[0], PALETTE["summary"], PALETTE["tool"])
+        return cls(*(shade_for(theme, ink) for ink in inks))
+
+
+def draw(timeline: Timeline, path: Path, theme: Theme) -> None:
+    """Draw the timeline into an SVG file."""
     import matplotlib as mpl
 
+    colours = _Colours.on(theme)
+    inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor")
     settings: Any = {
         "svg.hashsalt": "refold",
         "svg.fonttype": "none",
         "font.family": "sans-serif",
         "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
         "font.size": 11,
-        "text.color": GREY,
-        "axes.labelcolor": GREY,
-        "xtick.color": GREY,
-        "ytick.color": GREY,
-        "axes.edgecolor": GREY,
+        **dict.fromkeys(inked, colours.text),
     }
     with mpl.rc_context(settings):
-        figure = _figure(timeline)
-        kind = path.suffix.lower().removeprefix(".")
         about: dict[str, Any] = {"Date": None, "Description": timeline.described()}
-        is_svg = kind == "svg"
-        figure.savefig(path, format=kind, metadata=about if is_svg else {}, transparent=is_svg)
+        _figure(timeline, colours).savefig(path, format="svg", metadata=about, transparent=True)
 
 
-def _figure(timeline: Timeline) -> "Figure":
+def _figure(timeline: Timeline, colours: _Colours) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MultipleLocator
 
     figure = Figure(figsize=(9.6, 4.2), dpi=100)
     axes = figure.add_axes((0.075, 0.13, 0.91, 0.72))
-    _draw_requests(axes, timeline)
-    _draw_limits(axes, timeline)
+    _draw_requests(axes, timeline, colours)
+    _draw_limits(axes, timeline, colours)
     axes.set_xlim(0, timeline.messages)
     axes.set_ylim(0, WINDOW * 1.06)
     axes.set_xlabel("message of the conversation (refold demo)")
     axes.yaxis.set_major_locator(MultipleLocator(10_000))
     axes.yaxis.set_major_formatter(FuncFormatter(_thousands))
     axes.tick_params(length=0)
-    axes.grid(visible=True, axis="y", color=GREY, alpha=0.22, linewidth=0.6)
+    axes.grid(visible=True, axis="y", color=colours.text, alpha=0.16, linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
@@ -165,27 +171,23 @@ def _figure(timeline: Timeline) -> "Figure":
     )
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.005, 0.985), ncols=4, frameon=False, fontsize=10,
-        handlelength=1.8, columnspacing=1.6, labelcolor=GREY,
+        handlelength=1.8, columnspacing=1.6,
     )  # fmt: skip
     return figure
 
 
-def _draw_requests(axes: "Axes", timeline: Timeline) -> None:
+def _draw_requests(axes: "Axes", timeline: Timeline, colours: _Colours) -> None:
     places = [step.message for step in timeline.steps]
+    sizes = [step.tokens for step in timeline.steps]
     axes.plot(
-        places, [step.whole for step in timeline.steps], color=GREY, linewidth=1.3,
+        places, [step.whole for step in timeline.steps], color=colours.text, linewidth=1.3,
         linestyle=(0, (4, 2)), label="full history",
     )  # fmt: skip
-    axes.fill_between(
-        places, [step.tokens for step in timeline.steps], color=BLUE, alpha=0.12, linewidth=0
-    )
-    axes.plot(
-        places, [step.tokens for step in timeline.steps], color=BLUE, linewidth=1.8,
-        label="request with refold",
-    )  # fmt: skip
+    axes.fill_between(places, sizes, color=colours.request, alpha=0.12, linewidth=0)
+    axes.plot(places, sizes, color=colours.request, linewidth=1.8, label="request with refold")
     for deed, marker, colour, label in (
-        ("compacted", "v", ORANGE, "old messages summarised"),
-        ("offloaded", "s", GREEN, "tool output offloaded"),
+        ("compacted", "v", colours.summary, "old messages summarised"),
+        ("offloaded", "s", colours.tool, "tool output offloaded"),
     ):
         there = [step for step in timeline.steps if getattr(step, deed)]
         axes.plot(
@@ -195,13 +197,13 @@ def _draw_requests(axes: "Axes", timeline: Timeline) -> None:
         )  # fmt: skip
 
 
-def _draw_limits(axes: "Axes", timeline: Timeline) -> None:
+def _draw_limits(axes: "Axes", timeline: Timeline, colours: _Colours) -> None:
     for tokens, label in (
         (WINDOW, f"window of the model: {WINDOW:,}"),
         (timeline.limit, f"budget of a request: {timeline.limit:,}"),
     ):
-        axes.axhline(tokens, color=GREY, linewidth=1.1, zorder=1)
-        axes.text(timeline.messages, tokens + 500, label, ha="right", fontsize=10)
+        axes.axhline(tokens, color=colours.text, linewidth=1.1, alpha=0.6, zorder=1)
+        axes.text(timeline.messages, tokens + 900, label, ha="right", fontsize=10)
     axes.text(
         next(step.message for step in timeline.steps if step.whole > WINDOW) + 3,
         timeline.limit + 4_800,
@@ -215,10 +217,12 @@ def _thousands(tokens: float, _: int | None = None) -> str:
 
 
 def main() -> None:
-    """Draw the picture of the README, or another file."""
+    """Draw the pictures of the README, here or into another folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=PICTURE, help="an SVG or PNG file")
-    draw(play(), parser.parse_args().out)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="a folder")
+    folder, timeline = parser.parse_args().out, play()
+    for theme, name in PICTURES.items():
+        draw(timeline, folder / name, theme)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     recall = reads(ConversationMemory.recall)
     query = reads(ConversationMemory.query)
     expand = reads(ConversationMemory.expand)
+    summary_sources = reads(ConversationMemory.summary_sources)
+    ledger = reads(ConversationMemory.ledger)
     read_part = reads(ConversationMemory.read_part)
     explain = reads(ConversationMemory.explain)
     facts = reads(ConversationMemory.facts)
@@ -124,6 +126,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     topics = reads(ConversationMemory.topics)
     row = reads(ConversationMemory.row)
     notes = reads(ConversationMemory.notes)
+    size_history = reads(ConversationMemory.size_history)
+    message_strip = reads(ConversationMemory.message_strip)
     proposals = reads(ConversationMemory.proposals)
 
     async def context(

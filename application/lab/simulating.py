@@ -32,6 +32,7 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     Event,
+    MessageAppended,
     MessagesCondensed,
     ToolContentOffloaded,
     UserContentShortened,
@@ -151,6 +152,8 @@ class Step(Value, frozen=True):
     tokens: int
     served: int
     """Tokens read from the prompt cache."""
+    whole: int
+    """Tokens of the same request with the whole history."""
     deeds: tuple[Deed, ...] = ()
     """Decisions since the request before."""
 
@@ -262,7 +265,7 @@ class _Run:
         # Results must not depend on the speed of the machine.
         settings = replace(core.settings, background=False)
         self._core = dataclasses.replace(core, summariser=asked, settings=settings)
-        self._seen = 0
+        self._seen = self._history = 0
         self._events: list[Event] = []
         self._steps: list[Step] = []
         self._newest: Context | None = None
@@ -286,14 +289,22 @@ class _Run:
         answered = self._core.counter.count_message(answer.message).total
         self._meter.answer(answered, context.model)
         deeds = self._read_decisions(context.version)
-        step = Step(index=index, tokens=sent.tokens, served=sent.served, deeds=deeds)
-        self._steps.append(step)
+        self._steps.append(
+            Step(
+                index=index,
+                tokens=sent.tokens,
+                served=sent.served,
+                whole=self._history + context.budget.fixed,
+                deeds=deeds,
+            )
+        )
         self._newest = context
 
     def _read_decisions(self, version: int) -> tuple[Deed, ...]:
         logged = self._core.log.read(self._recorded.thread_id, self._seen + 1, version)
         self._seen = version
         events = [item.event for item in logged]
+        self._history += sum(e.tokens for e in events if isinstance(e, MessageAppended))
         self._events += [e for e in events if _deed(e) or isinstance(e, CompactionRequested)]
         return tuple(deed for event in events if (deed := _deed(event)))
 

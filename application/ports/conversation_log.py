@@ -71,6 +71,9 @@ class MessageFields(TypedDict):
     message_id: str
     message: MessageContent
     tokens: int
+    thinking_tokens: NotRequired[int]
+    stop_reason: NotRequired[str | None]
+    stale_thinking: NotRequired[bool]
     written_at: NotRequired[str | None]
     owner: NotRequired[str | None]
     conversation_owner: NotRequired[str | None]
@@ -105,6 +108,9 @@ class LoggedEvent:
             "message_id": event.message_id,
             "message": {"role": said.role, "content": said.content, "author": said.author},
             "tokens": event.tokens,
+            "thinking_tokens": event.thinking_tokens,
+            "stop_reason": event.stop_reason,
+            "stale_thinking": event.stale_thinking,
             "written_at": at.isoformat() if at else None,
             "owner": event.owner,
             "conversation_owner": event.conversation_owner,

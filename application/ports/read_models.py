@@ -209,6 +209,38 @@ class NoteRow(Value, frozen=True):
         return range(self.start) if self.is_on_demand else range(self.start, self.stop)
 
 
+class RequestSizesRow(Value, frozen=True):
+    """Events of a conversation as they change the size of its request: as many in each row."""
+
+    thread_id: str
+    events: int
+    """Number of events of a full row: 256, or 8,192 for very long conversations."""
+    number: int
+    """Row ``number`` has the events after version ``number * events``."""
+    stop: int | None
+    """Number of messages after its newest message, or None if it has none."""
+    at: str
+    """Time when its newest message was written, or else logged: ISO 8601, UTC."""
+    tokens: int
+    """Tokens of its messages as appended."""
+    later_tokens: int
+    """Tokens of its messages after its newest compaction, or of all if it has none."""
+    sizes: str
+    """Tokens of the message of each event, each with a comma after it; 0 for an event without a message.
+
+    This and the next two columns are empty in long rows.
+    """
+    kinds: str
+    """A letter for each event: ``a`` for an answer, ``e`` for one that ends a turn, both large if it has
+    thinking, ``m`` for another message, ``l`` for a lost one, ``d`` for a decision that changes the size
+    of requests, and ``.`` for other events.
+    """
+    thinking: str
+    """Tokens of thinking of each answer that has some, each with a comma after it."""
+    decisions: str
+    """Decisions that change the size of requests, as JSON objects, each with a comma after it."""
+
+
 class ReadModels(Protocol):
     """Queries on the read models; each first catches up with the log.
 
@@ -276,6 +308,13 @@ class ReadModels(Protocol):
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """Return all durable notes of a conversation, oldest first."""
+        ...
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
+        """Return the sizes of a conversation in rows of equal length, at most 1,200 in any usual one.
+
+        In a very long conversation these are the long rows.
+        """
         ...
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:

@@ -38,6 +38,8 @@ class Changed(NamedTuple):
     """Values to set if all of these columns are still empty."""
     spans: Mapping[str, str] = MappingProxyType({})
     """Times that widen the range from ``created_at`` to ``last_activity``."""
+    joined: Mapping[str, str] = MappingProxyType({})
+    """Texts to append to those of columns."""
 
 
 class Removed(NamedTuple):

@@ -12,6 +12,7 @@ from refold.application.ports.read_models import (
     MessageRow,
     NoteRow,
     ReadModels,
+    RequestSizesRow,
     SummaryRow,
     TopicSeen,
 )
@@ -22,6 +23,7 @@ Row = TypeVar(
     MessageRow,
     SummaryRow,
     CompactionRow,
+    RequestSizesRow,
     TopicSeen,
     NoteRow,
 )
@@ -99,6 +101,10 @@ class ThreadViews:
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """Return the notes of a conversation."""
         return _address_rows(self._views.notes(self._log.stream_of(thread_id)))
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
+        """Return the sizes of a conversation in rows of equal length."""
+        return _address_rows(self._views.request_sizes(self._log.stream_of(thread_id)))
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
         """Return the notes of one owner."""

@@ -96,14 +96,14 @@ class _Warnings:
         text = str(message)
         if text not in self._shown:
             self._shown.add(text)
-            warn(f"[yellow]warning[/yellow]: {clean(text)}")
+            warn(f"[warning]warning[/warning]: {clean(text)}")
 
 
 class _Lines(logging.Handler):
     """Prints log records of refold as lines on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        colour = "yellow" if record.levelno >= logging.WARNING else "dim"
+        colour = "warning" if record.levelno >= logging.WARNING else "dim"
         level = record.levelname.lower()
         warn(f"[{colour}]{level}[/{colour}]: {clean(record.getMessage())}")
 
@@ -124,7 +124,7 @@ def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
 
 def _explain(name: str, message: str) -> None:
     _print_json_error(name, message)
-    warn(f"[red]{name}[/red]: {clean(message)}")
+    warn(f"[damage]{name}[/damage]: {clean(message)}")
 
 
 def _print_json_error(name: str, message: str) -> None:

@@ -353,12 +353,12 @@ def _print_compaction(result: CompactionResult) -> None:
             say(f"Nothing to do: {result.detail} ({result.reason}). 0 tokens freed.")
         case "failed" | "in_flight":
             say(
-                f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
+                f"[damage]Not compacted[/damage] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
                 "The conversation is unchanged."
             )
         case "waiting":
             say(
-                f"[red]Not written[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
+                f"[damage]Not written[/damage] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
                 "The summary is lost unless the log recovers before this command ends."
             )
         case "reverted":

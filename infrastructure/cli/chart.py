@@ -3,58 +3,69 @@
 # matplotlib's type hints leave keyword arguments open.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold.application.lab.simulating import Deed, Simulated, Simulation
 from refold.domain.errors import InvalidSetting
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.private_files import new_file, refuse
+from refold.infrastructure.palette import (
+    DARK_GROUND,
+    LIGHT_GROUND,
+    RULE,
+    SERIES,
+    TEXT,
+    Theme,
+    shade_for,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 ENDINGS = (".png", ".svg")
 
 
-class _Look(NamedTuple):
-    """Line style of a policy: distinct in colour, brightness and dashes."""
+Dashes = tuple[float, tuple[float, ...]]
 
-    colour: str
-    dashes: tuple[float, tuple[float, ...]]
-
-
-_LOOKS = (
-    _Look("#08306b", (0, ())),
-    _Look("#e6550d", (0, (6, 2))),
-    _Look("#4eb3a0", (0, (1.2, 1.2))),
-    _Look("#88419d", (0, (7, 2, 1.5, 2))),
-    _Look("#6baed6", (0, (3, 3))),
-    _Look("#8c6d1f", (0, (10, 2, 1.5, 2, 1.5, 2))),
+_DASHES: Sequence[Dashes] = (
+    (0, ()),
+    (0, (6, 2)),
+    (0, (1.2, 1.2)),
+    (0, (7, 2, 1.5, 2)),
+    (0, (3, 3)),
+    (0, (10, 2, 1.5, 2, 1.5, 2)),
 )
-MOST_POLICIES = len(_LOOKS)
+"""Lines of the policies, which have the colours of ``SERIES`` in this order."""
+MOST_POLICIES = min(len(_DASHES), len(SERIES))
 """Maximum number of policies. More lines are not distinguishable."""
 
 
 class _Mark(NamedTuple):
-    """Marker of a decision. Several may be on one request, and each must be visible."""
+    """Marker of a decision."""
 
     marker: str
     size: int
-    filled: bool
     label: str
+    height: float | None = None
+    """Place in the row of the policy below the chart, from -0.5 to 0.5, or None for a mark on its line."""
 
 
-_MARKS: dict[Deed, _Mark] = {
-    "compaction": _Mark("v", 7, True, "compaction"),
-    "failure": _Mark("x", 7, True, "compaction failed"),
-    "offload": _Mark("s", 10, False, "tool content offloaded"),
-    "condense": _Mark("o", 14, False, "older results condensed"),
+_MARKS: Mapping[Deed, _Mark] = {
+    "compaction": _Mark("v", 7, "compaction"),
+    "failure": _Mark("x", 7, "compaction failed"),
+    "offload": _Mark("s", 4, "tool content offloaded", 0.22),
+    "condense": _Mark("o", 4, "older results condensed", -0.22),
 }
 _SINGLE_STEPS = 60
 """Number of requests up to which each is drawn as a separate dot."""
+_ROOM = 1.2
+"""Height of the chart, in limits, above which the line without compaction is cut off."""
 
 
 def check_chart(path: Path, *, replace: bool = False) -> None:
@@ -75,36 +86,33 @@ def check_chart(path: Path, *, replace: bool = False) -> None:
     refuse(path, replace=replace)
 
 
-def draw_chart(simulation: Simulation, path: Path, *, replace: bool = False) -> None:
+def draw_chart(
+    simulation: Simulation, path: Path, *, theme: Theme = "light", replace: bool = False
+) -> None:
     """Draw the simulation into a PNG or SVG file, depending on the extension.
 
     Raises:
         TargetExists: the path exists, and it is not a file or ``replace`` is false.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    import matplotlib as mpl
 
-    figure = Figure(figsize=(11, 6.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for policy, look in zip(simulation.policies, _LOOKS, strict=False):
-        _draw_policy(axes, policy, look)
-    _draw_limits(axes, simulation.policies)
-    axes.set_xlabel("message of the recording")
-    axes.set_ylabel("size of the request, tokens")
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0, right=max(1, simulation.messages) * 1.01)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(_thousands))
-    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.set_title(_title(simulation), loc="left", fontsize=11, parse_math=False)
-    _draw_legends(axes, simulation)
-    with new_file(path, replace=replace) as made:
-        figure.savefig(made, format=path.suffix.lower()[1:])
+    with mpl.rc_context(_settings(theme)), new_file(path, replace=replace) as made:
+        _Chart(simulation, theme).figure().savefig(made, format=path.suffix.lower()[1:])
+
+
+def _settings(theme: Theme) -> Any:
+    ground = LIGHT_GROUND if theme == "light" else DARK_GROUND
+    text, rule = shade_for(theme, TEXT), shade_for(theme, RULE)
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    return {
+        **dict.fromkeys(inked, text),
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground),
+        "grid.color": rule,
+        "grid.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+    }
 
 
 def _thousands(tokens: float, _: int | None = None) -> str:
@@ -123,69 +131,148 @@ def _drawable(text: str, otherwise: str, most: int) -> str:
     return shown if drawable else otherwise
 
 
-def _draw_policy(axes: "Axes", policy: Simulated, look: _Look) -> None:
-    places = [step.index for step in policy.steps]
-    sizes = [step.tokens for step in policy.steps]
-    dot = "." if len(places) <= _SINGLE_STEPS else ""
-    axes.plot(
-        places, sizes, color=look.colour, linestyle=look.dashes, linewidth=1.5, marker=dot, zorder=3
-    )
-    for deed, mark in _MARKS.items():
-        there = [step for step in policy.steps if deed in step.deeds]
+class _Chart:
+    """A chart of request sizes, with a row for each policy that has the decisions about tool content."""
+
+    def __init__(self, simulation: Simulation, theme: Theme) -> None:
+        self._simulation = simulation
+        self._policies = tuple(zip(simulation.policies, SERIES, _DASHES, strict=False))
+        self._theme: Theme = theme
+        self._text = shade_for(theme, TEXT)
+
+    def figure(self) -> "Figure":
+        """Draw everything."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+
+        figure = Figure(figsize=(11, 6.6), dpi=150, layout="constrained")
+        FigureCanvasAgg(figure)
+        below = any(mark.height is not None for mark in self._marks().values())
+        heights = (20, 1 + len(self._policies)) if below else (1,)
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights, squeeze=False)[
+            :, 0
+        ]
+        self._draw_sizes(axes[0])
+        if below:
+            self._draw_rows(axes[1])
+        axes[-1].set_xlabel("message of the recording")
+        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+        self._draw_legend(figure)
+        return figure
+
+    def _draw_sizes(self, axes: "Axes") -> None:
+        from matplotlib.ticker import FuncFormatter
+
+        self._draw_whole(axes)
+        for policy, ink, dashes in self._policies:
+            self._draw_policy(axes, policy, shade_for(self._theme, ink), dashes)
+        for limit in dict.fromkeys(policy.limit for policy in self._simulation.policies):
+            axes.axhline(limit, color=self._text, linewidth=1.2, zorder=1)
+        axes.set_ylabel("size of the request, tokens")
+        axes.set_xlim(left=0, right=max(1, self._simulation.messages) * 1.01)
+        axes.yaxis.set_major_formatter(FuncFormatter(_thousands))
+        axes.grid(visible=True)
+        axes.set_title(_title(self._simulation), loc="left", fontsize=11, parse_math=False)
+
+    def _draw_whole(self, axes: "Axes") -> None:
+        """Draw the requests without compaction, as far as they fit, and choose the height of the chart."""
+        steps = self._simulation.policies[0].steps
+        whole = [step.whole for step in steps]
         axes.plot(
-            [step.index for step in there],
-            [step.tokens for step in there],
-            color=look.colour,
-            linestyle="none",
-            marker=mark.marker,
-            markersize=mark.size,
-            markerfacecolor=look.colour if mark.filled else "none",
-            markeredgewidth=1.3,
-            zorder=4,
+            [step.index for step in steps], whole, color=self._text, linestyle=(0, (2, 3)),
+            linewidth=1.1, alpha=0.75, zorder=1,
+        )  # fmt: skip
+        sizes = [p.limit for p in self._simulation.policies]
+        sizes += [step.tokens for p in self._simulation.policies for step in p.steps]
+        top = min(max((*whole, *sizes, 1)) * 1.04, max((*sizes, 1)) * _ROOM)
+        axes.set_ylim(0, top)
+        if whole and max(whole) > top:
+            leaves = next(step.index for step in steps if step.whole > top)
+            axes.annotate(
+                f" without compaction: up to {max(whole):,}", (leaves, top), va="top", fontsize=9,
+                xytext=(2, -3), textcoords="offset points",
+            )  # fmt: skip
+
+    def _draw_policy(self, axes: "Axes", policy: Simulated, colour: str, dashes: Dashes) -> None:
+        places = [step.index for step in policy.steps]
+        sizes = [step.tokens for step in policy.steps]
+        dot = "." if len(places) <= _SINGLE_STEPS else ""
+        axes.plot(
+            places, sizes, color=colour, linestyle=dashes, linewidth=1.5, marker=dot, zorder=3
         )
-
-
-def _draw_limits(axes: "Axes", policies: Sequence[Simulated]) -> None:
-    """Draw the limit of requests in black, and each trigger in the colour of its policy."""
-    for limit in dict.fromkeys(policy.limit for policy in policies):
-        axes.axhline(limit, color="black", linewidth=1.2, zorder=1)
-    for policy, look in zip(policies, _LOOKS, strict=False):
         if policy.trigger < policy.limit:
             axes.axhline(
-                policy.trigger, color=look.colour, linestyle=":", linewidth=1.1, alpha=0.8, zorder=2
+                policy.trigger, color=colour, linestyle=":", linewidth=1.1, alpha=0.8, zorder=2
             )
-
-
-def _draw_legends(axes: "Axes", simulation: Simulation) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=look.colour, linestyle=look.dashes, label=_label(policy, number))
-        for number, (policy, look) in enumerate(zip(simulation.policies, _LOOKS, strict=False), 1)
-    ]
-    done = {deed for policy in simulation.policies for step in policy.steps for deed in step.deeds}
-    for deed, mark in _MARKS.items():
-        if deed in done:
-            face = "black" if mark.filled else "none"
-            handles.append(
-                Line2D([], [], color="black", linestyle="none", marker=mark.marker,
-                       markersize=mark.size, markerfacecolor=face, label=mark.label)
+        for deed, mark in _MARKS.items():
+            there = [step for step in policy.steps if deed in step.deeds and mark.height is None]
+            axes.plot(
+                [step.index for step in there], [step.tokens for step in there], color=colour,
+                linestyle="none", marker=mark.marker, markersize=mark.size, markeredgewidth=1.3,
+                zorder=4,
             )  # fmt: skip
-    handles.append(Line2D([], [], color="black", linewidth=1.2, label="limit of a request"))
-    handles.append(Line2D([], [], color="#555555", linestyle=":", label="trigger of a compaction"))
-    legend = axes.figure.legend(
-        handles=handles,
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-        handlelength=3.2,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+
+    def _draw_rows(self, axes: "Axes") -> None:
+        """Draw the frequent decisions below the chart, where they hide neither lines nor each other."""
+        for row, (policy, ink, _) in enumerate(self._policies):
+            for deed, mark in _MARKS.items():
+                if mark.height is not None:
+                    places = [step.index for step in policy.steps if deed in step.deeds]
+                    axes.plot(
+                        places, [row - mark.height] * len(places), marker=mark.marker,
+                        color=shade_for(self._theme, ink), linestyle="none", markersize=mark.size,
+                        markerfacecolor="none", markeredgewidth=1.1,
+                    )  # fmt: skip
+        axes.set_ylim(len(self._policies) - 0.4, -0.6)
+        axes.set_yticks(range(len(self._policies)))
+        names = [_name(policy, row, 12) for row, (policy, _, _) in enumerate(self._policies, 1)]
+        axes.set_yticklabels(names, fontsize=9, parse_math=False)
+        for label, (_, ink, _) in zip(axes.get_yticklabels(), self._policies, strict=True):
+            label.set_color(shade_for(self._theme, ink))
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=True, axis="x")
+
+    def _marks(self) -> Mapping[Deed, _Mark]:
+        """Return the marks of the decisions that were made."""
+        steps = (step for policy in self._simulation.policies for step in policy.steps)
+        done = {deed for step in steps for deed in step.deeds}
+        return {deed: mark for deed, mark in _MARKS.items() if deed in done}
+
+    def _draw_legend(self, figure: "Figure") -> None:
+        legend = figure.legend(
+            handles=[*self._handles()], loc="outside lower left", ncols=3, frameon=False,
+            fontsize=9, handlelength=3.2,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    def _handles(self) -> "Iterator[Line2D]":
+        from matplotlib.lines import Line2D
+
+        line = partial(Line2D, [], [])
+        for number, (policy, ink, dashes) in enumerate(self._policies, 1):
+            name = _name(policy, number, 30)
+            label = f"{name}: {policy.compactions:,} × compacted, {policy.tokens_sent:,} tokens"
+            cost = f"{policy.cost:,.2f} {_drawable(self._simulation.currency, '', 12)}".rstrip()
+            yield line(
+                color=shade_for(self._theme, ink), linestyle=dashes, label=f"{label}, {cost}"
+            )
+        whole = sum(step.whole for step in self._simulation.policies[0].steps)
+        yield line(
+            color=self._text, linestyle=(0, (2, 3)), linewidth=1.1,
+            label=f"without compaction: {whole:,} tokens",
+        )  # fmt: skip
+        yield line(color=self._text, linewidth=1.2, label="limit of a request")
+        yield line(color=self._text, linestyle=":", label="trigger of a compaction")
+        for mark in self._marks().values():
+            face = self._text if mark.height is None else "none"
+            yield line(
+                color=self._text, linestyle="none", marker=mark.marker, markersize=mark.size,
+                markerfacecolor=face, label=mark.label,
+            )  # fmt: skip
 
 
-def _label(policy: Simulated, number: int) -> str:
+def _name(policy: Simulated, number: int, most: int) -> str:
     # matplotlib leaves labels with a leading underscore out of the legend.
-    name = _drawable(policy.name.lstrip("_"), f"policy {number}", 30)
-    return f"{name}: {policy.compactions:,} compactions, {policy.tokens_sent:,} tokens sent"
+    return _drawable(policy.name.lstrip("_"), f"policy {number}", most)

@@ -15,6 +15,7 @@ from refold.application.rendering.request_parts import RequestPart
 from refold.domain.compaction.budget import InstructionFileSize
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block, text_of
+from refold.infrastructure.palette import FATES, PARTS
 
 from .arguments import (
     Span,
@@ -48,7 +49,8 @@ from .options import (
     Window,
     read_at,
 )
-from .output import COLOURS, clean, console, describe_block, pager, print_json, say, show_table
+from .output import clean, console, describe_block, pager, print_json, say, show_table
+from .part_colours import SPEAKERS, coloured
 
 LARGEST = 3
 """Number of largest messages that are listed."""
@@ -140,8 +142,6 @@ def _how_to_compact(made: Context, db: object, window: int | None, model: str | 
 def _print_sizes(
     made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate], how: str
 ) -> None:
-    most = max((part.tokens for part in parts), default=1)
-    total = max(made.tokens, 1)
     named = made.summary.summary_id[:8] if made.summary else "none"
     say(
         f"[bold]{clean(made.thread_id)}[/bold], version {made.version}: {made.tokens:,} of "
@@ -151,28 +151,31 @@ def _print_sizes(
     )
     if _is_too_large(made):
         say(
-            "[yellow]Larger than the budget[/yellow]: an agent would compact before its next request; "
+            "[warning]Larger than the budget[/warning]: an agent would compact before its next request; "
             f"this command changes nothing, `{clean(how)}` compacts now."
         )
-    show_table(
-        "",
-        ["part", "tokens#", "share#", "how many#", "…"],
-        [
-            (
-                part.kind,
-                part.tokens,
-                f"{part.tokens / total:.0%}",
-                part.count,
-                ("#" if console.options.ascii_only else "█") * max(1, BAR * part.tokens // most),
-            )
-            for part in parts
-        ],
-    )
+    _print_parts(parts, max(made.tokens, 1))
     for file in made.budget.instruction_files:
         say(clean(_describe_instructions(file)))
     if large := [fate for fate in largest if fate.shown_tokens]:
         said = ", ".join(f"{f.position} ({f.role}, {f.shown_tokens:,})" for f in large)
         say(f"The largest messages in it: {said}.")
+
+
+def _print_parts(parts: Sequence[RequestPart], total: int) -> None:
+    most = max((part.tokens for part in parts), default=1)
+    block = "#" if console.options.ascii_only else "█"
+    rows = [
+        (
+            coloured(part.kind, PARTS[part.kind]),
+            part.tokens,
+            f"{part.tokens / total:.0%}",
+            part.count,
+            coloured(block * max(1, BAR * part.tokens // most), PARTS[part.kind]),
+        )
+        for part in parts
+    ]
+    show_table("", ["part", "tokens#", "share#", "how many#", "…"], rows)
 
 
 def _describe_instructions(file: InstructionFileSize) -> str:
@@ -185,13 +188,12 @@ def _describe_instructions(file: InstructionFileSize) -> str:
 def _show_request(made: Context) -> None:
     """Print a request for people."""
     if made.system:
-        say("[bold magenta]system[/bold magenta]")
+        say(f"[bold]{coloured('system', 'system')}[/bold]")
         texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
         say(clean("\n".join(texts)) + "\n")
     for message in made.messages:
         role = str(message["role"])
-        colour = COLOURS.get(role, "")
-        say(f"[bold {colour}]{clean(role)}[/]" if colour else f"[bold]{clean(role)}[/bold]")
+        say(f"[bold]{coloured(clean(role), SPEAKERS.get(role))}[/bold]")
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
@@ -310,7 +312,7 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     least, most = min(versions), max(versions)
     return (
         format_span(first.position, last.position),
-        first.fate,
+        coloured(first.fate, FATES.get(first.fate)),
         sum(f.tokens for f in same),
         sum(f.shown_tokens for f in same),
         f"{least}" if least == most else f"{least} to {most}",

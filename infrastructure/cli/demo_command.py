@@ -2,27 +2,33 @@
 
 import json as jsonlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
-from refold.application.api.results import CompactionResult, Context
-from refold.application.lab.playing import Played, Player, PlayFigures
+from refold.application.api.results import Context
+from refold.application.lab.playing import Player, PlayFigures
 from refold.application.maintenance.verifying import Verification
+from refold.application.projections.fates import Fate
 from refold.application.recall.hits import Recalled
 from refold.application.rendering.request_blocks import CONTINUE
+from refold.application.rendering.request_parts import RequestPart
 from refold.domain.messages import Message
 from refold.domain.value import Value
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.palette import FATES
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .arguments import next_command
 from .options import Json
 from .output import (
+    SHORTEST_TEXT,
+    Cell,
     clean,
     console,
     one_line,
@@ -33,9 +39,16 @@ from .output import (
     show_table,
     speaker,
 )
+from .part_colours import SPEAKERS, RequestBars, coloured
 from .play_command import show_figures
 
 SUMMARY_LINES = 8
+WIDE = 80
+"""Width in columns from which every column of the table of compactions is shown."""
+BAR = 24
+"""Width of a bar at ``WIDE`` columns."""
+NARROW_COLUMNS = 26
+"""Width of the columns that a narrow terminal shows, without the bar."""
 QUESTION = "how many jobs ran twice?"
 """Question that recall answers at the end. The answer is in the first, compacted part."""
 
@@ -49,6 +62,8 @@ class Fold(Value, frozen=True):
     covered: int
     kept: int
     offloaded: int
+    parts: tuple[RequestPart, ...]
+    """Content of the request afterwards, largest first."""
 
 
 class Answer(Value, frozen=True):
@@ -56,7 +71,7 @@ class Answer(Value, frozen=True):
 
     question: str
     position: int
-    fate: str
+    fate: Fate
     text: str
 
 
@@ -74,7 +89,7 @@ class Story(Value, frozen=True):
     answer: Answer | None
     """Recall result from content that the context no longer shows."""
     seen: tuple[str, ...]
-    """Messages of the next request, shortened to one line each."""
+    """Messages of the next request, each on one line that begins with its speaker."""
     same_context: bool
     """True if the rendered context has the same bytes after damage, restart and rebuild."""
 
@@ -86,45 +101,60 @@ def print_story(story: Story, db: LogPlace) -> None:
         f"[bold]{figures.tokens_without_compaction:,} → {figures.tokens_sent:,} tokens sent[/bold] in "
         f"{figures.requests:,} requests, none over its budget of {figures.budget:,}; no model was called.\n"
         if not figures.requests_over_budget
-        else f"[red]{figures.requests_over_budget:,} requests were over the budget[/red]\n"
+        else f"[damage]{figures.requests_over_budget:,} requests were over the budget[/damage]\n"
     )
-    show_table(
-        "Compactions",
-        ["message#", "tokens…", "before#", "after#", "covers#", "keeps#"],
-        [
-            (
-                fold.message,
-                _bar(fold, story.folds),
-                fold.tokens_before,
-                fold.tokens_after,
-                fold.covered,
-                fold.kept,
-            )
-            for fold in story.folds
-        ],
-    )
+    _print_folds(story)
     _print_request(story)
     if story.answer is not None:
         say(f'[bold]recall[/bold] "{clean(story.answer.question)}" finds message '
-            f"{story.answer.position}, which is {clean(story.answer.fate)} in the context:")  # fmt: skip
-        say(f"  [dim]{one_line(story.answer.text, 2 * (console.width - 12))}[/dim]\n")
+            f"{story.answer.position}, which is {_coloured_fate(story.answer)} in the context:")  # fmt: skip
+        say(f"  {one_line(story.answer.text, 2 * (console.width - 12))}\n")
     show_figures("Figures", figures)
     _print_damage(story)
     _print_next(story, db)
+
+
+def _print_folds(story: Story) -> None:
+    budget, is_wide = story.figures.budget, console.width >= WIDE
+    taken = WIDE - BAR if is_wide else NARROW_COLUMNS
+    bars = RequestBars(console, budget, max(SHORTEST_TEXT, min(2 * BAR, console.width - taken)))
+    columns = ["message#", "before#", "after#", "the request after it…", "covers#", "keeps#"]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            fold.message,
+            fold.tokens_before,
+            fold.tokens_after,
+            bars.draw(fold.parts),
+            fold.covered,
+            fold.kept,
+        )
+        for fold in story.folds
+    ]
+    if not is_wide:
+        columns, rows = [columns[0], *columns[2:4]], [(row[0], *row[2:4]) for row in rows]
+    show_table(f"Compactions (width of a bar: the budget of {budget:,} tokens)", columns, rows)
+    if rows:
+        say(f"{bars.legend()}\n")
 
 
 def _print_request(story: Story) -> None:
     room = min(96, console.width - 12)
     say(
         f"The next request to the model has {len(story.seen):,} messages. "
-        f"It opens with a summary of {len(story.summary):,} characters:"
+        f"It opens with a {coloured('summary', 'summary')} of {len(story.summary):,} characters:"
     )
-    for line in story.summary.splitlines()[:SUMMARY_LINES]:
-        say(f"  [dim]{one_line(line, room)}[/dim]")
-    say("  [dim]…[/dim]\nand ends with:")
+    margin = "|" if console.options.ascii_only else "│"
+    for line in (*story.summary.splitlines()[:SUMMARY_LINES], "…"):
+        say(f"{coloured(margin, 'summary')} {one_line(line, room)}".rstrip())
+    say("and ends with:")
     for line in story.seen[-3:]:
-        say(f"  [dim]{one_line(line, room)}[/dim]")
+        who, _, said = line.partition(": ")
+        say(f"  {coloured(clean(who), SPEAKERS.get(who))}: {one_line(said, room - len(who) - 2)}")
     say("")
+
+
+def _coloured_fate(answer: Answer) -> str:
+    return coloured(clean(answer.fate), FATES.get(answer.fate))
 
 
 def _print_damage(story: Story) -> None:
@@ -133,9 +163,9 @@ def _print_damage(story: Story) -> None:
         say(f"  · {damage}")
     kinds = sorted({f"{d.place}: {d.kind}" for d in story.damage_found.damage})
     say(f"[bold]verify[/bold] found it: {clean(', '.join(kinds)) or 'nothing'}")
-    word = "[green]all is well[/green]" if story.after_repair.ok else "[red]still damaged[/red]"
+    word = "[good]all is well[/good]" if story.after_repair.ok else "[damage]still damaged[/damage]"
     say(f"[bold]replay[/bold] rebuilt them from {story.after_repair.events:,} events: {word}.")
-    same = "the same bytes as before" if story.same_context else "[red]not the same[/red]"
+    same = "the same bytes as before" if story.same_context else "[damage]not the same[/damage]"
     say(f"The context after the repair: {same}.\n")
 
 
@@ -151,13 +181,6 @@ def _print_next(story: Story, db: LogPlace) -> None:
     say("To play your own transcript (Claude Code, Anthropic, OpenAI or pi format):")
     say("  refold play FILE --window 200000 --requests requests.jsonl")
     say("To use refold in an agent, see the example in the README.")
-
-
-def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:
-    scale = 24 / max(f.tokens_before for f in folds)
-    after, before = round(fold.tokens_after * scale), round(fold.tokens_before * scale)
-    kept, freed = "#-" if console.options.ascii_only else "█░"
-    return kept * after + "[dim]" + freed * (before - after) + "[/dim]"
 
 
 WINDOW = 48_000
@@ -209,18 +232,18 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     opened().close()  # Report an invalid setting before the introduction.
     if not json:
         _introduce(len(recorded.messages), window)
-    folds: list[Fold] = []
+    compacted: list[tuple[int, Context]] = []
+
+    def keep(index: int, context: Context) -> None:
+        if any(result.outcome == "performed" for result in context.compactions):
+            compacted.append((index, context))
+
     with progress_bar("playing", len(recorded.messages), quiet=json) as bar:
-
-        def watch(event: Played) -> None:
-            bar.advance(event)
-            if event.compaction is not None and event.compaction.outcome == "performed":
-                folds.append(_fold(event.index, event.compaction))
-
-        figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
-    story = _damage_and_repair(
-        opened, Path(derived_path(path, "views")), recorded.thread_id, figures, folds
-    )
+        figures = Player(
+            opened, recorded, restart_every=RESTART_EVERY, on_request=keep, on_event=bar.advance
+        ).play()
+    views = Path(derived_path(path, "views"))
+    story = _damage_and_repair(opened, views, recorded.thread_id, figures, compacted)
     if json:
         print_json({"db": str(db), **story.model_dump()})
     else:
@@ -234,12 +257,14 @@ def _damage_and_repair(
     views: Path,
     thread_id: str,
     figures: PlayFigures,
-    folds: list[Fold],
+    compacted: Sequence[tuple[int, Context]],
 ) -> Story:
     from .demo_session import LABEL
 
     with opened() as memory:
-        memory.conversation(thread_id).label(LABEL, recorded=True)
+        conversation = memory.conversation(thread_id)
+        folds = tuple(fold for request in compacted for fold in _folds(conversation, *request))
+        conversation.label(LABEL, recorded=True)
         before = _bytes(memory, thread_id)
         memory.conversations()
     done = _damage(views)
@@ -254,7 +279,7 @@ def _damage_and_repair(
         context = conversation.context(at=conversation.version)
     return Story(
         figures=figures,
-        folds=tuple(folds),
+        folds=folds,
         damage_done=done,
         damage_found=found,
         after_repair=repaired,
@@ -306,15 +331,20 @@ def _bytes(memory: Memory, thread_id: str) -> bytes:
     return jsonlib.dumps([context.system, context.messages]).encode()
 
 
-def _fold(index: int, result: CompactionResult) -> Fold:
-    return Fold(
-        message=index,
-        tokens_before=result.tokens_before,
-        tokens_after=result.tokens_after,
-        covered=result.messages_covered,
-        kept=result.messages_kept,
-        offloaded=result.results_offloaded,
-    )
+def _folds(conversation: ConversationMemory, index: int, context: Context) -> Iterator[Fold]:
+    """Yield the compactions before a request, with the content of the request."""
+    parts = conversation.request_parts(context)
+    for result in context.compactions:
+        if result.outcome == "performed":
+            yield Fold(
+                message=index,
+                tokens_before=result.tokens_before,
+                tokens_after=result.tokens_after,
+                covered=result.messages_covered,
+                kept=result.messages_kept,
+                offloaded=result.results_offloaded,
+                parts=parts,
+            )
 
 
 def _introduce(messages: int, window: int) -> None:

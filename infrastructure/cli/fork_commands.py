@@ -27,7 +27,7 @@ from .arguments import (
 from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
 from .output import clean, pager, print_json, say, show_table, warn
 
-COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+STYLES = {"+": "added", "-": "removed", "@": "dim"}
 DIFF_EXAMPLE = (
     "Example: refold diff thread-42 120 164 --db agent.db. With --full the text that replaces older messages is "
     "shown verbatim (memory:), then each content block as a line of JSON."
@@ -73,7 +73,7 @@ def _warn_of_longer(forked: str, known: Sequence[str]) -> None:
     if longer:
         more = f" and {len(longer) - NAMED:,} more" if longer[NAMED:] else ""
         warn(
-            f"[yellow]warning[/yellow]: {clean(repr(forked))} is the beginning of "
+            f"[warning]warning[/warning]: {clean(repr(forked))} is the beginning of "
             f"{clean(', '.join(longer[:NAMED]))}{more}. It now means the new conversation; give more of "
             "the id to name another."
         )
@@ -171,9 +171,9 @@ def _show_lines(unified: str) -> None:
         say("The two requests are the same.")
         return
     for line in unified.split("\n"):
-        colour = COLOURS.get(line[:1])
+        style = STYLES.get(line[:1])
         shown = clean(line)
-        say(f"[{colour}]{shown}[/{colour}]" if colour else shown)
+        say(f"[{style}]{shown}[/{style}]" if style else shown)
 
 
 _NAMES = {
@@ -384,7 +384,7 @@ def print_erasure(report: ErasureReport, *, json: bool) -> None:
             [(place.place, place.state, place.detail) for place in report.places],
         )
     elif report.complete:
-        say("[green]No file of the log contains it any more.[/green] Backups and exports may.")
+        say("[good]No file of the log contains it any more.[/good] Backups and exports may.")
     if report.notes_elsewhere:
         say(
             "There were notes about it. If a program keeps notes in a folder, its files have them until it "

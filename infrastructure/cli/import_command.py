@@ -157,7 +157,7 @@ class _Importer:
 
 
 def _failed(path: Path, error: TranscriptError) -> dict[str, Any]:
-    warn(f"[red]not imported[/red]: {clean(error)}")
+    warn(f"[damage]not imported[/damage]: {clean(error)}")
     return {"file": str(path), "error": str(error)}
 
 
@@ -359,7 +359,7 @@ def _print_result(db: LogPlace, done: list[dict[str, Any]], *, brief: bool) -> N
             say(f"  {name}: contains no messages, nothing to import")
         for damage in item.get("damaged", ()):
             place = "" if damage["line"] is None else f" line {damage['line']}"
-            say(f"  [yellow]{name}{place}[/yellow]: "
+            say(f"  [warning]{name}{place}[/warning]: "
                 f"{clean(damage['reason'])}: {clean(damage['detail'])}")  # fmt: skip
     if stored:
         say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")

@@ -216,7 +216,7 @@ def _summary_row(row: SummaryRow) -> tuple[Cell, ...]:
 
 def _state(row: SummaryRow) -> str:
     if row.is_active:
-        return "[green]active[/green]"
+        return "[good]active[/good]"
     return "undone" if row.is_reverted else "superseded"
 
 

@@ -132,12 +132,12 @@ def _format_count(found: Verification) -> str:
 
 def _print_verification(found: Verification) -> None:
     for line in found.repaired:
-        say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
+        say(f"[warning]Repaired[/warning]: {clean(line)}.")
     for line in found.notices:
-        say(f"[yellow]Note[/yellow]: {clean(line)}.")
+        say(f"[warning]Note[/warning]: {clean(line)}.")
     if found.ok:
         say(
-            f"[green]All is well.[/green] {found.events:,} events of {_format_count(found)}: every digest "
+            f"[good]All is well.[/good] {found.events:,} events of {_format_count(found)}: every digest "
             "and link is valid, and every read model matches the log."
         )
         return
@@ -187,7 +187,7 @@ def _print_salvage(salvaged: Salvaged, db: LogPlace) -> None:
         f"conversations were copied; {clean(db)} was not changed."
     )
     if salvaged.complete:
-        say("[green]Nothing was lost.[/green]")
+        say("[good]Nothing was lost.[/good]")
         return
     show_table(
         "Lost",
@@ -330,7 +330,7 @@ def _print_restore(restored: Restored) -> None:
         )
     for path in restored.unread:
         say(
-            f"[yellow]Not every erasure could be read from {clean(path)}[/yellow]: content erased "
+            f"[warning]Not every erasure could be read from {clean(path)}[/warning]: content erased "
             "after the backup may be back. Look for it, and erase it again."
         )
 

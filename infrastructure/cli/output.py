@@ -24,6 +24,8 @@ from refold.domain.messages import THINKING, Message, gist, text_of
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.shown_text import MISLEADING, strip_control
 
+from .part_colours import THEME
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -48,8 +50,8 @@ class _Output(Console):
 
 
 # Transcript texts are printed unchanged: no automatic colours, no emoji codes.
-console = _Output(highlight=False, emoji=False)
-errors = _Output(stderr=True, highlight=False, emoji=False)
+console = _Output(highlight=False, emoji=False, theme=THEME)
+errors = _Output(stderr=True, highlight=False, emoji=False, theme=THEME)
 if not (console.is_terminal or "COLUMNS" in os.environ):
     console.width = PIPE_WIDTH
 
@@ -227,15 +229,6 @@ def _cell(value: Cell) -> str:
 FOLDED_OVER, HEAD, TAIL = 60, 24, 8
 """Line counts for tool output. Output longer than the first is cut to a head and a tail of the other two lengths."""
 
-COLOURS: Mapping[str, str] = {
-    "user": "green",
-    "assistant": "cyan",
-    "result": "yellow",
-    "system": "magenta",
-    "program": "dim",
-    "tool": "dim",
-}
-
 
 class Piece(NamedTuple):
     """Text and style of one message block."""
@@ -290,12 +283,12 @@ def _shorten_block(block: Mapping[str, Any]) -> Piece:
             much = f"({lines:,} lines) " if lines > 1 else ""
             failed = block.get("is_error") is True
             return Piece(
-                f"← {'failed: ' if failed else ''}{much}{text.strip()}", "red" if failed else ""
+                f"← {'failed: ' if failed else ''}{much}{text.strip()}", "damage" if failed else ""
             )
         case "thinking":
-            return Piece(f"(thinking) {block.get('thinking') or ''}", "italic")
+            return Piece(f"(thinking) {block.get('thinking') or ''}", "thinking")
         case "redacted_thinking":
-            return Piece("(thinking, redacted)", "italic")
+            return Piece("(thinking, redacted)", "thinking")
         case _:
             return Piece(describe_block(block))
 
@@ -308,11 +301,11 @@ def pieces_in_full(message: Message, address: str, *, whole: bool) -> Iterator[P
                 failed = block.get("is_error") is True
                 text = text_of(block)
                 shown = text if whole else "\n".join(_fold_lines(text.split("\n"), address))
-                yield Piece(f"←{' failed:' if failed else ''} {shown}", "red" if failed else "")
+                yield Piece(f"←{' failed:' if failed else ''} {shown}", "damage" if failed else "")
             case "thinking":
-                yield Piece(f"(thinking) {block.get('thinking') or ''}", "dim italic")
+                yield Piece(f"(thinking) {block.get('thinking') or ''}", "thinking")
             case "redacted_thinking":
-                yield Piece("(thinking, redacted)", "dim italic")
+                yield Piece("(thinking, redacted)", "thinking")
             case _:
                 yield Piece(describe_block(block))
 
@@ -355,13 +348,13 @@ class Troubles:
         """Print each kind of problem once, with an example."""
         for item in self.failed:
             say(
-                f"  [yellow]compaction failed[/yellow]: {item['count']:,} × "
+                f"  [warning]compaction failed[/warning]: {item['count']:,} × "
                 f"{clean(item['reason'])}: {clean(item['detail'])}"
             )
         for item in self.refused[:1]:
             more = f" (and {len(self.refused) - 1:,} more)" if self.refused[1:] else ""
             say(
-                f"  [yellow]request not made[/yellow]{more}: at message {item['message']}: "
+                f"  [warning]request not made[/warning]{more}: at message {item['message']}: "
                 f"{clean(item['reason'])}"
             )
 

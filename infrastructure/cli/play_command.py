@@ -86,10 +86,10 @@ def _there_already(total: PlayFigures) -> list[tuple[str, int | str]]:
 def print_verified(verified: Verification) -> None:
     """Print in one line whether everything matches the log."""
     if verified.ok:
-        say(f"verify: [green]all is well[/green], {verified.events:,} events")
+        say(f"verify: [good]all is well[/good], {verified.events:,} events")
         return
     kinds = sorted({f"{d.place} {d.kind}" for d in verified.damage})
-    say(f"verify: [red]damage found[/red]: {clean(', '.join(kinds))}")
+    say(f"verify: [damage]damage found[/damage]: {clean(', '.join(kinds))}")
 
 
 DbOption = Annotated[

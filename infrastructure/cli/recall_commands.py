@@ -10,11 +10,13 @@ from refold.application.recall.recall_query import RecallOptions, ask
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.log_place import LogPlace
+from refold.infrastructure.palette import FATES
 from refold.infrastructure.shown_text import strip_control
 
 from .arguments import open_existing, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, format_time, read_time
 from .output import clean, indexing, print_json, say, say_parts, warn
+from .part_colours import SPEAKERS
 
 SHOWN_CHARACTERS = 700
 """Characters of a hit that are shown. ``--json`` and ``refold read`` have all of them."""
@@ -218,7 +220,7 @@ def _answer(found: Recalled, db: LogPlace, thread: str | None, *, json: bool) ->
 
 def _show(found: Recalled, db: LogPlace, thread: str | None) -> None:
     if found.notice:
-        warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
+        warn(f"[warning]note[/warning]: {clean(found.notice)}")
     tokens = ask(found.query or found.topic or "").tokens
     for number, hit in enumerate(found, 1):
         _show_hit(number, hit, tokens, name_thread=thread is None)
@@ -239,13 +241,15 @@ def _show(found: Recalled, db: LogPlace, thread: str | None) -> None:
 def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread: bool) -> None:
     where = f"{hit.thread_id}  " if name_thread else ""
     who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
-    seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
     when = format_time(hit.at)
     say_parts(
         [
             (f"{number}.  ", "bold"),
-            (f"{where}message {hit.position}", "bold cyan"),
-            (f"  {who}  {when}  score {hit.score:.2f}  {seen}", ""),
+            (f"{where}message {hit.position}  ", "bold"),
+            (who, SPEAKERS.get(hit.role, "") if hit.tool is None else "tool"),
+            (f"  {when}  score {hit.score:.2f}  ", ""),
+            (hit.fate, FATES.get(hit.fate, "")),
+            (", in the context" if hit.in_context else "", ""),
             (f"\n   found by: {'; '.join(hit.why)}", "italic"),
         ]
     )
@@ -271,7 +275,7 @@ def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     place = 0
     for span in spans_of(text, tokens):
         yield shown(text[place : span.start]), ""
-        yield shown(text[span.start : span.stop]), "bold yellow"
+        yield shown(text[span.start : span.stop]), "found"
         place = span.stop
     yield shown(text[place:].rstrip()), ""
     if stop < len(hit.text):

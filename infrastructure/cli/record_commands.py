@@ -14,6 +14,7 @@ from refold.application.notes.note_files import MEMORY, OWNERS, files_of, locali
 from refold.application.ports.read_models import NoteRow
 from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 from refold.infrastructure.bootstrap import configuration_of
+from refold.infrastructure.palette import FATES
 
 from .arguments import (
     Span,
@@ -40,6 +41,7 @@ from .options import (
     threads,
 )
 from .output import clean, one_line, print_json, say, say_parts, show_table
+from .part_colours import SPEAKERS
 from .recall_commands import Limit, MinScore, Mode
 
 QUERY_EXAMPLE = (
@@ -210,11 +212,10 @@ def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
     """Yield a record, from ``begin`` on if it is long."""
     begin = begin if record.length > SHOWN_CHARACTERS else 0
     when = format_time(record.at)
-    yield f"{record.position}", "bold cyan"
-    yield (
-        f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",
-        "",
-    )
+    yield f"{record.position}  ", "bold"
+    yield record.role, SPEAKERS.get(record.role, "")
+    yield f"  {when}  {record.tokens:,} tokens  version {record.version}  ", ""
+    yield record.fate, FATES.get(record.fate, "")
     text = record.text[begin : begin + SHOWN_CHARACTERS]
     yield "\n   … " if record.start + begin else "\n   ", "dim"
     yield text.replace("\n", "\n   "), "dim" if record.erased else ""

@@ -217,7 +217,7 @@ def _show(report: "ScanReport", *, page: Path | None) -> None:
                 f"  {clean(masked(example.sentence()))} [dim]({clean(masked(example.label))})[/dim]"
             )
     for note in report.notes():
-        say(f"[yellow]Note:[/yellow] {clean(note)}")
+        say(f"[warning]Note:[/warning] {clean(note)}")
     if report.rows:
         say(f"[dim]{COUNTED}[/dim]")
     if page is not None:

@@ -7,18 +7,24 @@ from pathlib import Path
 from refold.application.lab.scan_facts import LOSS_KINDS
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.files.private_files import new_file, refuse
+from refold.infrastructure.palette import DARK_GROUND, LIGHT_GROUND, PALETTE, RULE, TEXT
 from refold.infrastructure.transcripts.session_files import TOOLS
 
 from .scan_report import COUNTED, KINDS_COLUMNS, Row, ScanReport, masked, next_step, short_path
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: 1rem 0; width: 100% }
-th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid #ddd; vertical-align: top }
-td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
-td.t { overflow-wrap: anywhere }
-.small { color: #666; font-size: 13px }
-@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd } th, td { border-color: #444 } }
+_QUIET = PALETTE["system"]
+_STYLE = f"""
+:root {{ --ground: {LIGHT_GROUND}; --text: {TEXT.light}; --rule: {RULE.light}; --quiet: {_QUIET.light} }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }}
+body {{ background: var(--ground); color: var(--text) }}
+table {{ border-collapse: collapse; margin: 1rem 0; width: 100% }}
+th, td {{ padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--rule); vertical-align: top }}
+td.n, th.n {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
+td.t {{ overflow-wrap: anywhere }}
+.small {{ color: var(--quiet); font-size: 13px }}
+@media (prefers-color-scheme: dark) {{ :root {{
+  --ground: {DARK_GROUND}; --text: {TEXT.dark}; --rule: {RULE.dark}; --quiet: {_QUIET.dark}
+}} }}
 """
 
 

@@ -299,7 +299,7 @@ def index(
         _print_index(passages, made)
         if not kept:
             say(
-                "[yellow]The index is not stored[/yellow]: index and vectors of an encrypted log are in memory "
+                "[warning]The index is not stored[/warning]: index and vectors of an encrypted log are in memory "
                 "only, and are lost when this command ends. Each program builds its own."
             )
     if not complete:
@@ -345,7 +345,7 @@ def _print_index(passages: int, made: EmbeddingProgress | None) -> None:
     if made.refused:
         say(f"{made.refused:,} were refused by the embedder; they can still be found by words.")
     if made.error is not None:
-        warn(f"[red]not all vectors were computed[/red]: {clean(made.error)}")
+        warn(f"[damage]not all vectors were computed[/damage]: {clean(made.error)}")
 
 
 Check = Annotated[
@@ -415,9 +415,9 @@ def _check(file: Path, json: bool) -> None:
         if json:
             print_json({"file": str(file), "ok": False, "message": str(error)})
         else:
-            say(f"[red]Refused[/red]: {clean(error)}")
+            say(f"[damage]Refused[/damage]: {clean(error)}")
         raise typer.Exit(1) from None
     if json:
         print_json({"file": str(file), "ok": True})
     else:
-        say(f"{clean(file)}: [green]all is well[/green].")
+        say(f"{clean(file)}: [good]all is well[/good].")

@@ -9,7 +9,9 @@ from refold.application.conversation.addresses import address_of
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
+from refold.application.projections.fates import Fate
 from refold.domain.value import replace
+from refold.infrastructure.palette import FATES
 
 from .arguments import (
     as_json,
@@ -37,7 +39,6 @@ from .options import (
     read_at,
 )
 from .output import (
-    COLOURS,
     begins_turn,
     clean,
     console,
@@ -51,6 +52,7 @@ from .output import (
     speaker,
     width_of,
 )
+from .part_colours import SPEAKERS
 
 COVERED = ("summarised", "omitted")
 QUIET = ("full", "preamble")
@@ -63,7 +65,7 @@ NARROW = 72
 
 class _Row(NamedTuple):
     stored: StoredMessage
-    fate: str
+    fate: Fate
 
 
 class _Turn(NamedTuple):
@@ -208,13 +210,13 @@ def _say_turn(turn: _Turn) -> None:
         badge = " · compacted"
     elif turn.covered:
         badge = f" · split: {turn.covered:,} of {len(turn.rows):,} messages compacted"
-    say_parts([(f"\n── {name} · {when}", "bold"), (badge, "bold yellow")])
+    say_parts([(f"\n── {name} · {when}", "bold"), (badge, "summary")])
 
 
 def _say_mark(stored: StoredMessage) -> None:
     if stored.mark is not None:
         say_parts(
-            [(f"══ the messages above are in summary {stored.mark.summary_id[:8]} ══", "yellow")]
+            [(f"══ the messages above are in summary {stored.mark.summary_id[:8]} ══", "summary")]
         )
 
 
@@ -226,13 +228,13 @@ def _show_line(row: _Row, *, dim: bool) -> None:
     room = console.width - width_of(f"{head}{who:<10}{tokens}{badge}") - 1
     parts = [
         (head, "dim" if dim else "bold"),
-        (f"{who:<10}", "dim" if dim else COLOURS.get(who, "")),
+        (f"{who:<10}", "dim" if dim else SPEAKERS.get(who, "")),
         (tokens, "dim"),
-        (badge, "yellow"),
+        (badge, FATES.get(row.fate, "")),
     ]
     for number, piece in enumerate(pieces_in_short(stored.message)):
         text = cut_to_width(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
-        parts.append((text, f"dim {piece.style}" if dim else piece.style))
+        parts.append((text, "dim" if dim else piece.style))
         room -= width_of(text)
         if room < 8:
             break
@@ -246,9 +248,9 @@ def _show_whole(thread: str, row: _Row) -> None:
     say_parts(
         [
             (f"{stored.position} ", "bold"),
-            (who, f"bold {COLOURS.get(who, '')}"),
+            (who, SPEAKERS.get(who, "")),
             (f"  {when}  {stored.tokens:,} tokens  version {stored.version}", "dim"),
-            (badge, "yellow"),
+            (badge, FATES.get(row.fate, "")),
         ]
     )
     address = address_of(thread, stored.position)

@@ -1,11 +1,11 @@
 """``refold simulate``: replay a conversation under several policies and compare their costs."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from refold.application.lab.recorded_summaries import SummaryCompared
 from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Simulation
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
+from refold.infrastructure.palette import Theme
 from refold.infrastructure.settings.price_table import read_prices
 
 from .chart import MOST_POLICIES, check_chart, draw_chart
@@ -115,7 +116,7 @@ def _print_notes(transcript: Transcript, done: Simulation) -> None:
     for policy in done.policies:
         for reason, count in policy.failures.items():
             say(
-                f"  [yellow]compaction failed[/yellow] under {clean(policy.name)}: {count:,} × "
+                f"  [warning]compaction failed[/warning] under {clean(policy.name)}: {count:,} × "
                 f"{clean(reason)}"
             )
     entries = ", ".join(dict.fromkeys(entry for p in done.policies for entry in p.priced_as))
@@ -229,6 +230,13 @@ Charts = Annotated[
         help="Draw request sizes here, as .png or .svg; may be given several times.",
     ),
 ]
+ChartTheme = Annotated[
+    Literal["light", "dark", "both"],
+    typer.Option(
+        "--chart-theme",
+        help="Ground of the charts; both also draws OUT-dark.png or OUT-dark.svg.",
+    ),
+]
 
 
 def simulate(
@@ -240,6 +248,7 @@ def simulate(
     prices: PricesFile = None,
     conversation: Conversation = None,
     chart: Charts = None,
+    chart_theme: ChartTheme = "light",
     full: Full = False,
     format: Format = "auto",
     force: Force = False,
@@ -249,7 +258,7 @@ def simulate(
 
     # Failed compactions are counted and reported at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
-    charts = tuple(dict.fromkeys(chart or ()))
+    charts = dict(_charts(chart or (), chart_theme))
     for path in charts:
         check_chart(path, replace=force)
     table = read_prices(prices)
@@ -259,14 +268,26 @@ def simulate(
     recorded = _choose_conversation(transcript, conversation)
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
-    for path in charts:
-        draw_chart(done, path, replace=force)
+    for path, theme in charts.items():
+        draw_chart(done, path, theme=theme, replace=force)
     if json:
         print_json({"file": str(file), **done.model_dump(mode="json")})
         return
     show_comparison(file, transcript, done, full=full)
     for path in charts:
         say(f"The chart is in {clean(path)}.")
+
+
+def _charts(
+    given: Sequence[Path], theme: Literal["light", "dark", "both"]
+) -> Iterator[tuple[Path, Theme]]:
+    """Yield each file with its ground."""
+    for path in given:
+        if theme == "both":
+            yield path, "light"
+            yield path.with_stem(f"{path.stem}-dark"), "dark"
+        else:
+            yield path, theme
 
 
 def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list[Contestant]:

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from .links import ServerLinks
 from .message_views import MessageView, message_views
 from .panels import PANELS
+from .pictures import chart_of, strip_of
 from .reader import NotShown, Reader, request_at, timeline_page
 from .rendering_pages import render
 from .request_view import gauge_of
@@ -46,8 +47,16 @@ def base_values(scene: Scene) -> dict[str, Any]:
 
 def header_values(scene: Scene) -> dict[str, Any]:
     """Return the values of the pictures above the panels."""
-    context = request_at(scene.conversation, scene.at)
-    return {"gauge": gauge_of(scene.conversation, context)}
+    conversation = scene.conversation
+    context = request_at(conversation, scene.at)
+    # The chart goes on to the newest version, so that a click on it can also travel forwards.
+    history = conversation.size_history()
+    return {
+        "gauge": gauge_of(conversation, context),
+        "chart": chart_of(history, scene.row.version),
+        "strip": strip_of(conversation.message_strip(at=scene.at)),
+        "seen": scene.number("seen") or scene.row.messages,
+    }
 
 
 def live_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
@@ -55,7 +64,8 @@ def live_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
     scene = scene_of(reader, links, request)
     if scene.row.version == scene.number("version"):
         return Response(status_code=204)
-    values = base_values(scene) | header_values(scene)
+    panel = scene.query.get("panel", "timeline")
+    values = base_values(scene) | header_values(scene) | {"panel": panel}
     return HTMLResponse(render("header.html", values))
 
 

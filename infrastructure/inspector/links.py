@@ -50,7 +50,7 @@ class ServerLinks:
 
     def message(self, thread_id: str, position: int, at: int | None = None) -> str:
         """Return the address of a message in the timeline."""
-        return self.panel(thread_id, "timeline", position=position, at=at) + f"#m{position}"
+        return self.page("conversation", id=thread_id, position=position, at=at) + f"#m{position}"
 
     def whole(self, thread_id: str, position: int, at: int | None = None) -> str:
         """Return the address of the page that shows all of one message."""

@@ -65,6 +65,17 @@ class MessageView(NamedTuple):
     mark: str | None
     """Id of the summary that ends before this message, or None."""
     is_split_turn: bool
+    near: range
+    """Positions of the messages on the same page."""
+
+    @property
+    def is_cut(self) -> bool:
+        """True if only its own page shows all of it."""
+        return any(block.left_out for block in self.blocks)
+
+    def here(self, position: int) -> str | None:
+        """Return the address of a message on the same page, or None if it is on another one."""
+        return f"#m{position}" if position in self.near else None
 
 
 _BADGES: Mapping[str, Badge] = {
@@ -84,14 +95,17 @@ def message_views(
     *,
     budget: int,
     around: Sequence[StoredMessage] = (),
+    near: range = range(0),
 ) -> list[MessageView]:
     """Return views of messages whose texts take about ``budget`` bytes of HTML together.
 
-    ``around``: more messages in which partners of calls and results are found.
+    ``around``: more messages in which partners of calls and results are found. ``near``: positions of the
+    messages that links reach on the same page.
     """
     partners = _partners((*stored, *around))
     most = _fitting(stored, budget)
-    return [_view(one, fates.get(one.position), partners, most) for one in stored]
+    views = (_view(one, fates.get(one.position), partners, most) for one in stored)
+    return [view._replace(near=near) for view in views]
 
 
 def _view(
@@ -113,6 +127,7 @@ def _view(
         fate=fate.fate if fate else "full",
         mark=stored.mark.summary_id if stored.mark else None,
         is_split_turn=stored.mark.is_split_turn if stored.mark else False,
+        near=range(0),
     )
 
 
@@ -136,7 +151,9 @@ def speaker_of(message: Message) -> tuple[str, Meaning]:
 
 def _badges(fate: MessageFate) -> Iterator[Badge]:
     if fate.fate not in QUIET:
-        yield _BADGES[fate.fate]._replace(why=fate.why)
+        # The most frequent reason says no more than the mark below the messages.
+        is_plain = fate.fate == "summarised" and fate.why.endswith(" covers it")
+        yield _BADGES[fate.fate]._replace(why="" if is_plain else fate.why)
     elif fate.fate == "preamble":
         yield Badge("system text", fate.why, "system")
     if fate.thinking_dropped_at is not None:

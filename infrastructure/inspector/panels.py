@@ -14,7 +14,7 @@ from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
 
-TEXT_BUDGET = 100_000
+TEXT_BUDGET = 60_000
 """Bytes of HTML that the texts of a page take at most, about."""
 MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""
@@ -32,11 +32,15 @@ def timeline_panel(scene: Scene) -> Mapping[str, Any]:
     """Return a page of the messages."""
     length, wanted = scene.length, scene.number("position")
     start = scene.number("start")
-    if start is None:
-        at = length - 1 if wanted is None else wanted
-        start = max(0, at // PAGE * PAGE)
-    page = timeline_page(scene.conversation, length, start, PAGE, scene.at)
-    views = message_views(page.messages, page.fates, budget=TEXT_BUDGET, around=page.around)
+    newest = length - 1 if wanted is None else wanted
+    first = max(0, newest // PAGE * PAGE) if start is None else start
+    page = timeline_page(scene.conversation, length, first, PAGE, scene.at)
+    # Without a place in its address, a page shows other messages once the conversation has grown.
+    is_fixed = start is not None or wanted is not None
+    near = range(page.start, page.stop) if is_fixed else range(0)
+    views = message_views(
+        page.messages, page.fates, budget=TEXT_BUDGET, around=page.around, near=near
+    )
     return {"timeline": page, "messages": views, "PAGE": PAGE}
 
 

@@ -6,25 +6,12 @@ from typing import NamedTuple
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import Context
 from refold.application.rendering.request_parts import RequestPart
-from refold.infrastructure.palette import Meaning
+from refold.infrastructure.palette import PARTS, Meaning
 
 WIDTH = 1000
 """Width of the bar in units of its own."""
 
-_OF_KIND: dict[str, Meaning] = {
-    "system": "system",
-    "tools": "tools",
-    "summary": "summary",
-    "ledger": "ledger",
-    "recalled lines": "ledger",
-    "user": "user",
-    "assistant": "assistant",
-    "thinking": "thinking",
-    "tool calls": "tool",
-    "tool results": "tool",
-    "images and documents": "user",
-}
-_ORDER = tuple(_OF_KIND)
+_ORDER = tuple(PARTS)
 
 
 class Segment(NamedTuple):
@@ -87,7 +74,7 @@ def _segments(parts: tuple[RequestPart, ...], total: int, scale: float) -> Itera
     x = 0.0
     for part in sorted(parts, key=lambda part: _ORDER.index(part.kind)):
         width = part.tokens / counted * total * scale
-        yield Segment(part.kind, _OF_KIND[part.kind], part.tokens, part.count, x, width)
+        yield Segment(part.kind, PARTS[part.kind], part.tokens, part.count, x, width)
         x += width
 
 

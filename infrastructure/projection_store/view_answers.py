@@ -9,10 +9,12 @@ from refold.application.ports.read_models import (
     ConversationRow,
     MessageRow,
     NoteRow,
+    RequestSizesRow,
     SummaryRow,
     TopicRow,
     TopicSeen,
 )
+from refold.application.projections.request_sizes import COARSE, FINE
 from refold.application.projections.row_changes import Cell
 from refold.domain.value import from_stored, replace
 
@@ -28,12 +30,15 @@ from .view_tables import PROJECTIONS, TABLES, Table
     SUMMARIES,
     COMPACTIONS,
     TOPICS,
+    SIZES,
     NOTES,
 ) = TABLES
 
 
 PAGE = 500
 """Number of conversations that are read at once."""
+MOST_SIZES = 1_200
+"""Maximum number of short rows of sizes that are read; of more events, the long rows are read."""
 
 
 def all_conversations(db: Tables) -> Sequence[ConversationRow]:
@@ -184,6 +189,20 @@ def _written_at(db: Tables, thread_id: str, position: int) -> str:
 def some_notes(db: Tables, thread_id: str) -> Sequence[NoteRow]:
     """Return the notes of a conversation, oldest first."""
     return [from_stored(NoteRow, fields) for fields in _rows_of_thread(db, NOTES, thread_id)]
+
+
+def request_sizes(db: Tables, thread_id: str) -> Sequence[RequestSizesRow]:
+    """Return the sizes of a conversation in rows of equal length."""
+    known = one_conversation(db, thread_id)
+    newest = 0 if known is None else known.version
+    events = FINE if newest <= MOST_SIZES * FINE else COARSE
+    condition = "thread_id = ? AND events = ? ORDER BY number"
+    rows = _rows(db, SIZES, condition, storable(thread_id), events)
+    found = [from_stored(RequestSizesRow, fields) for fields in _fields(SIZES, rows)]
+    # Versions have no gaps, so the numbers of the rows are known.
+    if [row.number for row in found] != list(range(-(-newest // events))):
+        raise FoldDamaged(f"conversation {thread_id!r} lacks rows of sizes for {newest} events")
+    return found
 
 
 def notes_of(db: Tables, owner: str) -> Sequence[NoteRow]:

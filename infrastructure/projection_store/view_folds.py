@@ -278,6 +278,8 @@ def _change(cells: dict[str, Cell], change: Changed) -> None:
     cells.update(change.to)
     for column, growth in change.more.items():
         cells[column] = int(cells[column] or 0) + growth
+    for column, text in change.joined.items():
+        cells[column] = f"{cells[column]}{text}"
     if all(cells[column] is None for column in change.once):
         cells.update(change.once)
     if "created_at" in change.spans:

@@ -11,6 +11,7 @@ from refold.application.ports.read_models import (
     ConversationRow,
     MessageRow,
     NoteRow,
+    RequestSizesRow,
     SummaryRow,
     TopicRow,
 )
@@ -18,6 +19,7 @@ from refold.application.projections import compaction_list as compactions
 from refold.application.projections import conversation_list as conversations
 from refold.application.projections import message_list as messages
 from refold.application.projections import note_list as notes
+from refold.application.projections import request_sizes
 from refold.application.projections import summary_list as summaries
 from refold.application.projections import topic_list as topics
 from refold.application.projections.row_changes import Cell, Changes, RunChanges
@@ -155,6 +157,14 @@ TABLES = (
         topics.erased_changes,
     ),
     Table(
+        "request_sizes",
+        request_sizes.VERSION,
+        RequestSizesRow,
+        ("thread_id", "events", "number"),
+        request_sizes.changes_of_run,
+        reads_messages=True,
+    ),
+    Table(
         "notes",
         notes.VERSION,
         NoteRow,
@@ -164,9 +174,10 @@ TABLES = (
     ),
 )
 
-FORMAT = 4
+FORMAT = 5
 """Format of the file. A file of another format is folded again. Since format 2, nothing stays of deleted
-content. Format 4 has the view of archived messages and the index of messages with other owners.
+content. Format 4 has the view of archived messages and the index of messages with other owners,
+format 5 the sizes of requests.
 """
 
 PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}

@@ -77,6 +77,15 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
     from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.inspection.ledger_view import LedgerEntry, LedgerView
+    from refold.application.inspection.message_strip import FateTokens, MessageStrip, StripCell
+    from refold.application.inspection.missing_facts import MissingFact
+    from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
+    from refold.application.inspection.summary_sources import (
+        LineSource,
+        SourcedLine,
+        SummarySources,
+    )
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -196,6 +205,7 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FateTokens",
     "FileChange",
     "FileRefused",
     "FileSize",
@@ -213,6 +223,9 @@ __all__ = [
     "InvalidThreadId",
     "KeyReused",
     "LeafText",
+    "LedgerEntry",
+    "LedgerView",
+    "LineSource",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -229,7 +242,9 @@ __all__ = [
     "Message",
     "MessageChange",
     "MessageFate",
+    "MessageStrip",
     "MessagesRead",
+    "MissingFact",
     "Neighbour",
     "NewerLog",
     "NotARefoldLog",
@@ -263,15 +278,21 @@ __all__ = [
     "RulesCompared",
     "Salvaged",
     "Share",
+    "SizeHistory",
+    "SizeMark",
+    "SizePoint",
     "Sizes",
     "Skipped",
     "SourceMessage",
+    "SourcedLine",
     "StoredMessage",
+    "StripCell",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
     "SummaryRequest",
     "SummaryRow",
+    "SummarySources",
     "TargetExists",
     "TextPart",
     "ThreadExists",
@@ -338,6 +359,11 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
     "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.inspection.message_strip": "FateTokens MessageStrip StripCell",
+    "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
+    "refold.application.inspection.ledger_view": "LedgerEntry LedgerView",
+    "refold.application.inspection.missing_facts": "MissingFact",
+    "refold.application.inspection.summary_sources": "LineSource SourcedLine SummarySources",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"

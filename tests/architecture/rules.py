@@ -1,6 +1,7 @@
 """The house rules that a machine can check: each takes a module and tells what breaks it."""
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -100,6 +101,20 @@ def with_lines_of_their_own(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno}: use plain_logger(__name__)"
         if called == "logger.exception" or any(word.arg == "exc_info" for word in node.keywords):
             yield f"{module.path}:{node.lineno}: log raised(error), a traceback shows its words"
+
+
+COLOURS = re.compile(
+    r"#[0-9a-f]{3,8}\b|\b(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white(?!-space)|gr[ae]y\d*)\b",
+    re.IGNORECASE,
+)
+
+
+def with_colours_of_their_own(module: Module) -> Iterator[str]:
+    """A colour means the same in the terminal, the charts and the pages: infrastructure/palette.py says what."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for found in COLOURS.finditer(node.value):
+                yield f"{module.path}:{node.lineno}: {found[0]!r}: take it from the palette"
 
 
 def with_bare_layer_names(module: Module) -> Iterator[str]:

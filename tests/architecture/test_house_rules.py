@@ -40,6 +40,10 @@ def test_what_lines_in_plain_words_show_is_decided_in_one_place() -> None:
     none_breaks(rules.with_lines_of_their_own, "application", "infrastructure")
 
 
+def test_the_palette_is_the_one_source_of_colours() -> None:
+    none_breaks(rules.with_colours_of_their_own, "infrastructure/cli", "infrastructure/inspector")
+
+
 def test_every_value_class_says_frozen() -> None:
     assert list(rules.values_not_frozen(modules_under(*LAYERS))) == []
 
@@ -72,6 +76,8 @@ def test_the_layers_are_there_to_be_checked() -> None:
         (rules.with_lines_of_their_own, "application/a.py", "x = logging.getLogger(__name__)"),
         (rules.with_lines_of_their_own, "application/a.py", "logger.exception('a')"),
         (rules.with_lines_of_their_own, "application/a.py", "logger.info('a', exc_info=True)"),
+        (rules.with_colours_of_their_own, "infrastructure/cli/a.py", "say('[bold red]no[/]')"),
+        (rules.with_colours_of_their_own, "infrastructure/cli/a.py", "x = f'a {{ color: #dDd }}'"),
         (rules.with_bare_layer_names, "tests/a.py", "from domain.events import X"),
         (rules.with_bare_layer_names, "tests/a.py", "import application"),
         (rules.with_mocks, "tests/a.py", "from unittest import mock"),

@@ -94,6 +94,10 @@ async def look_back(used: Used, conversation: Any) -> None:
         "topics",
         "notes",
         "row",
+        "size_history",
+        "message_strip",
+        "topics",
+        "notes",
         "owner",
         "version",
     ):
@@ -108,6 +112,8 @@ async def look_back(used: Used, conversation: Any) -> None:
     for form in ("jsonl", "anthropic", "events", "other"):
         await used.ask(conversation, "export", form)
     await used.ask(conversation, "explain", 2, 9, at=30)
+    await used.ask(conversation, "size_history", at=30, most=3)
+    await used.ask(conversation, "message_strip", at=30, most=3)
     await used.ask(conversation, "facts", 2, 9)
     await used.ask(conversation, "facts", rules="none")
     await used.ask(conversation, "compare_rules")
@@ -123,7 +129,10 @@ async def look_back(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "shared_with", 3)
     for summary in await used.ask(conversation, "summaries"):
         await used.ask(conversation, "expand", summary.summary_id, limit=2)
+        await used.ask(conversation, "summary_sources", summary.summary_id, 0, 9)
     await used.ask(conversation, "expand", "none")
+    await used.ask(conversation, "summary_sources", "none")
+    await used.ask(conversation, "ledger")
 
 
 async def call_tools(used: Used, face: Any, **which: Any) -> None:

@@ -16,6 +16,7 @@ import refold as library
 from refold.application.ports.read_models import ConversationRow
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.program import stopped
+from refold.infrastructure.palette import DARK_GROUND, LIGHT_GROUND
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.projection_store.tables import Tables
 from tests.support.command_line import Refold, process, talk, talk_file
@@ -301,6 +302,22 @@ def test_two_charts_are_both_drawn(refold: Refold, tmp_path: Path) -> None:
     assert refold("simulate", "talk.json", "--policy", "default", *charts).code == 0
     assert (tmp_path / "a.png").stat().st_size
     assert (tmp_path / "b.svg").stat().st_size
+
+
+def test_a_chart_for_both_grounds_is_two_files(refold: Refold, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    talk_file(tmp_path / "talk.json", 3)
+    line = ("simulate", "talk.json", "--policy", "default", "--chart", "a.svg")
+    told = refold(*line, "--chart-theme", "both")
+    assert told.code == 0
+    assert "The chart is in a-dark.svg." in told.out
+    assert LIGHT_GROUND in (tmp_path / "a.svg").read_text("utf-8")
+    assert DARK_GROUND in (tmp_path / "a-dark.svg").read_text("utf-8")
+    (tmp_path / "a.svg").unlink()
+    refused = refold(*line, "--chart-theme", "both")
+    assert refused.code == 2
+    assert "a-dark.svg exists already" in refused.err
+    assert not (tmp_path / "a.svg").exists()
 
 
 def test_a_chart_takes_the_place_of_a_file_only_when_that_is_asked_for(

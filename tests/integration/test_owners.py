@@ -25,6 +25,8 @@ REFUSED: dict[str, Work] = {
     "summaries": lambda conversation: conversation.summaries(),
     "facts": lambda conversation: conversation.facts(),
     "compare_rules": lambda conversation: conversation.compare_rules(),
+    "summary_sources": lambda conversation: conversation.summary_sources("any"),
+    "ledger": lambda conversation: conversation.ledger(),
     "explain": lambda conversation: conversation.explain(),
     "diff": lambda conversation: conversation.diff(1, 1),
     "tools": lambda conversation: conversation.tools(),

@@ -36,6 +36,7 @@ from refold.application.ports.read_models import (
     ConversationRow,
     MessageRow,
     NoteRow,
+    RequestSizesRow,
     SummaryRow,
     TopicSeen,
 )
@@ -275,6 +276,10 @@ class MessageViews:
         return ()
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
+        del thread_id
+        return ()
+
+    def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
         del thread_id
         return ()
 

@@ -91,6 +91,7 @@ def test_compactions_are_counted_and_stand_at_the_request_that_they_were_made_fo
     assert one.compactions == deeds.count("compaction") == one.figures.compactions > 1
     assert one.tokens_sent == sum(step.tokens for step in one.steps)
     assert one.tokens_served == sum(step.served for step in one.steps)
+    assert sum(step.whole for step in one.steps) == one.figures.tokens_without_compaction
     assert max(step.tokens for step in one.steps) == one.figures.largest_request <= one.limit
     first = next(n for n, step in enumerate(one.steps) if step.deeds)
     assert one.steps[first].tokens < one.steps[first - 1].tokens

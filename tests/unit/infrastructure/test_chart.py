@@ -11,7 +11,16 @@ from matplotlib.image import imread
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
 from refold.application.lab.simulating import PRESETS, Contestant, Simulation, simulate
 from refold.domain.errors import InvalidSetting
+from refold.domain.value import replace
 from refold.infrastructure.cli.chart import MOST_POLICIES, check_chart, draw_chart
+from refold.infrastructure.palette import (
+    DARK_GROUND,
+    LIGHT_GROUND,
+    SERIES,
+    TEXT,
+    Theme,
+    shade_for,
+)
 from refold.infrastructure.settings.price_table import read_prices
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import core_of
@@ -31,16 +40,30 @@ def simulation(*names: str, thread_id: str = "t") -> Simulation:
     return simulate(recorded, contestants, read_prices())
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.PNG"])
-def test_a_png_shows_each_policy_in_its_colour(name: str, tmp_path: Path) -> None:
-    draw_chart(simulation("one", "two"), tmp_path / name)
+def rgb(colour: str) -> list[int]:
+    return [*bytes.fromhex(colour.removeprefix("#"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "theme", "ground"),
+    [
+        ("a.png", "light", LIGHT_GROUND),
+        ("a.PNG", "light", LIGHT_GROUND),
+        ("a.png", "dark", DARK_GROUND),
+    ],
+)
+def test_a_png_shows_each_policy_in_its_colour(
+    name: str, theme: Theme, ground: str, tmp_path: Path
+) -> None:
+    draw_chart(simulation("one", "two"), tmp_path / name, theme=theme)
     with (tmp_path / name).open("rb") as file:
         picture = imread(file, format="png")
     assert picture.shape[0] > 600
     assert picture.shape[1] > 1_000
     colours = (255 * picture[:, :, :3]).round().astype(int)
-    for wanted in ((0x08, 0x30, 0x6B), (0xE6, 0x55, 0x0D), (0, 0, 0)):
-        assert (colours == wanted).all(axis=2).any(), wanted
+    assert [*colours[0, 0]] == rgb(ground)
+    for ink in (*SERIES[:2], TEXT):
+        assert (colours == rgb(shade_for(theme, ink))).all(axis=2).any(), ink
 
 
 def test_an_svg_is_well_formed_and_has_the_names(tmp_path: Path) -> None:
@@ -51,6 +74,34 @@ def test_an_svg_is_well_formed_and_has_the_names(tmp_path: Path) -> None:
     drawn = path.read_text("utf-8")
     for words in ("one: ", "two: ", "limit of a request", "size of the request, tokens"):
         assert f"<!-- {words}" in drawn
+
+
+def test_the_chart_shows_costs_and_requests_without_compaction(tmp_path: Path) -> None:
+    done = simulation("one")
+    (policy,) = done.policies
+    draw_chart(done, tmp_path / "a.svg")
+    drawn = (tmp_path / "a.svg").read_text("utf-8")
+    assert f" tokens, {policy.cost:,.2f} USD" in drawn
+    assert f"<!-- without compaction: {policy.figures.tokens_without_compaction:,} tokens" in drawn
+    assert f"without compaction: up to {policy.steps[-1].whole:,}" in drawn
+
+
+def test_decisions_about_tool_content_have_a_row_below_the_chart(tmp_path: Path) -> None:
+    done = simulation("one")
+    draw_chart(done, tmp_path / "without.svg")
+    steps = [replace(step, deeds=("offload",)) for step in done.policies[0].steps]
+    offloading = replace(done.policies[0], steps=tuple(steps))
+    draw_chart(replace(done, policies=(offloading,)), tmp_path / "with.svg")
+    row, label = "<!-- one -->", "<!-- tool content offloaded -->"
+    drawn = [(tmp_path / f"{name}.svg").read_text("utf-8") for name in ("without", "with")]
+    assert [row in svg for svg in drawn] == [label in svg for svg in drawn] == [False, True]
+
+
+def test_a_history_that_fits_is_drawn_to_its_end(tmp_path: Path) -> None:
+    done = simulation("one")
+    fitting = replace(done.policies[0], limit=2 * done.policies[0].steps[-1].whole)
+    draw_chart(replace(done, policies=(fitting,)), tmp_path / "a.svg")
+    assert "without compaction: up to" not in (tmp_path / "a.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["$x^2$", "_hidden", "中文", "<b>&amp;", "a" * 200, "e\u0301", ""])
