@@ -250,3 +250,9 @@ def test_a_reply_is_priced_by_its_own_model_or_that_of_the_request() -> None:
         frame("f"), *history(user("q")), own, *history(user("q"), assistant("a"), start=2)
     )
     assert {one.model for one in report.use} == {"own", "m"}
+
+
+def test_of_two_decisions_about_the_same_part_the_first_is_named() -> None:
+    pins = [MessagePinned(pin_id=name, position=None, text="rule", tokens=9) for name in ("p", "q")]
+    (found,) = report_of(*go_on(0), *pins, *go_on(4)).newest_breaks
+    assert (found.version, found.also) == (5, ())
