@@ -117,6 +117,8 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     ledger = reads(ConversationMemory.ledger)
     read_part = reads(ConversationMemory.read_part)
     explain = reads(ConversationMemory.explain)
+    why = reads(ConversationMemory.why)
+    fate_history = reads(ConversationMemory.fate_history)
     facts = reads(ConversationMemory.facts)
     compare_rules = reads(ConversationMemory.compare_rules)
     request_parts = reads(ConversationMemory.request_parts)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from refold.application.history.explain import MessageFate
     from refold.application.history.export import ExportFormat, TextPart
     from refold.application.history.fact_history import RulesCompared
+    from refold.application.history.fate_history import FateChange
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
+    from refold.application.history.value_history import ValueHistory
     from refold.application.inspection.cache_report import CacheReport
     from refold.application.inspection.ledger_view import LedgerView
     from refold.application.inspection.message_strip import MessageStrip
@@ -291,6 +293,36 @@ class ConversationHistory:
         core = self._core
         version = None if at is None else version_at(core, self.thread_id, at)
         return explain(core, self.thread_id, start, stop, version=version)
+
+    def why(self, value: str, at: At | None = None) -> ValueHistory:
+        """Say why the next request has a value or not, such as a port, a path or a rule of the user.
+
+        The answer has the messages with the value, its places in the request, the events after which it was no
+        longer there, and what brings it back. Text is compared exactly; if no message has it so, case and spacing
+        are ignored. Thinking is not searched.
+
+        ``at``: take the request of this version, or of this time (with a time zone), instead of the next one.
+
+        Raises:
+            InvalidSetting: the value is blank or too long, there is no such version, or the time has no time
+                zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.history.value_history import why
+
+        return why(self._core, self.thread_id, value, at)
+
+    def fate_history(self, position: int) -> tuple[FateChange, ...]:
+        """Return what happened to one message, oldest first: appended, offloaded, covered, reverted and so on.
+
+        Raises:
+            UnknownMessage: there is no message at this position.
+            InvalidSetting: ``position`` is not an integer.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.history.fate_history import fate_history
+
+        return fate_history(self._core, self.thread_id, position)
 
     def facts(
         self, start: int = 0, stop: int | None = None, *, rules: str | Rules | None = None

@@ -82,9 +82,10 @@ def message_strip(
 
 
 def _cell(start: int, tokens: Sequence[int], fates: Sequence[StripFate]) -> StripCell:
-    counted = Counter({fates[0]: sum(tokens)})
-    if fates.count(fates[0]) < len(fates):
-        counted = Counter[StripFate]()
+    counted = Counter[StripFate]()
+    if fates.count(fates[0]) == len(fates):
+        counted[fates[0]] = sum(tokens)
+    else:
         for fate, one in zip(fates, tokens, strict=True):
             counted[fate] += one
     return StripCell(
@@ -144,7 +145,8 @@ class _Fates:
             coverage = summary.coverage
             first, last = max(start, coverage.start), min(stop, coverage.stop)
             if first < last:
-                fates[first - start : last - start] = ["summarised"] * (last - first)
+                covered: list[StripFate] = ["summarised"]
+                fates[first - start : last - start] = covered * (last - first)
             special |= {*coverage.exclusions, *(one.position for one in summary.omitted)}
             special |= {*range(start, min(stop, coverage.start))}
         for position in special:

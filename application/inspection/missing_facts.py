@@ -100,8 +100,8 @@ def find_missing(facts: Sequence[Fact], kept: KeptText, unseen: Collection[str])
     ]
     found.sort(key=_rank)
     kinds: Counter[Kind] = Counter()
-    for fact in found:
-        kinds[fact.kind] += 1
+    for one in found:
+        kinds[one.kind] += 1
     return Missing(tuple(found[:MOST_MISSING]), tuple(kinds.most_common()), len(newest))
 
 

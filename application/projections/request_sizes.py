@@ -172,8 +172,8 @@ def _decision(event: Event) -> Mapping[str, Any] | None:
             }
         case CompactionReverted():
             back = event.restored
-            shown = _summary(back.coverage, back.tokens) if back else {}
-            return {"kind": "reverted", "id": event.summary_id, **shown}
+            reverted = {"kind": "reverted", "id": event.summary_id}
+            return {**reverted, **_summary(back.coverage, back.tokens)} if back else reverted
         case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return {"kind": _SHORTENED[type(event)], "parts": _freed(event)}
         case MessagePinned() if event.tokens:

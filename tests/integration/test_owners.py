@@ -27,6 +27,8 @@ REFUSED: dict[str, Work] = {
     "compare_rules": lambda conversation: conversation.compare_rules(),
     "summary_sources": lambda conversation: conversation.summary_sources("any"),
     "ledger": lambda conversation: conversation.ledger(),
+    "why": lambda conversation: conversation.why("secret"),
+    "fate_history": lambda conversation: conversation.fate_history(0),
     "explain": lambda conversation: conversation.explain(),
     "diff": lambda conversation: conversation.diff(1, 1),
     "tools": lambda conversation: conversation.tools(),

@@ -63,13 +63,13 @@ def test_sizes_are_those_of_the_state_and_fates_those_of_explain(
         for version in range(conversation.version + 1):
             agree(conversation, version)
         assert memory.verify().ok
-        rows = conversation._core.views.request_sizes("t")
+        pictures = conversation.size_history(), conversation.message_strip()
         memory.replay()
-        assert conversation._core.views.request_sizes("t") == rows
+        assert (conversation.size_history(), conversation.message_strip()) == pictures
 
 
 def agree(conversation: refold.ConversationMemory, version: int) -> None:
-    core = conversation._core
+    core = conversation._core  # pyright: ignore[reportPrivateUsage]
     loaded = core.log.load("t", at=version)
     shown = ShownTokens()
     for row in core.views.request_sizes("t") if version else ():
