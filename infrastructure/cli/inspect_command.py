@@ -1,5 +1,6 @@
 """``refold inspect``: show the memory in a browser."""
 
+import dataclasses
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,14 @@ import typer
 
 from refold.application.api.memory import Memory
 from refold.application.ports.read_models import ConversationRow
+from refold.application.runtime.core import Core
+from refold.application.runtime.memory_settings import (
+    InstructionSettings,
+    MemoriesSettings,
+    NotesSettings,
+)
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.value import replace
 from refold.infrastructure.files.log_place import LogPlace
 
 from .arguments import open_existing
@@ -71,7 +80,7 @@ def inspect(
 
     try:
         with open_existing(db, window=window, model=model, policy_file=policy) as memory:
-            server = Inspector(memory, open_listener(HOST, port))
+            server = Inspector(memory, open_listener(HOST, port), open_trial)
             if json:
                 print_json({"url": server.url})
             else:
@@ -102,4 +111,39 @@ def _write_bundle(
     say(
         f"{clean(to / 'index.html')}: {made.conversations:,} conversations, {made.messages:,} messages, "
         f"{made.pages:,} pages, {made.bytes:,} bytes. {clean(made.masked.sentence())}. Read it before you share it."
+    )
+
+
+def open_trial(core: Core, policy: CompactionPolicy, window: int) -> Core:
+    """Open a core for a trial of a policy. It writes no file and asks no service."""
+    from refold.infrastructure.bootstrap import open_core
+
+    settings = replace(
+        core.settings,
+        policy=policy,
+        window=window,
+        models=(),
+        background=False,
+        notes=NotesSettings(),
+        memories=MemoriesSettings(),
+        instructions=InstructionSettings(),
+    )
+    own = open_core(
+        ":memory:",
+        window=window,
+        counter=core.counter,
+        summariser="extractive",
+        embedder="none",
+        search_backend="builtin",
+        telemetry=False,
+        background=False,
+    )
+    return dataclasses.replace(
+        own,
+        settings=settings,
+        notes_folder=None,
+        markdown=None,
+        instructions="",
+        instruction_files=(),
+        observers=(),
     )

@@ -14,6 +14,7 @@ from refold.application.recall.hits import Recalled
 from refold.domain.errors import InvalidSetting, RefoldError
 
 from .access import Access
+from .policy_trials import PolicyTrials
 
 PAGE = 200
 """Messages of a page."""
@@ -43,8 +44,10 @@ class TimelinePage(NamedTuple):
 class Reader:
     """Reads a memory for one reader."""
 
-    def __init__(self, memory: Memory, access: Access) -> None:
+    def __init__(self, memory: Memory, access: Access, trials: PolicyTrials | None = None) -> None:
         self.memory = memory
+        self.trials = trials
+        """Trials of policies, or None if the server makes none."""
         self._access = access
 
     @property

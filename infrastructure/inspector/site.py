@@ -16,10 +16,12 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import ConversationGone, RefoldError, UnknownMessage, UnknownSummary
 
 from .access import ACCESS, Access, Authorise, HeadersForAll, ServiceAccess
+from .cache_panel import policies_part
 from .conversation_page import conversation_page, conversations_page, live_part, message_page
 from .json_answers import JsonAnswer, conversations_json, history_json, request_json
 from .links import ServerLinks
 from .message_views import picture_of
+from .policy_trials import PolicyTrials
 from .reader import NotShown, Reader, number_in
 from .rendering_pages import render, static_file
 
@@ -38,12 +40,15 @@ def app(memory: Memory, authorise: Authorise) -> ASGIApp:
     return HeadersForAll(ServiceAccess(pages_of(memory), authorise))
 
 
-def pages_of(memory: Memory) -> Router:
-    """Return the pages of a memory, for requests whose access was checked."""
+def pages_of(memory: Memory, trials: PolicyTrials | None = None) -> Router:
+    """Return the pages of a memory, for requests whose access was checked.
+
+    ``trials``: trials of policies, or None to offer none. The caller closes them.
+    """
 
     def route(path: str, page: Page) -> Route:
         async def answer(request: Request) -> Response:
-            reader = Reader(memory, request.scope.get(ACCESS, Access(owner="")))
+            reader = Reader(memory, request.scope.get(ACCESS, Access(owner="")), trials)
             links = ServerLinks(quote(request.scope.get("root_path", "").rstrip("/")))
             as_json = path.startswith("/api/")
             return await run_in_threadpool(_answered, page, reader, links, request, as_json=as_json)
@@ -56,6 +61,7 @@ def pages_of(memory: Memory) -> Router:
             route("/conversation", conversation_page),
             route("/message", message_page),
             route("/live", live_part),
+            route("/policies", policies_part),
             route("/media", _media),
             route("/request.json", request_json),
             route("/api/conversations", conversations_json),

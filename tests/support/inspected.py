@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import refold
-from refold.infrastructure.inspector.conversation_page import PANELS
+from refold.infrastructure.inspector.panels import PANELS
 from refold.infrastructure.inspector.site import pages_of
 from refold.inspector import app
 from tests.support.command_line import PROGRAM, talk
