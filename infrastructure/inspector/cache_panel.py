@@ -112,8 +112,7 @@ def _bars(requests: Sequence[CachedRequest]) -> Iterator[Bar]:
 def policies_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
     """Answer with the state of a trial. With ``start``, and if a page asks with htmx, start it before."""
     scene = scene_of(reader, links, request)
-    if reader.trials is None:
-        raise NotShown("this server tries no policies")
+    assert reader.trials is not None, "without trials, the server has no such page"
     version = scene.row.version if scene.at is None else scene.at
     if not 0 < version <= scene.row.version:
         raise NotShown(f"there is no version {version}")

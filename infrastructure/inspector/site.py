@@ -61,7 +61,7 @@ def pages_of(memory: Memory, trials: PolicyTrials | None = None) -> Router:
             route("/conversation", conversation_page),
             route("/message", message_page),
             route("/live", live_part),
-            route("/policies", policies_part),
+            *([route("/policies", policies_part)] if trials else []),
             route("/media", _media),
             route("/request.json", request_json),
             route("/api/conversations", conversations_json),

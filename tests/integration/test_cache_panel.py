@@ -163,7 +163,7 @@ def test_a_version_that_does_not_exist_starts_no_trial(
 ) -> None:
     memory.conversation("t").append({"role": "user", "content": "hi"})
     answer = client.get(f"/policies?id=t&start=1&at={at}", headers=HTMX)
-    assert answer.status_code == 404
+    assert answer.status_code in (400, 404)
 
 
 def played(recorded: RecordedConversation, window: int) -> tuple[CacheReport, float]:
