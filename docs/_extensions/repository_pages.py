@@ -1,8 +1,8 @@
 """Pages of the repository outside of ``docs/``, and links between all pages.
 
-Markdown files outside of ``docs/`` become pages of the site, as copies in ``docs/_repository``. Links keep the form that
-works on the forge. This extension turns them to the pages of the site when a page is read. A link to any other
-file of the repository lets readers download the file.
+Markdown files outside of ``docs/`` become pages of the site, as copies in ``docs/_repository``. Links have the
+form that works on the forge. They are turned to the pages of the site when Sphinx reads a page. A link to any
+other file of the repository lets readers download the file.
 """
 
 import re
