@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import version as installed
+from importlib.util import find_spec
 from pathlib import Path
 
 from pygments.lexers.special import TextLexer
@@ -9,14 +10,36 @@ from sphinx.highlighting import lexers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 project = "refold"
 version = release = installed("refold")
 copyright = "The refold developers"
 
-extensions = ["myst_parser", "repository_pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "repository_pages", "api_pages"]
 # README.md is the list of pages on the forge; on the site it is index.md.
 exclude_patterns = ["README.md", "_extensions", "_static"]
 myst_heading_anchors = 4
+
+autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
+autodoc_typehints_format = "short"
+# The adapter of a framework that is not installed is described without it.
+frameworks = ("agents", "claude_agent_sdk", "google.adk", "langchain", "langgraph", "pydantic_ai")
+autodoc_mock_imports = [name for name in frameworks if not is_installed(name)]
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+# Types of Python and of frameworks have no pages here.
+nitpick_ignore_regex = [("py:.*", ".*")]
+suppress_warnings = [
+    "ref.python"
+]  # A word in an annotation that is also a field of several classes.
 
 lexers["mermaid"] = TextLexer()  # Forges draw these blocks; the site shows their text.
 
