@@ -1,4 +1,4 @@
-"""The code of a page: its Python blocks and its ``sh`` blocks of refold commands, as one script in one folder.
+"""The code of a page: its Python blocks and ``sh`` blocks that begin with a program of refold, as one script.
 
 Comments right before a block say how it is run:
 
@@ -25,6 +25,7 @@ COLUMNS = 100
 """Width of the terminal in which commands are run."""
 _COMMENT = re.compile(r"<!-- (no-test|needs)(?:: (.+?))? -->", re.DOTALL)
 _EXIT_CODE = re.compile(r"^(.*?)\s+# exit code (\d+).*$", re.MULTILINE)
+_PROGRAMS = ("refold ", "sqlite-utils ")
 _MARK = "\x1e"
 _BEGIN = (
     "_sh = lambda code: __import__('subprocess').run(['bash', '-euc', code], check=True)  # noqa"
@@ -58,7 +59,7 @@ class Ran(NamedTuple):
 
 
 def blocks_of(text: str) -> Iterator[Block | LeftOut]:
-    """Yield the blocks of Python and of refold commands, in their order."""
+    """Yield the blocks of Python and of commands, in their order."""
     tokens = MarkdownIt().parse(text)
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if not _is_code(token) or token.map is None:
@@ -78,9 +79,9 @@ def _info(token: Token) -> str:
 
 
 def _is_code(token: Token) -> bool:
-    """Return whether a block is Python, or begins with a command of refold."""
+    """Return whether a block is Python, or begins with a program that is installed with refold."""
     language = _info(token)
-    return language == "python" or (language == "sh" and token.content.startswith("refold "))
+    return language == "python" or (language == "sh" and token.content.startswith(_PROGRAMS))
 
 
 def code_of(text: str) -> list[Block]:
