@@ -90,7 +90,7 @@ datasette agent.views.db
 Both only read. An encrypted log keeps its tables in memory, so there is no file to look at.
 
 **They are no interface.** A new release may change them, and refold rebuilds what was changed by someone else. In
-programs, use [`--json`](commands/index.md) or [the Python API](index.md#the-python-api), or [keep a table of your
+programs, use [`--json`](commands/index.md) or [the Python API](python.md), or [keep a table of your
 own](../howto/keep-a-table-of-your-own.md).
 
 Every table also has a `checksum` of its row, which finds damage.
