@@ -43,6 +43,8 @@ suppress_warnings = [
 
 lexers["mermaid"] = TextLexer()  # Forges draw these blocks; the site shows their text.
 
+smartquotes = False  # It would write options with one dash.
+
 html_theme = "furo"
 html_title = f"refold {release}"
 html_static_path = ["_static"]

@@ -74,13 +74,20 @@ def process_docstring(
 
 
 def process_signature(
-    app: "Sphinx", what: str, name: str, obj: Any, options: Any, signature: str, returned: str
+    app: "Sphinx",
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    returned: str | None,
 ) -> tuple[str, str] | None:
     """Leave out the signature of a class that refold itself creates, and of a value: its fields follow."""
-    del app, name, options, signature, returned
+    del app, name, options, returned
     module = str(getattr(obj, "__module__", ""))
     is_made_by_users = module.startswith(("refold.adapters.", "refold.testing."))
-    return ("", "") if what in ("class", "exception") and not is_made_by_users else None
+    is_class = what in ("class", "exception")
+    return ("", "") if signature and is_class and not is_made_by_users else None
 
 
 def skip_member(

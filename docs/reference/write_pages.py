@@ -233,7 +233,7 @@ def command_lines(name: str) -> Iterator[str]:
     """Yield the section of a command."""
     command = load(name)
     parameters = [one for one in command.params if not getattr(one, "hidden", False)]
-    yield from ("", f"## {name}", "", "```text", usage(name, parameters), "```", "")
+    yield from ("", f"## {name}", "", "```bash", usage(name, parameters), "```", "")
     yield "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
     own = [one for one in parameters if one.name not in OF_EVERY_COMMAND]
     if own:
