@@ -5,7 +5,7 @@ from importlib.metadata import version as installed
 from importlib.util import find_spec
 from pathlib import Path
 
-from pygments.lexers.special import TextLexer
+from pygments.lexers import get_lexer_by_name
 from sphinx.highlighting import lexers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
@@ -37,11 +37,12 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 # Types of Python and of frameworks have no pages here.
 nitpick_ignore_regex = [("py:.*", ".*")]
-suppress_warnings = [
-    "ref.python"
-]  # A word in an annotation that is also a field of several classes.
+# A word in an annotation may also be a field of several classes.
+suppress_warnings = ["ref.python"]
 
-lexers["mermaid"] = TextLexer()  # Forges draw these blocks; the site shows their text.
+lexers["mermaid"] = get_lexer_by_name(
+    "text"
+)  # Forges draw these blocks; the site shows their text.
 
 smartquotes = False  # It would write options with one dash.
 

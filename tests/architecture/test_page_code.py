@@ -38,8 +38,16 @@ def is_run_here(page: Path) -> bool:
 
 
 WITH_CODE = [page for page in DOCS if is_run_here(page) and code_of(page.read_text("utf-8"))]
+ALWAYS = [
+    "guide.md",
+    "howto/keep-a-table-of-your-own.md",
+    "observability.md",
+    "testing.md",
+    "tutorial.md",
+]
 
 
+@pytest.mark.slow(but=ALWAYS)
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")

@@ -128,7 +128,7 @@ def run(text: str, folder: Path, environment: Mapping[str, str] | None = None) -
     done = subprocess.run(
         [sys.executable, script.name],
         cwd=folder,
-        env=_environment(folder) | (environment or {}),
+        env={**_environment(folder), **(environment or {})},
         capture_output=True,
         encoding="utf-8",
         check=False,
