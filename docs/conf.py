@@ -10,15 +10,6 @@ from sphinx.highlighting import lexers
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
-
-def is_installed(module: str) -> bool:
-    """Return whether a module can be imported."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 project = "refold"
 version = release = installed("refold")
 copyright = "The refold developers"
@@ -30,9 +21,8 @@ myst_heading_anchors = 4
 
 autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
-# The adapter of a framework that is not installed is described without it.
-frameworks = ("agents", "claude_agent_sdk", "google.adk", "langchain", "langgraph", "pydantic_ai")
-autodoc_mock_imports = [name for name in frameworks if not is_installed(name)]
+# It is under terms of its own, so no extra installs it. Its adapter can be described without it.
+autodoc_mock_imports = [] if find_spec("claude_agent_sdk") else ["claude_agent_sdk"]
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 # Types of Python and of frameworks have no pages here.
@@ -47,6 +37,7 @@ lexers["mermaid"] = get_lexer_by_name(
 smartquotes = False  # It would write options with one dash.
 
 html_theme = "furo"
+pygments_dark_style = "monokai"
 html_title = f"refold {release}"
 html_static_path = ["_static"]
 html_css_files = ["refold.css"]
