@@ -5,16 +5,13 @@ from importlib.metadata import version as installed
 from importlib.util import find_spec
 from pathlib import Path
 
-from pygments.lexers import get_lexer_by_name
-from sphinx.highlighting import lexers
-
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "refold"
 version = release = installed("refold")
 copyright = "The refold developers"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "repository_pages", "api_pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "api_pages", "diagrams", "repository_pages"]
 # README.md is the list of pages on the forge; on the site it is index.md.
 exclude_patterns = ["README.md", "_extensions", "_static"]
 myst_heading_anchors = 4
@@ -29,10 +26,6 @@ python_maximum_signature_line_length = 80
 nitpick_ignore_regex = [("py:.*", ".*")]
 # A word in an annotation may also be a field of several classes.
 suppress_warnings = ["ref.python"]
-
-lexers["mermaid"] = get_lexer_by_name(
-    "text"
-)  # Forges draw these blocks; the site shows their text.
 
 smartquotes = False  # It would write options with one dash.
 

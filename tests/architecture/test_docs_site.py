@@ -43,6 +43,14 @@ def test_every_page_is_in_the_navigation() -> None:
     assert pages() - reached(ROOT / "docs" / "index.md", set()) == set()
 
 
+def test_every_diagram_has_its_picture() -> None:
+    docs = ROOT / "docs"
+    found = runpy.run_path(str(docs / "_extensions" / "diagrams.py"))["diagrams"](docs)
+    pictures = {name for name, _ in found}
+    drawn = {path.name for path in (docs / "images").glob("diagram-*.svg")}
+    assert pictures == drawn, "run docs/images/draw_diagrams.py"
+
+
 @pytest.mark.parametrize(
     ("original", "link", "turned"),
     [
