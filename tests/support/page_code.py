@@ -140,8 +140,12 @@ def run(text: str, folder: Path, environment: Mapping[str, str] | None = None) -
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return an environment without keys: an example that would call a paid service has to say no-test."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    """Return an environment without settings, and without keys: what would call a paid service has to say no-test."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_API_KEY") and not name.startswith("REFOLD_")
+    }
     programs = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", "")))
     return {
         **kept,
