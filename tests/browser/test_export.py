@@ -5,7 +5,7 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -101,7 +101,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def opened(
     browser: "Browser", width: int, scheme: Any = "light"
-) -> "Iterator[tuple[Page, list[str]]]":
+) -> "Generator[tuple[Page, list[str]]]":
     """A page, and what went wrong on it or was requested by it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, noticed = context.new_page(), list[str]()
@@ -169,7 +169,7 @@ def test_the_style_of_a_folder_is_applied(
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Generator[str]:
     handler = partial(_Quiet, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
