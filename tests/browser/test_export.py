@@ -1,11 +1,9 @@
 """Exported pages in a browser: from a disk and from a web server, wide and narrow, with the keyboard alone."""
 
 import base64
-import os
-import shutil
 import struct
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -27,24 +25,6 @@ WIDTHS = (1280, 400)
 ARABIC = "مرحبا، هل يمكنك قراءة الملف README.md قبل الغد؟"
 HEBREW = "שגיאה: הקובץ config.yaml לא נמצא"
 CHINESE = "请不要删除任何文件，先运行测试。" * 60
-
-
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    """Chromium of this machine. It must be there if ``REFOLD_X_BROWSER`` is set."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if program is None:
-        if os.environ.get("REFOLD_X_BROWSER"):
-            pytest.fail("there is no Chromium on the PATH")
-        pytest.skip("there is no Chromium on the PATH")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        found = started.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
 
 
 def picture(width: int, height: int) -> str:
