@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -94,20 +94,16 @@ class Masker:
 
     def values(self, value: Any) -> Any:
         """Return values for a template with all of their texts masked, in lists and fields as well."""
-        match value:
-            case str() if not isinstance(value, Markup):
-                return self.text(value)
-            case Value():
-                return replace(value, **{key: self.values(one) for key, one in vars(value).items()})
-            case dict():
-                return {key: self.values(one) for key, one in cast("dict[str, Any]", value).items()}
-            case list() | tuple():
-                found = self._lines(cast("Sequence[Any]", value))
-                if isinstance(value, tuple):
-                    return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
-                return found
-            case _:
-                return value
+        if isinstance(value, str):
+            return value if isinstance(value, Markup) else self.text(value)
+        if isinstance(value, Value):
+            return replace(value, **{key: self.values(one) for key, one in vars(value).items()})
+        if is_object(value):
+            return {key: self.values(one) for key, one in value.items()}
+        if not is_list(value):
+            return value
+        found, kind = self._lines(value), type(value)
+        return kind(*found) if hasattr(kind, "_fields") else kind(found)
 
     def _lines(self, given: Sequence[Any]) -> list[Any]:
         """Return masked values, and none of a key whose lines are spread over several of them."""
@@ -117,9 +113,7 @@ class Masker:
             return found
         whole = self.text("\n".join(texts))
         return [
-            replace(one, text=CREDENTIAL)
-            if isinstance(one, Value) and str(getattr(one, "text", "")) not in whole
-            else one
+            one if str(getattr(one, "text", "")) in whole else replace(one, text=CREDENTIAL)
             for one in found
         ]
 

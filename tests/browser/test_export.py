@@ -1,11 +1,9 @@
 """Exported pages in a browser: from a disk and from a web server, wide and narrow, with the keyboard alone."""
 
 import base64
-import os
-import shutil
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -27,24 +25,6 @@ WIDTHS = (1280, 400)
 ARABIC = "مرحبا، هل يمكنك قراءة الملف README.md قبل الغد؟"
 HEBREW = "שגיאה: הקובץ config.yaml לא נמצא"
 CHINESE = "请不要删除任何文件，先运行测试。" * 60
-
-
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    """Chromium of this machine. It must be there if ``REFOLD_X_BROWSER`` is set."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if program is None:
-        if os.environ.get("REFOLD_X_BROWSER"):
-            pytest.fail("there is no Chromium on the PATH")
-        pytest.skip("there is no Chromium on the PATH")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        found = started.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
 
 
 def picture(width: int, height: int) -> str:
@@ -101,7 +81,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def opened(
     browser: "Browser", width: int, scheme: Any = "light"
-) -> "Iterator[tuple[Page, list[str]]]":
+) -> "Generator[tuple[Page, list[str]]]":
     """A page, and what went wrong on it or was requested by it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, noticed = context.new_page(), list[str]()
@@ -169,7 +149,7 @@ def test_the_style_of_a_folder_is_applied(
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Generator[str]:
     handler = partial(_Quiet, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
