@@ -130,7 +130,7 @@ def _show_ways(found: ValueHistory, db: object, *, is_past: bool) -> None:
     for way in sorted(found.ways, key=lambda one: not one.works):
         say_parts(
             [
-                ("  yes  " if way.works else "  no   ", "green" if way.works else "yellow"),
+                ("  yes  " if way.works else "  no   ", "good" if way.works else "warning"),
                 (way_words(way), ""),
             ]
         )

@@ -160,7 +160,8 @@ def health_panel(scene: Scene) -> Mapping[str, Any]:
             values["anchor"] = memory.anchor()
         except LogError as error:
             values["anchor_problem"] = str(error)
-        values["check"] = scene.reader.verify() if scene.query.get("check") else None
+    if scene.query.get("check"):
+        values["check"] = scene.reader.verify()
     return values
 
 

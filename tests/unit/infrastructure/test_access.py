@@ -19,10 +19,9 @@ from refold.infrastructure.inspector.access import (
     Access,
     Authorise,
     HeadersForAll,
-    Keys,
     ServiceAccess,
-    TokenAccess,
 )
+from refold.infrastructure.inspector.serving import Keys, TokenAccess
 from refold.infrastructure.loopback import names_of
 
 PORT = 8123
