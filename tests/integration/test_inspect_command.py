@@ -186,7 +186,7 @@ def test_a_missing_package_is_named_with_what_installs_it(
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "refold.infrastructure.cli.inspect_command.find_spec",
+        "refold.infrastructure.cli.export_command.find_spec",
         lambda name: None if name == package else find(name),
     )
     ended = refold("inspect", "--db", log, "--json")
