@@ -99,6 +99,8 @@ if TYPE_CHECKING:
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
+        ConversationsPage,
+        ListedConversation,
         NoteRow,
         SummaryRow,
         TopicSeen,
@@ -184,6 +186,7 @@ __all__ = [
     "ConversationRow",
     "ConversationSize",
     "ConversationTurn",
+    "ConversationsPage",
     "Copied",
     "DamageReport",
     "EditClosed",
@@ -215,6 +218,7 @@ __all__ = [
     "InvalidThreadId",
     "KeyReused",
     "LeafText",
+    "ListedConversation",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -356,6 +360,8 @@ _PLACES = {
     "refold.application.ports.read_models": """
         CompactionRow
         ConversationRow
+        ConversationsPage
+        ListedConversation
         NoteRow
         SummaryRow
         TopicSeen
