@@ -7,7 +7,11 @@ from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.history.explain import MessageFate
-from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.read_models import (
+    ConversationOrder,
+    ConversationRow,
+    ConversationsPage,
+)
 from refold.application.recall.hits import Recalled
 from refold.domain.errors import RefoldError
 
@@ -51,6 +55,17 @@ class Reader:
         """Return the conversations that the reader may see, latest activity first."""
         return self.memory.conversations(owner=self._access.owner)
 
+    def conversations_page(
+        self,
+        start: int,
+        count: int,
+        owner: str | None = None,
+        order: ConversationOrder = "activity",
+    ) -> ConversationsPage:
+        """Return a part of the list of conversations that the reader may see."""
+        whose = owner if self.sees_all else self._access.owner
+        return self.memory.conversations_page(start, count, owner=whose, order=order)
+
     def conversation(self, thread_id: str) -> tuple[ConversationMemory, ConversationRow]:
         """Return a conversation and its row.
 
@@ -64,9 +79,9 @@ class Reader:
             raise NotShown(f"there is no conversation {thread_id!r} here")
         return conversation, row
 
-    def search(self, query: str, limit: int = 20) -> Recalled:
-        """Search all conversations that the reader may see."""
-        owner = self._access.owner
+    def search(self, query: str, limit: int = 20, *, owner: str | None = None) -> Recalled:
+        """Search all conversations that the reader may see, or those of one owner."""
+        owner = owner if self.sees_all else self._access.owner
         if owner is None:
             return self.memory.search(query, scope="all", limit=limit)
         return self.memory.search(query, owner=owner, limit=limit)

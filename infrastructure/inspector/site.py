@@ -15,9 +15,10 @@ from refold.application.api.memory import Memory
 from refold.domain.errors import RefoldError
 
 from .access import ACCESS, Access, Authorise, HeadersForAll, ServiceAccess
-from .conversation_page import conversation_page, conversations_page, live_part, message_page
+from .conversation_page import conversation_page, live_part, message_page
 from .json_answers import conversations_json, history_json, request_json
 from .links import ServerLinks
+from .list_page import list_page
 from .message_views import PICTURES
 from .reader import NotShown, Reader
 from .rendering_pages import render, static_file
@@ -48,7 +49,7 @@ def pages_of(memory: Memory) -> Starlette:
 
     return Starlette(
         routes=[
-            route("/", conversations_page),
+            route("/", list_page),
             route("/conversation", conversation_page),
             route("/message", message_page),
             route("/live", live_part),
