@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from refold.application.history.explain import MessageFate
     from refold.application.history.export import ExportFormat, TextPart
     from refold.application.history.fact_history import RulesCompared
+    from refold.application.history.fate_history import FateChange
     from refold.application.history.moments import At
     from refold.application.history.query import HistoryPage
+    from refold.application.history.value_history import ValueHistory
+    from refold.application.inspection.ledger_view import LedgerView
     from refold.application.inspection.message_strip import MessageStrip
     from refold.application.inspection.size_history import SizeHistory
+    from refold.application.inspection.summary_sources import SummarySources
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
@@ -216,6 +220,44 @@ class ConversationHistory:
 
         return expand(self._core, self.thread_id, summary_id, start, max_tokens, limit)
 
+    def summary_sources(
+        self,
+        summary_id: str,
+        start: int | None = None,
+        stop: int | None = None,
+        *,
+        at: At | None = None,
+    ) -> SummarySources:
+        """Return each line of a summary with its sources, and the facts that the summary did not take over.
+
+        A line that code wrote has the message that was recorded for it. A line of a model has the messages that
+        share exact values with it: paths, commands, numbers, ids, names. ``start``, ``stop``: positions of the
+        covered messages to examine, of which the newest 400 are read; ``earlier`` of the result is the ``stop``
+        for the next page. ``at``: version or time, by default now.
+
+        Raises:
+            UnknownSummary: there is no such summary; the error names the newest ones.
+            InvalidSetting: there is no such version, or the time has no time zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.inspection.summary_sources import summary_sources
+
+        return summary_sources(self._core, self.thread_id, summary_id, start, stop, at)
+
+    def ledger(self, *, at: At | None = None) -> LedgerView:
+        """Return the pins, and the ledger and the index of the active summary, with sources, ages and states.
+
+        Entries that are kept without being shown are included. Without a summary there are only pins.
+        ``at``: version or time, by default now.
+
+        Raises:
+            InvalidSetting: there is no such version, or the time has no time zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.inspection.ledger_view import ledger
+
+        return ledger(self._core, self.thread_id, at)
+
     def read_part(
         self, where: str | int, start: int = 0, max_characters: int = USUAL_CHARACTERS
     ) -> TextPart:
@@ -250,6 +292,36 @@ class ConversationHistory:
         core = self._core
         version = None if at is None else version_at(core, self.thread_id, at)
         return explain(core, self.thread_id, start, stop, version=version)
+
+    def why(self, value: str, at: At | None = None) -> ValueHistory:
+        """Say why the next request has a value or not, such as a port, a path or a rule of the user.
+
+        The answer has the messages with the value, its places in the request, the events after which it was no
+        longer there, and what brings it back. Text is compared exactly; if no message has it so, case and spacing
+        are ignored. Thinking is not searched.
+
+        ``at``: take the request of this version, or of this time (with a time zone), instead of the next one.
+
+        Raises:
+            InvalidSetting: the value is blank or too long, there is no such version, or the time has no time
+                zone.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.history.value_history import why
+
+        return why(self._core, self.thread_id, value, at)
+
+    def fate_history(self, position: int) -> tuple[FateChange, ...]:
+        """Return what happened to one message, oldest first: appended, offloaded, covered, reverted and so on.
+
+        Raises:
+            UnknownMessage: there is no message at this position.
+            InvalidSetting: ``position`` is not an integer.
+            ConversationGone: the whole conversation was erased.
+        """
+        from refold.application.history.fate_history import fate_history
+
+        return fate_history(self._core, self.thread_id, position)
 
     def facts(
         self, start: int = 0, stop: int | None = None, *, rules: str | Rules | None = None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
-from refold.application.rendering.render import index_text, topics_tokens
+from refold.application.rendering.index_text import index_text
+from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core, Extras
 from refold.application.summaries.chunking import omission_note, unread_note
 from refold.application.summaries.leaves import (

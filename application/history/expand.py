@@ -77,14 +77,14 @@ def expand(
     whole_number("limit", limit, 1, MOST_RECORDS)
     room = room_of(core, max_tokens)
     loaded = core.log.load(thread_id).present()
-    row, made, event = _find_summary(core, thread_id, summary_id)
+    row, made, event = find_summary(core, thread_id, summary_id)
     covers = event.coverage.covers
     covered = [p for p in range(max(event.coverage.start, start), event.coverage.stop) if covers(p)]
     page = record_page(core, loaded, RecordSelection(covered, None, limit, room))
     return ExpandedSummary(
         thread_id=thread_id,
         summary_id=row.summary_id,
-        state=_state(row),
+        state=summary_state(row),
         superseded_by=row.superseded_by,
         made_at=row.compacted_at,
         model=event.model,
@@ -165,11 +165,19 @@ def _ambiguous_error(given: str, thread_id: str | None, could_be: Sequence[str])
     return error
 
 
-def _find_summary(
-    core: Core, thread_id: str, summary_id: str
+def find_summary(
+    core: Core, thread_id: str, summary_id: str, newest: int | None = None
 ) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
-    """Return the row of a summary, its log entry and its event."""
+    """Return the row of a summary, its log entry and its event.
+
+    ``newest``: highest version to search, or None for all.
+
+    Raises:
+        UnknownSummary: no id or more than one id matches.
+    """
     rows = core.views.summaries(thread_id)
+    if newest is not None:
+        rows = [row for row in rows if row.version <= newest]
     meant = _resolve_id(rows, summary_id, thread_id)
     for row in rows:
         if row.summary_id == meant:
@@ -179,7 +187,8 @@ def _find_summary(
     raise UnknownSummary(summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]])
 
 
-def _state(row: SummaryRow) -> SummaryState:
+def summary_state(row: SummaryRow) -> SummaryState:
+    """Return the state of a summary now."""
     if row.is_active:
         return "active"
     return "undone" if row.is_reverted else "superseded"

@@ -70,7 +70,7 @@ def facts_of(
     read = rules_named(rules)
     length = core.log.load(thread_id).state.length
     first, last, _ = slice(start, stop).indices(length)
-    found = _apply(read, list(_messages(core, thread_id, first, last)))
+    found = _apply(read, list(unerased_messages(core, thread_id, first, last)))
     return tuple(sorted(found, key=lambda fact: fact.position))
 
 
@@ -155,12 +155,12 @@ def _key(one: _Found) -> object:
 def _first_covered(
     core: Core, thread_id: str, covered: Coverage, known: Coverage | None
 ) -> Iterator[Place]:
-    for position, message in _messages(core, thread_id, covered.start, covered.stop):
+    for position, message in unerased_messages(core, thread_id, covered.start, covered.stop):
         if covered.covers(position) and not (known and known.covers(position)):
             yield position, message
 
 
-def _messages(core: Core, thread_id: str, start: int, stop: int) -> Iterator[Place]:
+def unerased_messages(core: Core, thread_id: str, start: int, stop: int) -> Iterator[Place]:
     """Yield the messages at these positions that were not erased."""
     state = core.log.load(thread_id).state
     places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)

@@ -88,6 +88,20 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
     """Return the version of the conversation right after the message at this position.
 
     Raises:
+        UnknownMessage: there is no such message, or damage destroyed it.
+        InvalidSetting: ``position`` is not an integer.
+    """
+    length = core.log.load(thread_id).present().state.length
+    check_position(position, length)
+    for row in core.views.messages(thread_id, position, position + 1):
+        return row.version
+    raise UnknownMessage(position, length, lost=True)
+
+
+def check_position(position: int, length: int) -> None:
+    """Raise if none of ``length`` messages is at this position.
+
+    Raises:
         UnknownMessage: there is no such message.
         InvalidSetting: ``position`` is not an integer.
     """
@@ -96,10 +110,8 @@ def version_of(core: Core, thread_id: str, position: int) -> int:
         raise InvalidSetting(
             f"position={given!r} is not a position, such as 17", setting="position", value=given
         )
-    length = core.log.load(thread_id).present().state.length
     if not 0 <= given < length:
         raise UnknownMessage(given, length)
-    return core.views.messages(thread_id, given, given + 1)[0].version
 
 
 def choose_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:

@@ -1,1 +1,1 @@
-"""Data for pictures of a conversation, drawn from read models without rendering a request."""
+"""Data for the inspector: pictures from read models, lines with their sources, and what a summary left out."""

@@ -1,8 +1,8 @@
 """A strip of all messages of a conversation: how large each is, and how the model sees it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
@@ -21,6 +21,13 @@ StripFate = Fate | Literal["lost"]
 """The way the model sees a message, or ``lost`` for a message that damage destroyed."""
 
 
+class FateTokens(NamedTuple):
+    """Tokens of the messages of a cell that have the same fate."""
+
+    fate: StripFate
+    tokens: int
+
+
 class StripCell(Value, frozen=True):
     """One message, or a run of successive messages."""
 
@@ -29,8 +36,8 @@ class StripCell(Value, frozen=True):
     """Position after its last message."""
     tokens: int
     """Tokens of the whole messages, as they were appended."""
-    fates: Mapping[StripFate, int]
-    """Tokens by the way the model sees them, the most first."""
+    fates: tuple[FateTokens, ...]
+    """Fates of its messages, the one with the most tokens first."""
 
 
 class MessageStrip(Value, frozen=True):
@@ -75,13 +82,18 @@ def message_strip(
 
 
 def _cell(start: int, tokens: Sequence[int], fates: Sequence[StripFate]) -> StripCell:
-    by_fate: Mapping[StripFate, int] = {fates[0]: sum(tokens)}
-    if fates.count(fates[0]) < len(fates):
-        counted = Counter[StripFate]()
+    counted = Counter[StripFate]()
+    if fates.count(fates[0]) == len(fates):
+        counted[fates[0]] = sum(tokens)
+    else:
         for fate, one in zip(fates, tokens, strict=True):
             counted[fate] += one
-        by_fate = dict(counted.most_common())
-    return StripCell(start=start, stop=start + len(tokens), tokens=sum(tokens), fates=by_fate)
+    return StripCell(
+        start=start,
+        stop=start + len(tokens),
+        tokens=sum(tokens),
+        fates=tuple(FateTokens(*one) for one in counted.most_common()),
+    )
 
 
 def _tokens(rows: Sequence[RequestSizesRow], length: int) -> list[int]:
@@ -133,7 +145,8 @@ class _Fates:
             coverage = summary.coverage
             first, last = max(start, coverage.start), min(stop, coverage.stop)
             if first < last:
-                fates[first - start : last - start] = ["summarised"] * (last - first)
+                covered: list[StripFate] = ["summarised"]
+                fates[first - start : last - start] = covered * (last - first)
             special |= {*coverage.exclusions, *(one.position for one in summary.omitted)}
             special |= {*range(start, min(stop, coverage.start))}
         for position in special:

@@ -224,5 +224,7 @@ class _Coverage(NamedTuple):
         first = max(self.start, other.stop)
         some = {p for p in (*range(self.start, other.start), *other.kept) if p < first}
         some -= self.kept
-        kept = sum(shown[p] for p in self.kept if first <= p < len(shown))
-        return sum(shown[first : self.stop]) - kept + sum(shown[p] for p in some if self.covers(p))
+        kept: int = sum(shown[p] for p in self.kept if first <= p < len(shown))
+        before: int = sum(shown[p] for p in some if self.covers(p))
+        after: int = sum(shown[first : self.stop])
+        return after - kept + before

@@ -88,9 +88,11 @@ def size_history(
         )
     loaded = core.log.load(thread_id, at=at)
     version = loaded.state.version
-    rows = [] if loaded.state.erased else core.views.request_sizes(thread_id)
+    rows: Sequence[RequestSizesRow] = ()
+    if not loaded.state.erased:
+        rows = core.views.request_sizes(thread_id)
     _, extras = load_sent(core, loaded, Extras())
-    budget = core.for_model(extras.model).budget(extras)
+    budget = core.budget(extras)
     is_estimate = bool(rows) and rows[0].events == COARSE
     make_curve = _estimate if is_estimate else _add_up
     curve = make_curve(rows, version, budget.fixed)

@@ -189,6 +189,10 @@ class KeptText:
             case "requests" | "rules":
                 return self._lines.place(words_in(need.text), _ENOUGH) is not None
 
+    def has_exact(self, text: str) -> bool:
+        """Return whether the text has another one as whole words, with white space and letters as they are there."""
+        return self._shown.has(text)
+
     def share(self, need: Need) -> float:
         """Return the largest share of the words of a fact that one line has."""
         return self._lines.share(words_in(need.text))

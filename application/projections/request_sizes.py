@@ -62,7 +62,7 @@ def _add_steps(run: Sequence[LoggedEvent]) -> Iterator[Change]:
         number, offset = divmod(first.version - 1, events)
         if not offset:
             yield Added(_new_row(first, events, number))
-        key = {"thread_id": first.thread_id, "events": events, "number": number}
+        key: dict[str, Cell] = {"thread_id": first.thread_id, "events": events, "number": number}
         yield sums.change(key, is_short=events == FINE)
 
 
@@ -172,8 +172,8 @@ def _decision(event: Event) -> Mapping[str, Any] | None:
             }
         case CompactionReverted():
             back = event.restored
-            shown = _summary(back.coverage, back.tokens) if back else {}
-            return {"kind": "reverted", "id": event.summary_id, **shown}
+            reverted = {"kind": "reverted", "id": event.summary_id}
+            return {**reverted, **_summary(back.coverage, back.tokens)} if back else reverted
         case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return {"kind": _SHORTENED[type(event)], "parts": _freed(event)}
         case MessagePinned() if event.tokens:

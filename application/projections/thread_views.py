@@ -25,9 +25,9 @@ Row = TypeVar(
     MessageRow,
     SummaryRow,
     CompactionRow,
+    RequestSizesRow,
     TopicSeen,
     NoteRow,
-    RequestSizesRow,
 )
 Listed = TypeVar("Listed", bound=ConversationRow)
 

@@ -295,11 +295,16 @@ class ContextVisibility:
 
     def shows(self, position: int, text: str) -> bool:
         """Return whether the context shows these words of the message uncut."""
-        previews = self._previews.get(position)
-        if not previews:
+        if position not in self._previews:
             return is_live(self._window.entries, position)
+        return text in self.shortened_text(position)
+
+    def shortened_text(self, position: int) -> str:
+        """Return the readable text of a message as the context shows it, with its previews; empty if it is not live."""
         entry = entry_at(self._window.entries, position)
-        return entry is not None and text in readable(self._shorten(entry, previews))
+        if entry is None:
+            return ""
+        return readable(self._shorten(entry, self._previews.get(position, {})))
 
     def full_positions(self, stop: int | None = None) -> frozenset[int]:
         """Return the positions of all messages before ``stop`` that are shown in full."""

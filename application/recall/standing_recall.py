@@ -19,7 +19,7 @@ from refold.domain.events import LinesRecalled, MessageAppended, RecalledLine, S
 from refold.domain.facts.cues import redact
 from refold.domain.facts.speech import is_program_text, user_words
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import readable, said
+from refold.domain.messages import Message, readable, said
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
@@ -96,6 +96,24 @@ def look_up_lines(
         tokens=core.counter.count_text(recalled_text(lines)) + FRAME_TOKENS,
         asked_at=context.version,
     )
+
+
+def lines_for(
+    core: Core, loaded: LoadedConversation, words: str, context: Context
+) -> Sequence[RecalledText]:
+    """Return the lines that a next message of the user with these words would get. Nothing is recorded.
+
+    ``context`` is the request without that message.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    room = min(core.settings.standing_recall, context.budget.limit - context.tokens)
+    if room < LEAST_ROOM:
+        return ()
+    message = Message(role="user", content=words)
+    entry = Entry(loaded.state.length, "", message, tokens=0, thinking=0, stop_reason=None)
+    return _Search(core, loaded, entry, context).lines(room)
 
 
 class _Search:

@@ -1,6 +1,6 @@
 """Render a request: the summary and quoted memories first, then the turns."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
@@ -14,21 +14,14 @@ from refold.application.conversation.recalled_texts import RecalledText
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.ledger import (
-    STANDING,
-    EntryKind,
-    EntrySource,
-    IndexEntry,
-    LedgerLine,
-    LineKind,
-    Writer,
-)
+from refold.domain.ledger import IndexEntry, LedgerLine, LineKind, Writer
 from refold.domain.messages import Block, said
 from refold.domain.notes import ChosenMemory
 from refold.domain.originals import Original
 from refold.domain.value import byte_size
 
 from . import request_blocks as texts
+from .index_text import index_text
 from .kept_turns import KeptTurns, Shown
 from .request_blocks import (
     LEDGER_GUIDANCE,
@@ -94,87 +87,13 @@ def ledger_text(
     """
     parts = [f"## {_PINNED}\n" + "\n".join(map(pin_line, pins))] if pins else []
     groups: dict[Heading, list[LedgerLine]] = {heading: [] for heading in HEADINGS}
-    for line in sorted(lines, key=_POSITION):
+    for line in sorted(lines, key=attrgetter("position")):
         groups[heading_of(line)].append(line)
     for heading, own in groups.items():
         if own:
             parts.append("\n".join([heading.opening, *map(ledger_line, own), *heading.closing]))
     parts += filter(None, [index_text(index)])
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
-
-
-_INDEX_TITLES: Mapping[EntryKind, str] = {
-    "path": "## Files",
-    "command": "## Commands that ran",
-    "name": "## Names",
-    "value": "## Other values",
-}
-_STANDING = "## Where the work stood before the messages below"
-_SAID_BY: Mapping[EntrySource, str] = {
-    "person": "## Sentences of the user",
-    "unknown": "## Sentences in messages whose author is not recorded",
-}
-_POSITION, _TEXT = attrgetter("position"), attrgetter("text")
-INDEX_HEADINGS = (_STANDING, *_SAID_BY.values(), *_INDEX_TITLES.values())
-"""All headings of the index in the order of rendering."""
-_LABELS: Mapping[EntryKind, str] = {
-    "decision": "last decision: ",
-    "ran": "last command: ",
-    "result": "last result ended with: ",
-    "file": "file in work: ",
-}
-
-
-def index_text(entries: Sequence[IndexEntry]) -> str:
-    """Return the index as text, or an empty string without entries.
-
-    Like a ledger line, each row begins with the bracketed position of its source, or with those of its oldest and
-    newest source.
-    """
-    rows = [f"[{e.position}] {_LABELS[e.kind]}{e.text}" for e in entries if e.kind in STANDING]
-    groups = [(_STANDING, rows)]
-    for by, title in _SAID_BY.items():
-        groups.append((title, _said_rows(e for e in entries if e.kind == "said" and e.by == by)))
-    for kind, title in _INDEX_TITLES.items():
-        groups.append((title, _rows(kind, [e for e in entries if e.kind == kind])))
-    return "\n".join("\n".join([title, *rows]) for title, rows in groups if rows)
-
-
-def _rows(kind: EntryKind, entries: Sequence[IndexEntry]) -> list[str]:
-    own = sorted(entries, key=_POSITION)
-    if kind == "command":
-        return [f"[{e.position}] {e.text}" for e in own]
-    if kind == "path":
-        return list(_rows_by_folder(own))
-    return [_row(own)] if own else []
-
-
-def _said_rows(entries: Iterable[IndexEntry]) -> list[str]:
-    """Return a row for each message."""
-    messages: dict[int, list[str]] = {}
-    for entry in sorted(entries, key=_POSITION):
-        messages.setdefault(entry.position, []).append(entry.text)
-    return [f"[{position}] " + " ".join(own) for position, own in messages.items()]
-
-
-def _rows_by_folder(entries: Sequence[IndexEntry]) -> Iterator[str]:
-    """Yield a row for each folder with several paths, and one for all other paths."""
-    folders: dict[str, list[IndexEntry]] = {}
-    for entry in sorted(entries, key=_TEXT):
-        folders.setdefault(entry.text.rpartition("/")[0], []).append(entry)
-    alone = [own[0] for own in folders.values() if len(own) == 1]
-    for own in folders.values():
-        if len(own) > 1:
-            yield _row(own)
-    if alone:
-        yield _row(alone)
-
-
-def _row(entries: Sequence[IndexEntry]) -> str:
-    positions = [entry.position for entry in entries]
-    first, last = min(positions), max(positions)
-    place = f"{first}" if first == last else f"{first}–{last}"
-    return f"[{place}] " + " ".join([entry.text for entry in entries])
 
 
 def ledger_overhead(count: Callable[[str], int]) -> int:

@@ -203,7 +203,9 @@ def history_text(summary: CompactionPerformed) -> str:
 
 logger = plain_logger(__name__)
 
-_RANGE = "Extracted by code from messages {first} to {last}:"
+BY_CODE = "Extracted by code from messages "
+"""Beginning of the line above a text that code extracted."""
+_RANGE = BY_CODE + "{first} to {last}:"
 _BY_MODEL = "Written by "
 _WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3

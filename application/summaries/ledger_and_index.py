@@ -7,9 +7,9 @@ from typing import NamedTuple
 from refold.application.conversation.entries import held_entries
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SourceMessage
+from refold.application.rendering.index_text import index_text
 from refold.application.rendering.render import (
     heading_text,
-    index_text,
     ledger_line,
     ledger_overhead,
     ledger_text,

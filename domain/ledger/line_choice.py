@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import is_everyday, kind_of_value
@@ -61,6 +61,41 @@ def _close_requests(lines: Sequence[LedgerLine], closing: Fact) -> list[LedgerLi
         return not (is_claim and line.note and not line.note.startswith(_CLAIMED))
 
     return [replace(line, note=note) if is_meant(line) else line for line in lines]
+
+
+LineState = Literal[
+    "",
+    "open",
+    "done",
+    "withdrawn",
+    "overridden",
+    "claimed done",
+    "claimed withdrawn",
+    "claimed overridden",
+    "ok",
+    "failed",
+    "failed, later ok",
+]
+"""State of a line: of a request, a command or a failure; empty for other lines, and if it is unknown.
+
+``claimed``: the model says so, and no person did.
+"""
+_ENDED = lazy_pattern(rf"((?:{_CLAIMED} )?(?:done|withdrawn|overridden)) in \[(\d+)\]")
+
+
+def state_of(line: LedgerLine) -> tuple[LineState, int | None]:
+    """Return the recorded state of a line, and the position of the message that ended a request, or None."""
+    match line.kind:
+        case "request" if not line.note:
+            return "open", None
+        case "request" if found := _ENDED.fullmatch(line.note):
+            return cast("LineState", found[1]), int(found[2])
+        case "command" if line.note in ("ok", "failed"):
+            return cast("LineState", line.note), None
+        case "failure":
+            return ("failed, later ok" if line.note.endswith(LATER_OK) else "failed"), None
+        case _:
+            return "", None
 
 
 def _is_own_request(line: LedgerLine) -> bool:

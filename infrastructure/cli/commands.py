@@ -77,6 +77,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "explain",
             "Explain how the model sees each message and why: full, offloaded, summarised, pinned …",
         ),
+        "why": Entry(
+            "why_command",
+            "why",
+            "Explain why the agent no longer knows a value: when it entered, when it left, what brings it back.",
+        ),
         "facts": Entry(
             "facts_command",
             "facts",

@@ -18,6 +18,7 @@ _ONLY_LOOK = (
         "show",
         "context",
         "explain",
+        "why",
         "facts",
         "summaries",
         "diff",

@@ -76,5 +76,10 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
         raise NotShown(f"there is no message {position}")
     views = message_views(page.messages, page.fates, budget=MESSAGE_BUDGET, around=page.around)
     message: MessageView = views[0]
-    values = base_values(scene) | {"message": message, "fate": page.fates.get(position)}
+    happened = [one for one in scene.conversation.fate_history(position) if scene.has(one.version)]
+    values = base_values(scene) | {
+        "message": message,
+        "fate": page.fates.get(position),
+        "happened": happened,
+    }
     return HTMLResponse(render("message.html", values))

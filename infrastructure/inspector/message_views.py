@@ -30,6 +30,8 @@ class BlockView(NamedTuple):
     """Text that is shown at once."""
     rest: str
     """Text that is shown after unfolding, or an empty text."""
+    folded: int
+    """Characters of ``rest`` in the message."""
     left_out: int
     """Characters that only the page of the message shows."""
     characters: int
@@ -220,6 +222,7 @@ def _block(meaning: Meaning, label: str, text: str, most: int) -> BlockView:
         label,
         strip_control(head.rstrip("\n")),
         strip_control(rest),
+        len(rest),
         len(text) - len(head) - len(rest),
         len(text),
     )

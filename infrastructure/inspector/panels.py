@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from refold.application.errors import LogError
+from refold.application.inspection.ledger_view import LedgerEntry
 from refold.application.rendering.request_blocks import RECALLED_HEADING
+from refold.infrastructure import value_words
 
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
@@ -19,6 +21,10 @@ MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""
 LONGEST_LINE = 500
 """Characters of a line of a difference that a page shows."""
+SHOWN_MISSING = 40
+"""Facts that a summary did not take over and that are shown without unfolding."""
+MOST_SEEN, MOST_UNSEEN = 30, 60
+"""Entries of the ledger under each heading that a page shows, and that it shows folded."""
 MOST_ATTEMPTS = 100
 """Compactions that the page lists."""
 LARGEST = 10
@@ -44,10 +50,33 @@ def timeline_panel(scene: Scene) -> Mapping[str, Any]:
 
 
 def summaries_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return all summaries, the newest first."""
+    """Return all summaries, and one of them with the sources of its lines and what it did not take over."""
+    made = [one for one in reversed(scene.conversation.summaries()) if scene.has(one.version)]
+    wanted = scene.query.get("summary")
+    first = next((one for one in made if one.is_active), made[0] if made else None)
+    chosen = wanted or (first.summary_id if first else None)
     return {
-        "summaries": list(reversed(scene.conversation.summaries())),
-        "compactions": list(reversed(scene.conversation.compactions())),
+        "summaries": made[:MOST_ATTEMPTS],
+        "more": max(0, len(made) - MOST_ATTEMPTS),
+        "chosen": None
+        if chosen is None
+        else scene.conversation.summary_sources(chosen, stop=scene.number("stop"), at=scene.at),
+        "shown": SHOWN_MISSING,
+    }
+
+
+def ledger_panel(scene: Scene) -> Mapping[str, Any]:
+    """Return what code keeps word for word, by heading."""
+    entries = scene.conversation.ledger(at=scene.at).entries
+    groups: dict[str, tuple[list[LedgerEntry], list[LedgerEntry]]] = {}
+    for one in entries:
+        seen, unseen = groups.setdefault(one.heading.lstrip("# "), ([], []))
+        (seen if one.is_shown else unseen).append(one)
+    return {
+        "groups": [(heading, *some) for heading, some in groups.items()],
+        "counts": {"all": len(entries), "shown": sum(one.is_shown for one in entries)},
+        "seen_most": MOST_SEEN,
+        "most": MOST_UNSEEN,
     }
 
 
@@ -64,6 +93,13 @@ def _added_by_recall(scene: Scene) -> Iterator[str]:
         blocks = message["content"] if isinstance(message["content"], list) else ()
         texts = (str(block.get("text", "")) for block in blocks)
         yield from (text for text in texts if text.startswith(RECALLED_HEADING))
+
+
+def why_panel(scene: Scene) -> Mapping[str, Any]:
+    """Return the history of a value: when it came in, when it left, and what brings it back."""
+    value = scene.query.get("q", "").strip()
+    found = scene.conversation.why(value, at=scene.at) if value else None
+    return {"query": value, "history": found, "words": value_words}
 
 
 class Moment(NamedTuple):
@@ -159,7 +195,9 @@ Panel = Callable[[Scene], Mapping[str, Any]]
 PANELS: Mapping[str, tuple[str, Panel]] = {
     "timeline": ("Timeline", timeline_panel),
     "summaries": ("Summaries", summaries_panel),
+    "ledger": ("Ledger", ledger_panel),
     "recall": ("Recall", recall_panel),
+    "why": ("Why", why_panel),
     "compare": ("Compare", compare_panel),
     "health": ("Health", health_panel),
     "request": ("Request", request_panel),

@@ -158,7 +158,7 @@ def strip_of(strip: MessageStrip) -> StripView:
     paths, totals = dict[str, list[str]](), dict[str, int]()
     for number, cell in enumerate(strip.cells):
         bottom = STRIP_HEIGHT
-        for fate, tokens in cell.fates.items():
+        for fate, tokens in cell.fates:
             height = max(LEAST_HEIGHT, STRIP_HEIGHT * tokens / max(1, highest))
             bottom = max(0.0, bottom - height)
             shape = f"M{number * width:.1f} {bottom:.1f}h{width:.2f}v{height:.1f}h-{width:.2f}z"

@@ -32,6 +32,10 @@ class Scene(NamedTuple):
         given = self.query.get(name)
         return int(given) if given else None
 
+    def has(self, version: int) -> bool:
+        """Return whether something of this version had happened at the version that is shown."""
+        return self.at is None or version <= self.at
+
     @property
     def length(self) -> int:
         """Number of messages at the version."""

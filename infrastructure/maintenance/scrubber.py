@@ -321,6 +321,8 @@ class ScrubThread:
                     break
             self._finish()
         except Exception as error:  # A background job must not disturb the program.
+            if self._stopped.is_set():  # The log was closed under its last step.
+                return
             logger.warning("the background check of the log stopped: %s", raised(error))
 
 

@@ -49,8 +49,8 @@ class ViewsContent:
     late = frozenset({LATE_INDEX})
     schemas = frozenset(
         {
-            "5cd2cd34714123127829dce658ca2a4eb98c3fb5860cd7583a196eb58cab3e4f",
-            "f4239674c8fd7d521cbfe50a153e580f36db8683f09ef0373e75204231332349",
+            "0fd7f08fd405ddc0c47a25875453c7f28d653a943c95d53052fc89a5d1532b01",
+            "9b66b1acfb1654c983044dccfa8f72918e0c70fb15be8cf6ab93bf9f2576f6ec",
         }
     )
     compared: Sequence[Comparable] = (

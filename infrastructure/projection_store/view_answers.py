@@ -33,8 +33,8 @@ from .view_tables import PROJECTIONS, TABLES, Table
     SUMMARIES,
     COMPACTIONS,
     TOPICS,
-    NOTES,
     SIZES,
+    NOTES,
 ) = TABLES
 
 

@@ -157,20 +157,20 @@ TABLES = (
         topics.erased_changes,
     ),
     Table(
-        "notes",
-        notes.VERSION,
-        NoteRow,
-        ("thread_id", "flush_id", "number"),
-        notes.changes_of_run,
-        notes.erased_changes,
-    ),
-    Table(
         "request_sizes",
         request_sizes.VERSION,
         RequestSizesRow,
         ("thread_id", "events", "number"),
         request_sizes.changes_of_run,
         reads_messages=True,
+    ),
+    Table(
+        "notes",
+        notes.VERSION,
+        NoteRow,
+        ("thread_id", "flush_id", "number"),
+        notes.changes_of_run,
+        notes.erased_changes,
     ),
 )
 

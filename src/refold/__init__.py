@@ -76,9 +76,24 @@ if TYPE_CHECKING:
     from refold.application.history.explain import MessageFate
     from refold.application.history.export import TextPart
     from refold.application.history.fact_history import RuleDifference, RulesCompared
+    from refold.application.history.fate_history import FateChange
     from refold.application.history.query import HistoryPage, HistoryRecord
-    from refold.application.inspection.message_strip import MessageStrip, StripCell
+    from refold.application.history.value_history import (
+        Occurrence,
+        ValueChange,
+        ValueHistory,
+        ValuePlace,
+    )
+    from refold.application.history.ways_back import SimilarLine, WayBack
+    from refold.application.inspection.ledger_view import LedgerEntry, LedgerView
+    from refold.application.inspection.message_strip import FateTokens, MessageStrip, StripCell
+    from refold.application.inspection.missing_facts import MissingFact
     from refold.application.inspection.size_history import SizeHistory, SizeMark, SizePoint
+    from refold.application.inspection.summary_sources import (
+        LineSource,
+        SourcedLine,
+        SummarySources,
+    )
     from refold.application.maintenance.maintenance_results import (
         AnchorState,
         BackedUp,
@@ -201,6 +216,8 @@ __all__ = [
     "EventCount",
     "ExpandedSummary",
     "Fact",
+    "FateChange",
+    "FateTokens",
     "FileChange",
     "FileRefused",
     "FileSize",
@@ -218,6 +235,9 @@ __all__ = [
     "InvalidThreadId",
     "KeyReused",
     "LeafText",
+    "LedgerEntry",
+    "LedgerView",
+    "LineSource",
     "ListedConversation",
     "LogBehindAnchor",
     "LogBusy",
@@ -237,6 +257,7 @@ __all__ = [
     "MessageFate",
     "MessageStrip",
     "MessagesRead",
+    "MissingFact",
     "Neighbour",
     "NewerLog",
     "NotARefoldLog",
@@ -246,6 +267,7 @@ __all__ = [
     "NotesDraft",
     "NotesRequest",
     "Observer",
+    "Occurrence",
     "OmittedMessage",
     "OpenedBeforeFork",
     "Options",
@@ -270,18 +292,22 @@ __all__ = [
     "RulesCompared",
     "Salvaged",
     "Share",
+    "SimilarLine",
     "SizeHistory",
     "SizeMark",
     "SizePoint",
     "Sizes",
     "Skipped",
     "SourceMessage",
+    "SourcedLine",
     "StoredMessage",
+    "StripCell",
     "Summariser",
     "SummariserError",
     "SummaryDraft",
     "SummaryRequest",
     "SummaryRow",
+    "SummarySources",
     "TargetExists",
     "TextPart",
     "ThreadExists",
@@ -301,8 +327,12 @@ __all__ = [
     "UnknownSummary",
     "UnknownToolCall",
     "UnknownToolFieldWarning",
+    "ValueChange",
+    "ValueHistory",
+    "ValuePlace",
     "Verification",
     "VersionConflict",
+    "WayBack",
     "WriteAheadDamaged",
     "aopen",
     "copy_log",
@@ -347,9 +377,15 @@ _PLACES = {
     "refold.application.history.explain": "MessageFate",
     "refold.application.history.export": "TextPart",
     "refold.application.history.fact_history": "RuleDifference RulesCompared",
+    "refold.application.history.fate_history": "FateChange",
     "refold.application.history.query": "HistoryPage HistoryRecord",
-    "refold.application.inspection.message_strip": "MessageStrip StripCell",
+    "refold.application.inspection.message_strip": "FateTokens MessageStrip StripCell",
     "refold.application.inspection.size_history": "SizeHistory SizeMark SizePoint",
+    "refold.application.inspection.ledger_view": "LedgerEntry LedgerView",
+    "refold.application.inspection.missing_facts": "MissingFact",
+    "refold.application.inspection.summary_sources": "LineSource SourcedLine SummarySources",
+    "refold.application.history.value_history": "Occurrence ValueChange ValueHistory ValuePlace",
+    "refold.application.history.ways_back": "SimilarLine WayBack",
     "refold.application.maintenance.maintenance_results": (
         "AnchorState BackedUp ConversationSize Copied ErasedAgain ErasedPlace FileSize LostEvent "
         "Restored Salvaged Share Sizes"

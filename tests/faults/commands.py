@@ -107,6 +107,7 @@ LINES: Mapping[str, Line] = {
     "expand": lambda s: ["expand", s.store.facts["summary"]],
     "explain": lambda s: ["explain", "one"],
     "export": lambda s: ["export", "one", "--out", s.out / "export.jsonl", "--force"],
+    "why": lambda s: ["why", "one", "faults"],
     "facts": lambda s: ["facts", "one"],
     "facts --compare": lambda s: ["facts", "one", "--compare"],
     "fork": lambda s: ["fork", "three"],

@@ -96,6 +96,8 @@ async def look_back(used: Used, conversation: Any) -> None:
         "row",
         "size_history",
         "message_strip",
+        "topics",
+        "notes",
         "owner",
         "version",
     ):
@@ -112,6 +114,11 @@ async def look_back(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "explain", 2, 9, at=30)
     await used.ask(conversation, "size_history", at=30, most=3)
     await used.ask(conversation, "message_strip", at=30, most=3)
+    await used.ask(conversation, "why", "service 7")
+    await used.ask(conversation, "why", "service 7", at=30)
+    await used.ask(conversation, "why", " ")
+    await used.ask(conversation, "fate_history", 2)
+    await used.ask(conversation, "fate_history", 4_000)
     await used.ask(conversation, "facts", 2, 9)
     await used.ask(conversation, "facts", rules="none")
     await used.ask(conversation, "compare_rules")
@@ -125,7 +132,10 @@ async def look_back(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "shared_with", 3)
     for summary in await used.ask(conversation, "summaries"):
         await used.ask(conversation, "expand", summary.summary_id, limit=2)
+        await used.ask(conversation, "summary_sources", summary.summary_id, 0, 9)
     await used.ask(conversation, "expand", "none")
+    await used.ask(conversation, "summary_sources", "none")
+    await used.ask(conversation, "ledger")
 
 
 async def call_tools(used: Used, face: Any, **which: Any) -> None:

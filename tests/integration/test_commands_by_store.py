@@ -35,6 +35,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("compact", "compact talk --window 8000"),
     ("context", "context talk --window 8000"),
     ("explain", "explain talk"),
+    ("why", "why talk Question"),
     ("facts", "facts talk"),
     ("summaries", "summaries talk"),
     ("expand", "expand talk"),

@@ -37,6 +37,7 @@ READING: Lines = {
     "context": ("context T", "context T --text", "context T --window 2000", "context T --at 3"),
     "summaries": ("summaries T",),
     "explain": ("explain T",),
+    "why": ("why T ignore", "why T '; --at 3", "why T ../../etc/passwd"),
     "facts": (
         "facts T",
         "facts T --kind said",

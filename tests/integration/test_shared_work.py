@@ -7,7 +7,7 @@ import pytest
 
 import refold
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
-from refold.application.rendering.render import INDEX_HEADINGS
+from refold.application.rendering.index_text import INDEX_HEADINGS
 from tests.support.fake_summarisers import GoodSummariser
 
 _VALUES = re.compile(r"src/part\d+/file\d+\.py|make step-\d+|retry_limit_\d+")

@@ -47,6 +47,7 @@ def asked(views: SQLiteViews) -> Answers:
         views.messages("t", 1, 3),
         *(views.summaries(t) for t in ("t", "u", "nobody")),
         *(views.compactions(t) for t in ("t", "u", "nobody")),
+        *(views.request_sizes(t) for t in ("t", "u", "nobody")),
     ]
 
 
@@ -57,6 +58,8 @@ def edit(path: Path, *statements: str) -> None:
 
 
 EDITS = {
+    "a changed size": "UPDATE request_sizes SET sizes = replace(sizes, '7,', '8,') WHERE events = 256",
+    "a lost row of sizes": "DELETE FROM request_sizes WHERE events = 256 AND thread_id = 't'",
     "a changed text": "UPDATE messages SET text = 'tow' WHERE position = 1",
     "a changed number": "UPDATE conversations SET tokens = tokens + 1 WHERE thread_id = 't'",
     "a changed summary": "UPDATE summaries SET summary_text = 'x' WHERE is_active = 0",

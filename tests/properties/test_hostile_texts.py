@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.rendering.render import HEADINGS, INDEX_HEADINGS
+from refold.application.rendering.index_text import INDEX_HEADINGS
+from refold.application.rendering.render import HEADINGS
 from refold.application.rendering.request_blocks import LEDGER_HEADING
 from tests.support.effort import one_in
 

@@ -288,17 +288,8 @@ class MessageViews:
         return ()
 
     def request_sizes(self, thread_id: str) -> Sequence[RequestSizesRow]:
-        rows: dict[int, dict[str, Any]] = {}
-        run = [logged for logged in self._log.scan() if logged.thread_id == thread_id]
-        for change in request_sizes.changes_of_run(run) if run else ():
-            match change:
-                case Added(row=RequestSizesRow(events=request_sizes.FINE) as row):
-                    rows[row.number] = dict(row)
-                case Changed(where={"events": request_sizes.FINE, "number": int(number)}):
-                    rows[number] |= change.to | change.more | change.joined
-                case _:
-                    pass
-        return [from_stored(RequestSizesRow, row) for row in rows.values()]
+        del thread_id
+        return ()
 
     def notes_of(self, owner: str) -> Sequence[NoteRow]:
         del owner

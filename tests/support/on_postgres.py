@@ -42,6 +42,7 @@ ON_BOTH = frozenset(
         "test_owners.py",
         "test_pins_and_undo.py",
         "test_recalling_topics.py",
+        "test_size_pictures.py",
         "test_standing_recall.py",
         "test_time_travel.py",
         "test_turns.py",

@@ -5,13 +5,8 @@ from collections.abc import Iterator
 
 from refold.application.api.results import Context
 from refold.application.conversation.entries import PinnedText
-from refold.application.rendering.render import (
-    HEADINGS,
-    INDEX_HEADINGS,
-    index_text,
-    ledger_line,
-    pin_line,
-)
+from refold.application.rendering.index_text import INDEX_HEADINGS, index_text
+from refold.application.rendering.render import HEADINGS, ledger_line, pin_line
 from refold.application.rendering.request_blocks import LEDGER_HEADING
 from tests.support.talk import strings
 from tests.support.witness import Witness
