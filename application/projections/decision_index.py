@@ -41,6 +41,25 @@ def versions_about(
     return sorted({*_relevant(steps, positions), *others, *islice(large, 1)})
 
 
+def steps_about(
+    rows: Sequence[RequestSizesRow], position: int, after: int, newest: int
+) -> list[int | Step] | None:
+    """Return the decisions after a version that say what happened to one message, oldest first.
+
+    Those that must be read are given by their version, other compactions as they are stored here. Returns None as
+    ``versions_about`` does.
+    """
+    versions = versions_about(rows, range(position, position + 1), after, newest)
+    if versions is None:
+        return None
+    found: dict[int, int | Step] = {}
+    for step in (one for row in rows for one in decisions_of(row, newest)):
+        if step["version"] > after and (step["kind"] in _MADE or step["kind"] == "recalled"):
+            found[step["version"]] = step if step["kind"] in _MADE else step["version"]
+    found |= {version: version for version in versions}
+    return [found[version] for version in sorted(found)]
+
+
 def _others(rows: Sequence[RequestSizesRow]) -> Iterator[int]:
     """Yield the versions of events that the rows do not describe, such as pins of messages."""
     for row in rows:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.history import explain
-from refold.domain.errors import RefoldError
+from refold.application.history import explain, fate_history
+from refold.domain.errors import RefoldError, UnknownMessage
 from tests.support.effort import tenth_unless_all
 from tests.support.fake_summarisers import GoodSummariser
 
@@ -32,6 +32,8 @@ def test_the_fates_are_those_of_all_decisions(
             length = len(conversation.explain(at=version))
             for start in range(0, length, count):
                 agree(conversation, start, start + count, version)
+        for position in range(0, len(conversation.messages()), count):
+            tell_the_same(conversation, position)
 
 
 def agree(conversation: refold.ConversationMemory, start: int, stop: int, version: int) -> None:
@@ -40,3 +42,12 @@ def agree(conversation: refold.ConversationMemory, start: int, stop: int, versio
         expected = conversation.explain(start, stop, at=version)
         patch.setattr(explain, "DISTANT", -1)
         assert conversation.explain(start, stop, at=version) == expected
+
+
+def tell_the_same(conversation: refold.ConversationMemory, position: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fate_history, "DISTANT", 1 << 40)
+        with suppress(UnknownMessage):
+            expected = conversation.fate_history(position)
+            patch.setattr(fate_history, "DISTANT", -1)
+            assert conversation.fate_history(position) == expected
