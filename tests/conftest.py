@@ -1,7 +1,8 @@
 """Chooses which tests run, and how hard Hypothesis searches.
 
 ``pytest`` leaves out the tests marked ``slow`` and draws by the profile ``dev``; ``pytest --all`` runs every test,
-by the profile ``ci``. A test that is named with ``::`` runs in any case, and ``-m`` chooses by itself.
+by the profile ``ci``. A test that is named with ``::`` runs in any case, those of ``tests/browser`` also when the
+folder or a file of it is named, and ``-m`` chooses by itself.
 ``HYPOTHESIS_PROFILE=dev`` (or ``ci``, or ``third`` of that) overrides the profile. ``ci`` draws the same examples at
 every run, so that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
@@ -29,6 +30,7 @@ from refold.infrastructure.recall.stemmer import SNOWBALL
 # What bootstrap does for a program: tests use parts of it by themselves.
 stem_with(SNOWBALL)
 
+BROWSER = Path(__file__).parent / "browser"
 MEMORY = Path("/dev/shm")
 SHARED_SERVER = "REFOLD_X_POSTGRES_FOLDER"
 """Variable with the folder of the PostgreSQL server that all processes of a run share."""
@@ -124,11 +126,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if named or config.getoption("markexpr"):
         return
     every_test = config.getoption("every_test")
+    places = [config.invocation_params.dir / argument for argument in config.args]
+    in_browser = any(place.resolve().is_relative_to(BROWSER) for place in places)
     passed = passed_before() if every_test else frozenset[str]()
     left_out = [
         item
         for item in items
         if (item.nodeid in passed and not draws(item) if every_test else is_slow(item))
+        and not (in_browser and item.path.is_relative_to(BROWSER))
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -122,6 +122,7 @@ class AsyncConversationMemory(Forwarding[ConversationMemory]):
     facts = reads(ConversationMemory.facts)
     compare_rules = reads(ConversationMemory.compare_rules)
     request_parts = reads(ConversationMemory.request_parts)
+    cache_report = reads(ConversationMemory.cache_report)
     summaries = reads(ConversationMemory.summaries)
     compactions = reads(ConversationMemory.compactions)
     topics = reads(ConversationMemory.topics)

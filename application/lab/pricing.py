@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from refold.application.api.results import Context
 from refold.application.conversation.models import longest_prefix
+from refold.application.inspection.token_use import TokenUse
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.late_model import Field
 from refold.domain.value import Value
@@ -44,6 +45,12 @@ class Prices(Value, frozen=True):
     def entry_of(self, model: str | None) -> str:
         """Return the name of the entry with a model's price."""
         return longest_prefix(model, self.models) or self.default
+
+    def cost_of(self, use: TokenUse) -> float:
+        """Return the price of the tokens that replies used."""
+        price = self.models[self.entry_of(use.model)]
+        read, written = use.read * price.cached_read, use.written * price.cache_write
+        return (use.input * price.input + read + written + use.output * price.output) / MILLION
 
 
 class Sent(NamedTuple):

@@ -205,9 +205,9 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "Show, export or accept the anchor, which records the newest event of each conversation.",
         ),
         "export": Entry(
-            "maintenance_commands",
+            "export_command",
             "export",
-            "Export the original messages or the events of a conversation as JSON.",
+            "Export a conversation: its messages or its events as JSON, or a page of HTML.",
         ),
         "compress": Entry(
             "maintenance_commands",

@@ -1,13 +1,11 @@
-"""``refold verify``, ``replay``, ``salvage``, ``anchor``, ``backup``, ``restore``, ``export``, ``compress``."""
+"""``refold verify``, ``replay``, ``salvage``, ``anchor``, ``backup``, ``restore``, ``compress``."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from refold.application.errors import LogError
-from refold.application.history.export import ExportFormat
 from refold.application.maintenance.maintenance_results import (
     AnchorState,
     Compressed,
@@ -18,9 +16,9 @@ from refold.application.maintenance.maintenance_results import (
 from refold.application.maintenance.verifying import Verification
 from refold.infrastructure.files.log_place import LogPlace
 
-from .arguments import open_existing, require
-from .options import DEFAULT_DB, At, Db, Force, Json, Thread, read_at
-from .output import clean, json_line, print_json, say, show_table
+from .arguments import open_existing
+from .options import DEFAULT_DB, Db, Force, Json
+from .output import clean, print_json, say, show_table
 
 SHOWN = 100
 """Number of table rows. The JSON has all."""
@@ -202,10 +200,6 @@ def _print_salvage(salvaged: Salvaged, db: LogPlace) -> None:
     )
 
 
-EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
-EXAMPLES = {"export": EXPORT_EXAMPLE}
-
-
 def backup(
     to: Annotated[Path, typer.Argument(metavar="TO", help="The file to create.")],
     db: Db = DEFAULT_DB,
@@ -247,70 +241,6 @@ def restore(
         print_json(restored.model_dump(mode="json"))
     else:
         _print_restore(restored)
-
-
-def export(
-    thread: Thread,
-    db: Db = DEFAULT_DB,
-    format: Annotated[
-        ExportFormat,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="jsonl (one message per line), anthropic (one object with messages) or events.",
-        ),
-    ] = "jsonl",
-    at: At = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to a file instead of standard output."),
-    ] = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Export the original messages or the events of a conversation as JSON.
-
-    With --json print one object with everything, or a description of the written file.
-    """
-    from refold.infrastructure.maintenance.backup import refuse_own
-
-    moment = None if at is None else read_at(at)
-    with open_existing(db) as memory:
-        thread = require(memory, thread)
-        lines = memory.conversation(thread).export(format, at=moment)
-        if out is not None:
-            if db.path is not None:
-                refuse_own(out, db.path)
-            count = _write(out, lines, force=force)
-            _print_export(thread, format, out, count, json=json)
-        elif json:
-            print_json({"thread_id": thread, "format": format, "lines": list(lines)})
-        else:
-            for line in lines:
-                print_json(line)
-
-
-def _print_export(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
-    if json:
-        print_json({"thread_id": thread, "format": format, "path": str(out), "count": count})
-    else:
-        say(f"{clean(out)}: {count:,} lines.")
-
-
-def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
-    """Write the lines to a new file and return their number."""
-    from refold.infrastructure.files.private_files import new_file
-
-    count = 0
-    try:
-        with new_file(out, replace=force) as made, made.open("wb") as file:
-            for line in lines:
-                file.write(json_line(line, "utf-8").encode() + b"\n")
-                count += 1
-    except OSError as error:
-        # The error of a full disk does not name the file.
-        raise OSError(error.errno, error.strerror, str(out)) from error
-    return count
 
 
 def _print_restore(restored: Restored) -> None:

@@ -112,6 +112,16 @@ def print_json(value: Any) -> None:
         _write_nowhere(sys.stdout)
 
 
+def print_bytes(content: bytes) -> None:
+    """Print the content of a file on standard output."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _write_nowhere(sys.stdout)
+
+
 def json_line(value: Any, encoding: str) -> str:
     """Return a JSON object on one line, in which no character can move the cursor or hide text."""
     line = json.dumps(value, ensure_ascii=False, default=str)

@@ -39,13 +39,15 @@ _ONLY_LOOK = (
         "verify",
         "anchor",
     ),
-    *("settings", "scan"),
+    *("settings", "scan", "inspect"),
 )
 """Commands that do not change stored data."""
 _IN_A_LOG_IF_NAMED = ("play",)
 """Commands that store permanent data only if a log is named."""
 _CHANGE = frozenset({"--repair", "--out", "--accept", "--write", "--html"})
 """Options with which a read-only command writes something."""
+_PAGES = frozenset({("export", "--html"), ("inspect", "--bundle")})
+"""Commands and options that write pages, which appear only when they are complete."""
 
 _COLLECTED = 50_000
 """New objects after which Python looks for cycles. A command makes many objects and few cycles: with Python's own 700,
@@ -102,6 +104,8 @@ def stopped(words: Sequence[str]) -> str:
     if command in _STORED_NOTHING or (command in _IN_A_LOG_IF_NAMED and not named):
         return "Nothing was stored; run the same command again to start over."
     options = {word.partition("=")[0] for word in words}
+    if any((command, option) in _PAGES for option in options):
+        return "No page was written, and what was there is unchanged; run the same command again."
     if command in _ONLY_LOOK and not _CHANGE & options:
         return "Nothing was changed; run the same command again."
     return "Stored data remains in your log (--db); the same command continues from there."

@@ -1,59 +1,28 @@
 """``refold simulate``: replay a conversation under several policies and compare their costs."""
 
 import logging
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import ValidationError
 
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.lab import simulating
 from refold.application.lab.playing import Played
-from refold.application.lab.pricing import Prices
 from refold.application.lab.recorded_summaries import SummaryCompared
 from refold.application.lab.simulating import PRESETS, Contestant, Simulated, Simulation
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting, InvalidThreadId
 from refold.infrastructure.palette import Theme
+from refold.infrastructure.settings.price_table import read_prices
 
 from .chart import MOST_POLICIES, check_chart, draw_chart
 from .options import Force, Format, Full, Json, ModelName, SummariserName, Window
 from .output import Bar, Cell, clean, console, print_json, progress_bar, say, show_table
 from .play_command import read_file
-
-SHIPPED = resources.files("refold.infrastructure.cli").joinpath("prices.toml")
-
-
-def read_prices(path: Path | None = None) -> Prices:
-    """Read the prices in a file, or by default the price table that ships with refold.
-
-    Raises:
-        InvalidSetting: the file cannot be read, or an entry is invalid; the message names it.
-    """
-    place = "prices.toml" if path is None else str(path)
-    try:
-        text = (path or SHIPPED).read_text("utf-8")
-        prices = Prices.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise InvalidSetting(f"price table {place} cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InvalidSetting(f"price table {place}: {key}: {first['msg']}") from None
-    except ValueError as error:  # Not valid TOML, or not UTF-8.
-        raise InvalidSetting(f"price table {place} is not valid TOML: {error}") from None
-    if prices.default not in prices.models:
-        raise InvalidSetting(
-            f"price table {place}: default = {prices.default!r}: there is no such entry in models; "
-            f"there are: {', '.join(prices.models)}"
-        )
-    return prices
 
 
 def show_comparison(file: Path, transcript: Transcript, done: Simulation, *, full: bool) -> None:

@@ -6,11 +6,16 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from urllib.parse import parse_qsl, urlencode
 
-from starlette.datastructures import URL, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from refold.application.runtime.plain_lines import plain_logger, raised
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -28,44 +33,73 @@ HEADERS = {
 """Headers of every answer."""
 
 
+LOGGER = plain_logger(__name__)
+
+
 @dataclass(frozen=True)
 class Access:
     """The part of a memory that a reader may see."""
 
     owner: str | None = None
-    """Show only conversations of this owner; None shows all."""
+    """Show only conversations of this owner, with what guests said in them; None shows all."""
 
 
 Authorise: TypeAlias = Callable[[Request], bool | Access | Awaitable[bool | Access]]
-"""Function that says whether a request may read: True for everything, ``Access(owner=…)`` for what one owner has."""
+"""Function that says whether a request may read.
+
+It returns True for everything, ``Access(owner=…)`` for the conversations of one owner, and False for nothing.
+"""
 
 ACCESS = "refold.access"
 """Key of the reader's ``Access`` in the scope of a request."""
 
 
 class HeadersForAll:
-    """ASGI middleware that gives every answer the same security headers, and allows reading only."""
+    """ASGI middleware around everything: security headers, reading only, and plain answers to errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on a request."""
+        if scope["type"] == "websocket":
+            await WebSocketClose(1008)(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        begun = False
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
             await send(message)
 
-        app: ASGIApp = self._app
-        if scope["method"] not in ("GET", "HEAD"):
-            app = PlainTextResponse("The inspector only reads.\n", 405, {"allow": "GET, HEAD"})
-        await app(scope, receive, send_with_headers)
+        try:
+            await self._app_for(scope)(scope, receive, send_with_headers)
+        except HTTPException as error:
+            if not begun:
+                await _plain(error)(scope, receive, send_with_headers)
+        except Exception as error:
+            LOGGER.error("a page of the inspector failed: %s", raised(error))
+            if not begun:
+                await PlainTextResponse(FAILED, 500)(scope, receive, send_with_headers)
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        if scope["method"] in ("GET", "HEAD"):
+            return self._app
+        return PlainTextResponse("The inspector only reads.\n", 405, {"allow": "GET, HEAD"})
+
+
+FAILED = "This page could not be made. The log of the program names the error.\n"
+
+
+def _plain(error: HTTPException) -> Response:
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
 
 
 class ServiceAccess:
@@ -76,17 +110,28 @@ class ServiceAccess:
         self._authorise = authorise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer or pass on a request."""
+        """Answer or pass on a request.
+
+        Raises:
+            TypeError: the function returned something else than a bool or an ``Access``.
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        allowed = self._authorise(Request(scope, receive))
+        allowed: object = self._authorise(Request(scope, receive))
         if inspect.isawaitable(allowed):
             allowed = await allowed
-        if not allowed:
+        if allowed is False or allowed is None:
             await PlainTextResponse("You may not read this.\n", 403)(scope, receive, send)
             return
-        scope[ACCESS] = allowed if isinstance(allowed, Access) else Access()
+        if allowed is True:
+            allowed = Access()
+        if not isinstance(allowed, Access):
+            # A user or a name is no permission to read everything.
+            raise TypeError(
+                f"authorise must return a bool or an Access, not {type(allowed).__name__}"
+            )
+        scope[ACCESS] = allowed
         await self._app(scope, receive, send)
 
 
@@ -123,14 +168,15 @@ class TokenAccess:
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that may not read yet, or None if it may."""
-        host = request.headers.get("host", "")
-        if host not in self._hosts:
+        hosts = [host.lower() for host in request.headers.getlist("host")]
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
             return PlainTextResponse("This host name is not served.\n", 421)
-        if not self._is_own_page(request, host):
+        if not self._is_own_page(request, hosts[0]):
             return PlainTextResponse("Requests of other sites are refused.\n", 403)
-        given = request.query_params.get("token")
-        if given is not None and _equal(given, self._keys.token):
-            return self._exchange(request.url)
+        given = request.query_params.getlist("token")
+        if any(_equal(one, self._keys.token) for one in given):
+            # Programs that ask for JSON have no address bar and often no cookies.
+            return None if request.url.path.startswith("/api/") else self._exchange(request)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         cookie = request.cookies.get(self._cookie, "")
         if _equal(bearer, self._keys.token) or _equal(cookie, self._keys.session):
@@ -151,10 +197,13 @@ class TokenAccess:
             and request.headers.get("sec-fetch-dest") == "document"
         )
 
-    def _exchange(self, url: URL) -> Response:
-        clean = url.remove_query_params("token")
-        to = clean.path + (f"?{clean.query}" if clean.query else "")
-        answer = RedirectResponse(to, 303)
+    def _exchange(self, request: Request) -> Response:
+        # The path as it was sent; with two slashes at its beginning it would name another host.
+        to = "/" + request.scope["raw_path"].decode("latin-1").lstrip("/\\")
+        query = parse_qsl(request.url.query, keep_blank_values=True, errors="replace")
+        if rest := urlencode([(name, value) for name, value in query if name != "token"]):
+            to += f"?{rest}"
+        answer = Response(status_code=303, headers={"location": to})
         answer.set_cookie(
             self._cookie, self._keys.session, httponly=True, samesite="strict", path="/"
         )

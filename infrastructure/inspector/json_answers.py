@@ -1,18 +1,32 @@
 """The JSON answers: conversations, the history of one as a timeline, and the raw request."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from .links import ServerLinks
 from .list_page import list_query
-from .reader import PAGE, Reader, request_at, timeline_page
+from .reader import PAGE, Reader, number_in, request_at, timeline_page
 from .scene import scene_of
 
 MOST = 200
 """Entries of a page, at most."""
+
+
+class JsonAnswer(Response):
+    """A JSON object. What has no UTF-8 form, such as half a character, is escaped."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        """Return the object as bytes."""
+        try:
+            return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:
+            return json.dumps(content, separators=(",", ":")).encode()
 
 
 def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
@@ -22,7 +36,7 @@ def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> 
     query = list_query(request)
     page = reader.conversations_page(start, limit, query.owner, query.order)
     stop = start + len(page.rows)
-    return JSONResponse(
+    return JsonAnswer(
         {
             "conversations": [
                 {
@@ -51,9 +65,13 @@ def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> 
 
 
 def history_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
-    """Answer with a page of the timeline of a conversation."""
+    """Answer with a page of the timeline of a conversation.
+
+    Its id is in the path, or in the query: a path cannot have every id, such as ``..``.
+    """
     del links
-    conversation, row = reader.conversation(request.path_params["thread_id"])
+    named = request.path_params.get("thread_id") or request.query_params.get("id", "")
+    conversation, row = reader.conversation(named)
     start, limit = _page(request)
     page = timeline_page(conversation, row.messages, start, limit, None)
     messages: list[Mapping[str, Any]] = []
@@ -73,7 +91,7 @@ def history_json(reader: Reader, links: ServerLinks, request: Request) -> Respon
                 "message": stored.message.model_dump(exclude_none=True),
             }
         )
-    return JSONResponse(
+    return JsonAnswer(
         {
             "id": row.thread_id,
             "version": row.version,
@@ -90,10 +108,11 @@ def request_json(reader: Reader, links: ServerLinks, request: Request) -> Respon
     scene = scene_of(reader, links, request)
     context = request_at(scene.conversation, scene.at)
     name = {"content-disposition": 'attachment; filename="request.json"'}
-    return JSONResponse(context.for_anthropic(), headers=name)
+    return JsonAnswer(context.for_anthropic(), headers=name)
 
 
 def _page(request: Request) -> tuple[int, int]:
     """Return the first entry and the number of entries that are asked for."""
-    start = max(0, int(request.query_params.get("start") or 0))
-    return start, max(1, min(MOST, int(request.query_params.get("limit") or PAGE)))
+    query = request.query_params
+    limit = number_in(query, "limit")
+    return number_in(query, "start") or 0, max(1, min(MOST, PAGE if limit is None else limit))

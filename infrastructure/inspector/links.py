@@ -14,6 +14,10 @@ class Links(Protocol):
         """Return the address of the list of conversations."""
         ...
 
+    def page(self, name: str, **query: object) -> str | None:
+        """Return the address of another page or of a file."""
+        ...
+
     def panel(self, thread_id: str, panel: str, **more: object) -> str | None:
         """Return the address of a conversation with a panel open."""
         ...
@@ -24,6 +28,14 @@ class Links(Protocol):
 
     def whole(self, thread_id: str, position: int, at: int | None = None) -> str | None:
         """Return the address of the page that shows all of one message."""
+        ...
+
+    def summary(self, thread_id: str, summary_id: str) -> str | None:
+        """Return the address of a summary."""
+        ...
+
+    def picture(self, thread_id: str, position: int, block: int) -> str | None:
+        """Return the address of a picture in a message, or its content as a ``data:`` URI."""
         ...
 
 
@@ -55,3 +67,11 @@ class ServerLinks:
     def whole(self, thread_id: str, position: int, at: int | None = None) -> str:
         """Return the address of the page that shows all of one message."""
         return self.page("message", id=thread_id, position=position, at=at)
+
+    def summary(self, thread_id: str, summary_id: str) -> str:
+        """Return the address of a summary."""
+        return self.panel(thread_id, "summaries") + f"#{summary_id}"
+
+    def picture(self, thread_id: str, position: int, block: int) -> str:
+        """Return the address of a picture in a message."""
+        return self.page("media", id=thread_id, position=position, block=block)

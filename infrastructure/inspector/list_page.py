@@ -17,7 +17,7 @@ from refold.application.recall.hits import Recalled, RecallHit
 from refold.infrastructure.palette import Meaning
 
 from .links import ServerLinks
-from .reader import NotShown, Reader
+from .reader import NotShown, Reader, number_in
 from .rendering_pages import render
 
 LISTED = 100
@@ -68,14 +68,15 @@ def list_query(request: Request) -> ListQuery:
     """Return what a request asks for.
 
     Raises:
-        ValueError: ``start`` is not a number.
+        InvalidSetting: ``start`` is not a number.
+        NotShown: there is no such order.
     """
     query = request.query_params
     order = query.get("order") or ORDERS[0]
     if order not in ORDERS:
         raise NotShown(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
     return ListQuery(
-        max(0, int(query.get("start") or 0)),
+        number_in(query, "start") or 0,
         cast("ConversationOrder", order),
         query.get("owner") or None,
         query.get("q", "").strip(),

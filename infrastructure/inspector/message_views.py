@@ -1,6 +1,8 @@
 """Messages as the pages show them: who speaks, in which blocks, with which badges, how long."""
 
+import base64
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -95,17 +97,17 @@ def message_views(
     stored: Sequence[StoredMessage],
     fates: Mapping[int, MessageFate],
     *,
-    budget: int,
+    budget: int | None,
     around: Sequence[StoredMessage] = (),
     near: range = range(0),
 ) -> list[MessageView]:
-    """Return views of messages whose texts take about ``budget`` bytes of HTML together.
+    """Return views of messages whose texts take about ``budget`` bytes of HTML together, or of all texts.
 
     ``around``: more messages in which partners of calls and results are found. ``near``: positions of the
     messages that links reach on the same page.
     """
     partners = _partners((*stored, *around))
-    most = _fitting(stored, budget)
+    most = sys.maxsize if budget is None else _fitting(stored, budget)
     views = (_view(one, fates.get(one.position), partners, most) for one in stored)
     return [view._replace(near=near) for view in views]
 
@@ -208,7 +210,7 @@ def _blocks(
         elif not text.strip():
             continue
         yield _block(shown, label, text, most)._replace(
-            failed=failed, partner=partner, picture=index if _is_picture(block) else None
+            failed=failed, partner=partner, picture=index if picture_of(block) else None
         )
 
 
@@ -255,14 +257,18 @@ def _one(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _is_picture(block: Block) -> bool:
+def picture_of(block: Block) -> tuple[bytes, str] | None:
+    """Return the bytes and the media type of a block that is an image to show, or None."""
     source = block.get("source")
-    return (
-        block.get("type") == "image"
-        and isinstance(source, Mapping)
-        and source.get("type") == "base64"
-        and source.get("media_type") in PICTURES
-    )
+    if block.get("type") != "image" or not isinstance(source, Mapping):
+        return None
+    kind, data = source.get("media_type"), source.get("data")
+    if source.get("type") != "base64" or kind not in PICTURES or not isinstance(data, str):
+        return None
+    try:
+        return base64.b64decode(data, validate=True), kind
+    except ValueError:
+        return None
 
 
 def _fitting(stored: Sequence[StoredMessage], budget: int) -> int:

@@ -10,6 +10,7 @@ from refold.application.inspection.ledger_view import LedgerEntry
 from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.infrastructure import value_words
 
+from .cache_panel import cache_panel
 from .message_views import message_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
@@ -159,7 +160,7 @@ def health_panel(scene: Scene) -> Mapping[str, Any]:
             values["anchor"] = memory.anchor()
         except LogError as error:
             values["anchor_problem"] = str(error)
-        values["check"] = memory.verify() if scene.query.get("check") else None
+        values["check"] = scene.reader.verify() if scene.query.get("check") else None
     return values
 
 
@@ -199,6 +200,7 @@ PANELS: Mapping[str, tuple[str, Panel]] = {
     "recall": ("Recall", recall_panel),
     "why": ("Why", why_panel),
     "compare": ("Compare", compare_panel),
+    "cache": ("Cache and cost", cache_panel),
     "health": ("Health", health_panel),
     "request": ("Request", request_panel),
 }

@@ -1,26 +1,32 @@
 """The part of a memory that one reader may see."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.history.explain import MessageFate
+from refold.application.maintenance.verifying import Verification
 from refold.application.ports.read_models import (
     ConversationOrder,
     ConversationRow,
     ConversationsPage,
 )
 from refold.application.recall.hits import Recalled
-from refold.domain.errors import RefoldError
+from refold.domain.errors import InvalidSetting, RefoldError
 
 from .access import Access
+from .policy_trials import PolicyTrials
 
 PAGE = 200
 """Messages of a page."""
 NEIGHBOURS = 8
 """Messages before and after a page in which partners of calls and results are found."""
+
+MOST_DIGITS = 12
+"""Digits of a number in an address, at most: no log has a million million messages."""
 
 
 class NotShown(RefoldError):
@@ -42,13 +48,15 @@ class TimelinePage(NamedTuple):
 class Reader:
     """Reads a memory for one reader."""
 
-    def __init__(self, memory: Memory, access: Access) -> None:
+    def __init__(self, memory: Memory, access: Access, trials: PolicyTrials | None = None) -> None:
         self.memory = memory
+        self.trials = trials
+        """Trials of policies, or None if the server makes none."""
         self._access = access
 
     @property
     def sees_all(self) -> bool:
-        """True if the reader may see the data of all owners."""
+        """True if the reader may see every conversation."""
         return self._access.owner is None
 
     def conversations(self) -> Sequence[ConversationRow]:
@@ -72,7 +80,9 @@ class Reader:
         Raises:
             NotShown: there is no such conversation for this reader.
         """
-        conversation = self.memory.conversation(thread_id or "-")
+        if not thread_id.strip():
+            raise NotShown("the address names no conversation")
+        conversation = self.memory.conversation(thread_id)
         row = conversation.row()
         hidden = self._access.owner is not None and row and row.owner != self._access.owner
         if row is None or row.erased or hidden:
@@ -84,7 +94,43 @@ class Reader:
         owner = owner if self.sees_all else self._access.owner
         if owner is None:
             return self.memory.search(query, scope="all", limit=limit)
-        return self.memory.search(query, owner=owner, limit=limit)
+        found = self.memory.search(query, owner=owner, limit=limit)
+        # What an owner said as a guest is found as well, in conversations that others own.
+        threads = {hit.thread_id for hit in found.hits}
+        own = {one for one in threads if self._owner_of(one) == owner}
+        return replace(found, hits=tuple(hit for hit in found.hits if hit.thread_id in own))
+
+    def _owner_of(self, thread_id: str) -> str | None:
+        row = self.memory.conversation(thread_id).row()
+        return row.owner if row else None
+
+    def verify(self) -> Verification:
+        """Check the whole log and its read models.
+
+        Raises:
+            NotShown: the reader may not see all of the log.
+        """
+        if self._access.owner is not None:
+            raise NotShown("only a reader of the whole log may verify it")
+        return self.memory.verify()
+
+
+def number_in(query: Mapping[str, str], name: str) -> int | None:
+    """Return a number of a query, or None if it is not given.
+
+    Raises:
+        InvalidSetting: it is not a whole number from 0 to a million million.
+    """
+    given = query.get(name)
+    if not given:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
+        raise InvalidSetting(
+            f"{name}={given[:40]!r} is not a whole number such as 17",
+            setting=name,
+            value=given[:40],
+        )
+    return int(given)
 
 
 def timeline_page(

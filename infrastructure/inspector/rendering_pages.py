@@ -1,6 +1,6 @@
 """The templates of the pages, and how numbers, times and texts are shown in them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -23,6 +23,7 @@ def templates() -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -35,6 +36,18 @@ def templates() -> Environment:
         "percent": lambda share: f"{100 * share:.0f} %",
     }
     return environment
+
+
+def templates_for_files(printed: Callable[[object], object]) -> Environment:
+    """Return an environment that prints what ``printed`` returns for each value, and then escapes it."""
+    return templates().overlay(finalize=lambda value: _harmless(printed(value)))
+
+
+def _harmless(value: object) -> object:
+    """Return a value of a template without characters that hide or reorder text, or have no UTF-8 form."""
+    return (
+        strip_control(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    )
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -82,7 +95,7 @@ def style() -> str:
 
 @cache
 def static_file(name: str) -> tuple[bytes, str] | None:
-    """Return the bytes and the type of a file that pages load, or None if no page loads it."""
+    """Return the bytes and the type of a file that pages load, or None if there is no such file."""
     if name == "style.css":
         return style().encode(), "text/css; charset=utf-8"
     if name == "htmx.min.js":

@@ -8,15 +8,15 @@ from starlette.requests import Request
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.ports.read_models import ConversationRow
 
-from .links import ServerLinks
-from .reader import Reader
+from .links import Links, ServerLinks
+from .reader import Reader, number_in
 
 
 class Scene(NamedTuple):
     """A conversation as one request asks to see it."""
 
     reader: Reader
-    links: ServerLinks
+    links: Links
     conversation: ConversationMemory
     row: ConversationRow
     at: int | None
@@ -27,10 +27,9 @@ class Scene(NamedTuple):
         """Return a number of the query, or None if it is not given.
 
         Raises:
-            ValueError: it is not a number.
+            InvalidSetting: it is not a number.
         """
-        given = self.query.get(name)
-        return int(given) if given else None
+        return number_in(self.query, name)
 
     def has(self, version: int) -> bool:
         """Return whether something of this version had happened at the version that is shown."""
@@ -53,5 +52,4 @@ def scene_of(reader: Reader, links: ServerLinks, request: Request) -> Scene:
     """
     query = request.query_params
     conversation, row = reader.conversation(query.get("id", ""))
-    at = query.get("at")
-    return Scene(reader, links, conversation, row, int(at) if at else None, query)
+    return Scene(reader, links, conversation, row, number_in(query, "at"), query)

@@ -11,20 +11,23 @@ from refold.application.api.memory import Memory
 from refold.infrastructure.loopback import names_of
 
 from .access import HeadersForAll, Keys, TokenAccess
+from .policy_trials import OpenTrial, PolicyTrials
 from .site import pages_of
 
-CLOSING = 2
+CLOSING = 1
 """Seconds that running requests have when the server stops."""
 
 
 class Inspector:
     """Serves the pages of one memory to one user of this machine."""
 
-    def __init__(self, memory: Memory, listener: socket.socket) -> None:
+    def __init__(self, memory: Memory, listener: socket.socket, open_trial: OpenTrial) -> None:
         host, port = listener.getsockname()[:2]
         keys = Keys()
         self._listener = listener
-        self._app = HeadersForAll(TokenAccess(pages_of(memory), keys, names_of(host, port), port))
+        self._trials = PolicyTrials(open_trial)
+        pages = pages_of(memory, self._trials)
+        self._app = HeadersForAll(TokenAccess(pages, keys, names_of(host, port), port))
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/?token={keys.token}"
         """URL with the token of this run."""
 
@@ -39,10 +42,11 @@ class Inspector:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=CLOSING,
                 ws="none",
             )
             await uvicorn.Server(config).serve(sockets=[self._listener])
 
-        with closing(self._listener):
+        with closing(self._listener), closing(self._trials):
             asyncio.run(run())

@@ -129,6 +129,8 @@ async def look_back(used: Used, conversation: Any) -> None:
     await used.ask(conversation, "recall", "port", limt=2)
     await used.ask(conversation, "query", text="service 7", limit=1)
     await used.ask(conversation, "request_parts", context)
+    await used.ask(conversation, "cache_report")
+    await used.ask(conversation, "cache_report", at=5)
     await used.ask(conversation, "shared_with", 3)
     for summary in await used.ask(conversation, "summaries"):
         await used.ask(conversation, "expand", summary.summary_id, limit=2)

@@ -13,7 +13,6 @@ from refold.application.lab.simulating import PRESETS, Contestant, Simulation, s
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 from refold.infrastructure.cli.chart import MOST_POLICIES, check_chart, draw_chart
-from refold.infrastructure.cli.simulate_command import read_prices
 from refold.infrastructure.palette import (
     DARK_GROUND,
     LIGHT_GROUND,
@@ -22,6 +21,7 @@ from refold.infrastructure.palette import (
     Theme,
     shade_for,
 )
+from refold.infrastructure.settings.price_table import read_prices
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import core_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.cli.simulate_command import read_prices
+from refold.infrastructure.settings.price_table import read_prices
 
 OWN = """
 as_of = 2026-05-06
