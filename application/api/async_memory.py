@@ -323,6 +323,7 @@ class AsyncMemory(Forwarding[Memory]):
         return f"<AsyncMemory {self._opened.process.what}>"
 
     conversations = reads(Memory.conversations)
+    conversations_page = reads(Memory.conversations_page)
     notes = reads(Memory.notes)
     search_notes = reads(Memory.search_notes)
     notes_status = reads(Memory.notes_status)

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 
 from refold.application.runtime.core import Core
 
-from .argument_checks import checked, read_owner
+from .argument_checks import checked, invalid_argument, read_owner
 
 if TYPE_CHECKING:
     from refold.application.notes.markdown_search import NotesFound, NotesStatus
-    from refold.application.ports.read_models import ConversationRow, NoteRow
+    from refold.application.ports.read_models import (
+        ConversationOrder,
+        ConversationRow,
+        ConversationsPage,
+        NoteRow,
+    )
     from refold.application.runtime.memory_settings import RecallMode
+
+
+LARGEST_PAGE = 1_000
+ORDERS: tuple[ConversationOrder, ...] = ("activity", "size", "age", "compactions", "failures")
 
 
 @checked
@@ -35,6 +44,29 @@ class MemoryLists:
         """
         rows, owner = self._core.views.conversations(), read_owner(owner)
         return rows if owner is None else [row for row in rows if row.owner == owner]
+
+    def conversations_page(
+        self,
+        start: int = 0,
+        count: int = 100,
+        *,
+        owner: str | None = None,
+        order: ConversationOrder = "activity",
+    ) -> ConversationsPage:
+        """Return a part of the list of conversations, however long it is, with the outcome of compactions.
+
+        ``start``: index of the first one in the sorted list. ``count``: most conversations, up to 1,000.
+        ``owner``: list only the conversations of this owner.
+        ``order``: ``activity`` (the latest first), ``size`` (the most tokens first), ``age`` (the oldest
+        first), ``compactions`` or ``failures`` (the most first).
+
+        Raises:
+            InvalidSetting: an option is invalid; the message says what is allowed.
+            InvalidOwner: the owner is blank or invalid.
+        """
+        whose = read_owner(owner)
+        _check_page(start, count, order)
+        return self._core.views.conversations_page(start, count, whose, order)
 
     def iter_conversations(self) -> Iterator[ConversationRow]:
         """Iterate over all conversations in the order of their ids, with a few hundred in memory at a time.
@@ -104,3 +136,17 @@ class MemoryLists:
         from refold.application.notes.note_files import write_notes
 
         return write_notes(self._core)
+
+
+def _check_page(start: int, count: object, order: str) -> None:
+    """Raise if a part of a list cannot be given.
+
+    Raises:
+        InvalidSetting: an option is invalid.
+    """
+    if start < 0:
+        raise invalid_argument("start", start, "a number from 0")
+    if not isinstance(count, int) or not 1 <= count <= LARGEST_PAGE:
+        raise invalid_argument("count", count, f"a number from 1 to {LARGEST_PAGE:,}")
+    if order not in ORDERS:
+        raise invalid_argument("order", order, f"one of {', '.join(ORDERS)}")

@@ -16,11 +16,15 @@ from refold.application.conversation.entries import (
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.decision_index import versions_about
 from refold.application.projections.fates import Decisions, Fate, When, fate_of
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.turns import open_requests
 from refold.domain.value import Value
+
+DISTANT = 512
+"""Number of later events from which the read models say which of them are worth reading."""
 
 
 class MessageFate(Value, frozen=True):
@@ -90,7 +94,14 @@ def _events_about(
     begin = places.version_of(first) or 1  # The position of a lost message is unknown.
     end = places.version_of(last - 1) or newest
     yield from places.between(begin, end)
-    yield from places.decisions_after(end)
+    versions = None
+    if newest - end > DISTANT:
+        rows = core.views.request_sizes(loaded.thread_id)
+        versions = versions_about(rows, range(first, last), end, newest)
+    if versions is None:
+        yield from places.decisions_after(end)
+    else:
+        yield from core.log.read_at(loaded.thread_id, versions)
 
 
 @dataclass(frozen=True)

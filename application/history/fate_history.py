@@ -1,11 +1,13 @@
 """Tell what happened to one message, from its append on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.decision_index import Step, steps_about
+from refold.application.projections.fates import When
 from refold.application.projections.row_changes import message_time
 from refold.application.runtime.core import Core
 from refold.domain.conversation import Coverage
@@ -25,6 +27,7 @@ from refold.domain.events import (
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value
 
+from .explain import DISTANT
 from .moments import check_position
 
 FateEvent = Literal[
@@ -86,9 +89,30 @@ def fate_history(core: Core, thread_id: str, position: int) -> tuple[FateChange,
     changes = [
         change for logged in core.log.read_at(thread_id, [version]) for change in found.fold(logged)
     ]
+    if state.version - version > DISTANT:
+        steps = steps_about(core.views.request_sizes(thread_id), position, version, state.version)
+        if steps is not None:
+            changes += _changes_in(core, thread_id, found, steps)
+            return tuple(changes)
     for logged in places.decisions_after(version):
         changes += found.fold(logged)
     return tuple(changes)
+
+
+def _changes_in(
+    core: Core, thread_id: str, found: "_FateHistory", steps: Sequence[int | Step]
+) -> Iterator[FateChange]:
+    """Yield the changes of events that are given by their version, and of compactions as the read models know them."""
+    versions = [step for step in steps if isinstance(step, int)]
+    events = {one.version: one for one in core.log.read_at(thread_id, versions)}
+    for step in steps:
+        if isinstance(step, int):
+            yield from found.fold(events[step])
+        elif found.is_covered_again(step):
+            yield from found.take_over(step)
+        else:
+            for logged in core.log.read_at(thread_id, [step["version"]]):
+                yield from found.fold(logged)
 
 
 class _FateHistory:
@@ -144,8 +168,7 @@ class _FateHistory:
         if not event.coverage.covers(self._position):
             return
         if known is not None:
-            what = f"summary {event.summary_id} took the place of summary {known}"
-            yield _change(logged, "summarised again", what, summary_id=event.summary_id)
+            yield _summarised_again(When(logged.version, logged.at), event.summary_id, known)
             return
         what = f"covered by summary {event.summary_id}, made by a compaction ({event.trigger})"
         if any(one.position == self._position for one in event.omitted):
@@ -154,6 +177,17 @@ class _FateHistory:
         if part is not None:
             what += f"; made from {part.given:,} of its {part.characters:,} characters"
         yield _change(logged, "covered", what, summary_id=event.summary_id)
+
+    def is_covered_again(self, step: Step) -> bool:
+        """Return whether a compaction only put another summary of the message in the place of one."""
+        return self._covering() is not None and _coverage(step).covers(self._position)
+
+    def take_over(self, step: Step) -> Iterator[FateChange]:
+        """Yield the change of such a compaction."""
+        known = self._covering()
+        assert known is not None
+        self._standing.append((step["id"], _coverage(step)))
+        yield _summarised_again(When(step["version"], step["at"]), step["id"], known)
 
     def _reverted(self, logged: LoggedEvent, event: CompactionReverted) -> Iterator[FateChange]:
         before = self._covering()
@@ -176,6 +210,23 @@ class _FateHistory:
         return summary_id if coverage.covers(self._position) else None
 
 
+def _coverage(step: Step) -> Coverage:
+    kept = tuple(step.get("kept", ()))
+    return Coverage(
+        start=step["start"],
+        stop=step["stop"],
+        count=step["stop"] - step["start"] - len(kept),
+        first_message_id="",
+        last_message_id="",
+        exclusions=kept,
+    )
+
+
+def _summarised_again(when: When, summary_id: str, known: str) -> FateChange:
+    what = f"summary {summary_id} took the place of summary {known}"
+    return _change(when, "summarised again", what, summary_id=summary_id)
+
+
 def _shortened(
     logged: LoggedEvent,
     event: ToolContentOffloaded | MessagesCondensed | UserContentShortened,
@@ -195,7 +246,7 @@ def _shortened(
 
 
 def _change(
-    logged: LoggedEvent,
+    logged: LoggedEvent | When,
     kind: FateEvent,
     what: str,
     *,

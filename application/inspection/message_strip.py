@@ -7,13 +7,14 @@ from typing import Literal, NamedTuple
 from refold.application.conversation.entries import Preview
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.read_models import RequestSizesRow
+from refold.application.projections.decision_index import decisions_of
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.projections.request_sizes import COARSE, DECISION, FINE, LOST, OTHER
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
-from .shown_tokens import RowSteps, decisions_of
+from .shown_tokens import RowSteps
 
 MOST_CELLS = 400
 

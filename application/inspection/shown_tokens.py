@@ -7,6 +7,7 @@ from itertools import accumulate, compress
 from typing import Any, NamedTuple
 
 from refold.application.ports.read_models import RequestSizesRow
+from refold.application.projections.decision_index import decisions_of
 from refold.application.projections.request_sizes import FINE
 
 NO_MARKS = frozenset({"requested", "stale"})
@@ -36,12 +37,6 @@ def read_numbers(text: str) -> list[int]:
     """Return the numbers in a column."""
     numbers: list[int] = json.loads(f"[{text[:-1]}]")
     return numbers
-
-
-def decisions_of(row: RequestSizesRow, last: int) -> list[Mapping[str, Any]]:
-    """Return the decisions of a row up to version ``last``."""
-    found: list[Mapping[str, Any]] = json.loads(f"[{row.decisions[:-1]}]")
-    return [one for one in found if one["version"] <= last]
 
 
 class Decided(NamedTuple):

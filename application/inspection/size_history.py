@@ -8,12 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold.application.frames.sent_request import load_sent
+from refold.application.projections.decision_index import decisions_of
 from refold.application.projections.request_sizes import COARSE, FINE
 from refold.application.runtime.core import Core, Extras
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
-from .shown_tokens import NO_MARKS, Decided, ShownTokens, decisions_of
+from .shown_tokens import NO_MARKS, Decided, ShownTokens
 
 if TYPE_CHECKING:
     from refold.application.ports.read_models import RequestSizesRow

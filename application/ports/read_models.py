@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.value import Value
@@ -47,6 +47,33 @@ class ConversationRow(Value, frozen=True):
     def title(self) -> str:
         """Name for people: the label, or else the first words; empty if there are none."""
         return self.label or self.first_words or ""
+
+
+ConversationOrder = Literal["activity", "size", "age", "compactions", "failures"]
+"""Order of a list of conversations: the latest activity, the most tokens, the oldest, the most compactions or
+the most failed compactions first. Conversations that are equal in this follow by their latest activity.
+"""
+
+
+class ListedConversation(ConversationRow, frozen=True):
+    """One conversation in a page of a list, with the outcome of its compactions."""
+
+    failures: int = 0
+    """Number of compaction attempts that failed."""
+    attempted_at: str | None = None
+    """Time when the newest attempt ended, or began if it has no end: ISO 8601, UTC. None without attempts."""
+    outcome: str | None = None
+    """Outcome of the newest attempt, as in ``CompactionRow``, or None."""
+    reason: str | None = None
+    """Reason why the newest attempt failed, or None."""
+
+
+class ConversationsPage(Value, frozen=True):
+    """A part of a list of conversations."""
+
+    rows: tuple[ListedConversation, ...]
+    count: int
+    """Number of conversations of the whole list."""
 
 
 class MessageRow(Value, frozen=True):
@@ -253,6 +280,15 @@ class ReadModels(Protocol):
 
     def iter_conversations(self) -> Iterator[ConversationRow]:
         """Iterate over the same conversations in the order of their ids. They are read in pages."""
+        ...
+
+    def conversations_page(
+        self, start: int, count: int, owner: str | None, order: ConversationOrder
+    ) -> ConversationsPage:
+        """Return ``count`` conversations from index ``start`` of a sorted list on, without erased ones.
+
+        ``owner``: list only the conversations of this owner.
+        """
         ...
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:

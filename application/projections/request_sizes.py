@@ -27,7 +27,7 @@ from refold.domain.notes import MemoriesChosen
 
 from .row_changes import Added, Cell, Change, Changed, listed_time
 
-VERSION = 1
+VERSION = 2
 """Version of the fold; increase it when the fold or the row changes, so that stored rows are rebuilt."""
 
 FINE, COARSE = 256, 8_192
@@ -169,6 +169,11 @@ def _decision(event: Event) -> Mapping[str, Any] | None:
                 **_summary(event.coverage, event.tokens),
                 "before": event.tokens_before,
                 "after": event.tokens_after,
+                **(
+                    {"part": [one.position for one in event.given_in_part]}
+                    if event.given_in_part
+                    else {}
+                ),
             }
         case CompactionReverted():
             back = event.restored

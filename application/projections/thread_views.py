@@ -8,7 +8,9 @@ from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.read_models import (
     CompactionRow,
+    ConversationOrder,
     ConversationRow,
+    ConversationsPage,
     MessageRow,
     NoteRow,
     ReadModels,
@@ -27,6 +29,7 @@ Row = TypeVar(
     TopicSeen,
     NoteRow,
 )
+Listed = TypeVar("Listed", bound=ConversationRow)
 
 
 class ThreadViews:
@@ -43,6 +46,13 @@ class ThreadViews:
     def iter_conversations(self) -> Iterator[ConversationRow]:
         """Iterate over all conversations in the order of their ids."""
         return map(_address_by_thread, self._views.iter_conversations())
+
+    def conversations_page(
+        self, start: int, count: int, owner: str | None, order: ConversationOrder
+    ) -> ConversationsPage:
+        """Return a part of a sorted list of conversations."""
+        page = self._views.conversations_page(start, count, owner, order)
+        return replace(page, rows=tuple(map(_address_by_thread, page.rows)))
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of one owner."""
@@ -146,8 +156,8 @@ def _address_rows(rows: Sequence[Row]) -> Sequence[Row]:
     return [row.__replace__(thread_id=thread_of(row.thread_id)) for row in rows]
 
 
-def _address_by_thread(row: ConversationRow) -> ConversationRow:
+def _address_by_thread(row: Listed) -> Listed:
     if SEPARATOR not in row.thread_id and SEPARATOR not in (row.forked_from or ""):
         return row
     source = None if row.forked_from is None else thread_of(row.forked_from)
-    return replace(row, thread_id=thread_of(row.thread_id), forked_from=source)
+    return row.__replace__(thread_id=thread_of(row.thread_id), forked_from=source)

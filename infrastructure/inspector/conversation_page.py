@@ -1,4 +1,4 @@
-"""The page of a conversation with its panels, the list of conversations, and the page of one message."""
+"""The page of a conversation with its panels, and the page of one message."""
 
 from typing import Any
 
@@ -16,8 +16,6 @@ from .scene import Scene, scene_of
 
 MESSAGE_BUDGET = 250_000
 """Bytes of HTML that the page of one message takes at most, about."""
-LISTED = 100
-"""Conversations of a page."""
 
 
 def conversation_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
@@ -85,22 +83,3 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
         "happened": happened,
     }
     return HTMLResponse(render("message.html", values))
-
-
-def conversations_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
-    """Answer with the list of conversations, or with what a search over all of them found."""
-    query = request.query_params.get("q", "").strip()
-    start = number_in(request.query_params, "start") or 0
-    rows = reader.conversations()
-    values = {
-        "links": links,
-        "title": "Conversations",
-        "rows": rows[start : start + LISTED],
-        "count": len(rows),
-        "start": start,
-        "LISTED": LISTED,
-        "query": query,
-        "found": reader.search(query) if query else None,
-    }
-    part = "listed.html" if request.headers.get("hx-target") == "listed" else "conversations.html"
-    return HTMLResponse(render(part, values))

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .links import ServerLinks
+from .list_page import list_query
 from .reader import PAGE, Reader, number_in, request_at, timeline_page
 from .scene import scene_of
 
@@ -29,10 +30,12 @@ class JsonAnswer(Response):
 
 
 def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> Response:
-    """Answer with a page of the conversations, latest activity first."""
+    """Answer with a page of the conversations in the order of the list page."""
     del links
     start, limit = _page(request)
-    rows = reader.conversations()
+    query = list_query(request)
+    page = reader.conversations_page(start, limit, query.owner, query.order)
+    stop = start + len(page.rows)
     return JsonAnswer(
         {
             "conversations": [
@@ -41,15 +44,22 @@ def conversations_json(reader: Reader, links: ServerLinks, request: Request) -> 
                     "label": row.label,
                     "first_words": row.first_words,
                     "last_activity": row.last_activity,
+                    "began": row.created_at,
                     "messages": row.messages,
                     "tokens": row.tokens,
+                    "version": row.version,
+                    "compactions": row.compactions,
+                    "failed_compactions": row.failures,
+                    "last_compaction": row.attempted_at,
+                    "last_outcome": row.outcome,
                     "owner": row.owner,
+                    "forked_from": row.forked_from,
                 }
-                for row in rows[start : start + limit]
+                for row in page.rows
             ],
             "start": start,
-            "count": len(rows),
-            "next": start + limit if start + limit < len(rows) else None,
+            "count": page.count,
+            "next": stop if page.rows and stop < page.count else None,
         }
     )
 

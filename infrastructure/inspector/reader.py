@@ -9,7 +9,11 @@ from refold.application.api.memory import Memory
 from refold.application.api.results import Context, StoredMessage
 from refold.application.history.explain import MessageFate
 from refold.application.maintenance.verifying import Verification
-from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.read_models import (
+    ConversationOrder,
+    ConversationRow,
+    ConversationsPage,
+)
 from refold.application.recall.hits import Recalled
 from refold.domain.errors import InvalidSetting, RefoldError
 
@@ -59,6 +63,17 @@ class Reader:
         """Return the conversations that the reader may see, latest activity first."""
         return self.memory.conversations(owner=self._access.owner)
 
+    def conversations_page(
+        self,
+        start: int,
+        count: int,
+        owner: str | None = None,
+        order: ConversationOrder = "activity",
+    ) -> ConversationsPage:
+        """Return a part of the list of conversations that the reader may see."""
+        whose = owner if self.sees_all else self._access.owner
+        return self.memory.conversations_page(start, count, owner=whose, order=order)
+
     def conversation(self, thread_id: str) -> tuple[ConversationMemory, ConversationRow]:
         """Return a conversation and its row.
 
@@ -74,15 +89,20 @@ class Reader:
             raise NotShown(f"there is no conversation {thread_id!r} here")
         return conversation, row
 
-    def search(self, query: str, limit: int = 20) -> Recalled:
-        """Search all conversations that the reader may see."""
-        owner = self._access.owner
+    def search(self, query: str, limit: int = 20, *, owner: str | None = None) -> Recalled:
+        """Search all conversations that the reader may see, or those of one owner."""
+        owner = owner if self.sees_all else self._access.owner
         if owner is None:
             return self.memory.search(query, scope="all", limit=limit)
         found = self.memory.search(query, owner=owner, limit=limit)
         # What an owner said as a guest is found as well, in conversations that others own.
-        own = {row.thread_id for row in self.conversations()}
+        threads = {hit.thread_id for hit in found.hits}
+        own = {one for one in threads if self._owner_of(one) == owner}
         return replace(found, hits=tuple(hit for hit in found.hits if hit.thread_id in own))
+
+    def _owner_of(self, thread_id: str) -> str | None:
+        row = self.memory.conversation(thread_id).row()
+        return row.owner if row else None
 
     def verify(self) -> Verification:
         """Check the whole log and its read models.

@@ -17,9 +17,10 @@ from refold.domain.errors import ConversationGone, RefoldError, UnknownMessage, 
 
 from .access import ACCESS, Access, Authorise, HeadersForAll, ServiceAccess
 from .cache_panel import policies_part
-from .conversation_page import conversation_page, conversations_page, live_part, message_page
+from .conversation_page import conversation_page, live_part, message_page
 from .json_answers import JsonAnswer, conversations_json, history_json, request_json
 from .links import ServerLinks
+from .list_page import list_page
 from .message_views import picture_of
 from .policy_trials import PolicyTrials
 from .reader import NotShown, Reader, number_in
@@ -57,7 +58,7 @@ def pages_of(memory: Memory, trials: PolicyTrials | None = None) -> Router:
 
     return Router(
         routes=[
-            route("/", conversations_page),
+            route("/", list_page),
             route("/conversation", conversation_page),
             route("/message", message_page),
             route("/live", live_part),

@@ -8,7 +8,9 @@ from typing import Generic, Protocol, TypeVar
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.read_models import (
     CompactionRow,
+    ConversationOrder,
     ConversationRow,
+    ConversationsPage,
     MessageRow,
     NoteRow,
     RequestSizesRow,
@@ -144,9 +146,17 @@ class FollowedViews(Generic[AnyFollowed]):
     def iter_conversations(self) -> Iterator[ConversationRow]:
         """Iterate over all conversations in the order of their ids, page by page."""
         after = ""
-        while page := self.followed.answer(partial(answers.conversation_page, after=after)):
+        while page := self.followed.answer(partial(answers.conversations_after, after=after)):
             yield from (row for row in page if not row.erased)
             after = page[-1].thread_id
+
+    def conversations_page(
+        self, start: int, count: int, owner: str | None, order: ConversationOrder
+    ) -> ConversationsPage:
+        """Return a part of a sorted list of conversations."""
+        return self.followed.answer(
+            lambda db: answers.conversations_page(db, start, count, owner, order)
+        )
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         """Return the conversations of an owner, the latest activity first."""

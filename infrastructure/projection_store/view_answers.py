@@ -6,7 +6,10 @@ from typing import Any
 
 from refold.application.ports.read_models import (
     CompactionRow,
+    ConversationOrder,
     ConversationRow,
+    ConversationsPage,
+    ListedConversation,
     MessageRow,
     NoteRow,
     RequestSizesRow,
@@ -21,7 +24,7 @@ from refold.domain.value import from_stored, replace
 from .checkpoint import Total, read_progress
 from .row_checksums import FoldDamaged, open_row, storable
 from .tables import Tables
-from .view_folds import tally
+from .view_folds import tallies, tally
 from .view_tables import PROJECTIONS, TABLES, Table
 
 (
@@ -48,13 +51,79 @@ def all_conversations(db: Tables) -> Sequence[ConversationRow]:
     return [row for row in map(_conversation_row, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
-def conversation_page(db: Tables, after: str) -> Sequence[ConversationRow]:
+def conversations_after(db: Tables, after: str) -> Sequence[ConversationRow]:
     """Return the next conversations after an id, including erased ones, in the order of their ids."""
-    count = db.execute("SELECT count(*) FROM {conversations}").fetchone()[0]
-    if count != read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name].rows:
-        raise FoldDamaged(f"there are {count} conversations, which is not the number recorded")
+    _expect_count(db, CONVERSATIONS)
     rows = _rows(db, CONVERSATIONS, "thread_id > ? ORDER BY thread_id LIMIT ?", after, PAGE)
     return list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
+
+
+_ACTIVE = "last_activity DESC, thread_id"
+_SIZE = "CASE WHEN messages > 0 AND messages <= erased_messages THEN 0 ELSE tokens END"
+_FAILURES = (
+    "(SELECT count(*) FROM {compactions} AS tried "
+    "WHERE tried.thread_id = {conversations}.thread_id AND tried.outcome = 'failed')"
+)
+_ORDERS: Mapping[ConversationOrder, str] = {
+    "activity": _ACTIVE,
+    "size": f"{_SIZE} DESC, {_ACTIVE}",
+    "age": f"created_at, {_ACTIVE}",
+    "compactions": f"compactions DESC, {_ACTIVE}",
+    "failures": f"{_FAILURES} DESC, {_ACTIVE}",
+}
+
+
+def conversations_page(
+    db: Tables, start: int, count: int, owner: str | None, order: ConversationOrder
+) -> ConversationsPage:
+    """Return a part of a sorted list, and how long the list is. Only its rows are read and checked.
+
+    The database sorts without an index: one would cost more with every append than the sorting of a page.
+    """
+    listed, values = "erased = 0", ()
+    if owner is not None:
+        listed, values = "erased = 0 AND owner = ?", (storable(owner),)
+    _expect_count(db, CONVERSATIONS)
+    query = f"SELECT count(*) FROM {{conversations}} WHERE {listed}"
+    length = db.execute(query, values).fetchone()[0]
+    condition = f"{listed} ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?"
+    rows = _rows(db, CONVERSATIONS, condition, *values, count, start)
+    found = list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
+    tried = _attempts(db, [row.thread_id for row in found])
+    return ConversationsPage(
+        rows=tuple(
+            ListedConversation(**dict(row), **tried.get(row.thread_id, {})) for row in found
+        ),
+        count=length,
+    )
+
+
+def _attempts(db: Tables, threads: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the failures and the newest attempt of conversations that have attempts."""
+    among = f"thread_id IN ({','.join('?' * len(threads)) or 'NULL'})"
+    query = (
+        "SELECT thread_id, count(*), sum(checksum), max({in_order}), "
+        "sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) "
+        f"FROM {{compactions}} WHERE {among} GROUP BY thread_id"
+    )
+    found = {row[0]: [*map(int, row[1:])] for row in db.execute(query, threads)}
+    expected = tallies(db, COMPACTIONS.name, threads)
+    totals = {thread: Total(rows, checksums) for thread, (rows, checksums, *_) in found.items()}
+    if totals != {thread: total for thread, total in expected.items() if total.rows}:
+        raise FoldDamaged("the compactions of a conversation are not those recorded")
+    _expect_count(db, COMPACTIONS)
+    last = [newest for _, _, newest, _ in found.values()]
+    newest = f"{{in_order}} IN ({','.join('?' * len(last)) or 'NULL'})"
+    rows = _fields(COMPACTIONS, _rows(db, COMPACTIONS, newest, *last))
+    return {
+        fields["thread_id"]: {
+            "failures": found[fields["thread_id"]][-1],
+            "attempted_at": fields["ended_at"] or fields["requested_at"],
+            "outcome": fields["outcome"],
+            "reason": fields["reason"],
+        }
+        for fields in rows
+    }
 
 
 def one_conversation(db: Tables, thread_id: str) -> ConversationRow | None:
@@ -97,9 +166,7 @@ def has_others(db: Tables, thread_id: str, owner: str, start: int, stop: int) ->
 
 def messages_of(db: Tables, owner: str) -> Mapping[str, frozenset[int]]:
     """Return the positions of the messages that name this owner, by conversation."""
-    count = db.execute("SELECT count(*) FROM {messages} WHERE thread_id != ''").fetchone()[0]
-    if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
-        raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
+    _expect_count(db, MESSAGES)
     found: dict[str, set[int]] = {}
     # Without an index, because a message that it misses would not be erased.
     query = f"SELECT {MESSAGES.selected} FROM {{messages}} {{unindexed}} WHERE owner = ?"
@@ -207,9 +274,7 @@ def request_sizes(db: Tables, thread_id: str) -> Sequence[RequestSizesRow]:
 
 def notes_of(db: Tables, owner: str) -> Sequence[NoteRow]:
     """Return the notes of all conversations of an owner, in the order of the log."""
-    count = db.execute("SELECT count(*) FROM {notes}").fetchone()[0]
-    if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
-        raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
+    _expect_count(db, NOTES)
     rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY {{in_order}}", storable(owner))
     return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
@@ -248,10 +313,19 @@ def _expected_total(db: Tables, table: Table, thread_id: str) -> Total:
     if recorded is not None:
         return recorded
     # There is no record if nothing happened, or if it was deleted together with its rows.
+    _expect_count(db, table)
+    return Total()
+
+
+def _expect_count(db: Tables, table: Table) -> None:
+    """Raise if a table has lost rows, or has too many.
+
+    Raises:
+        FoldDamaged: the number of rows is not the one recorded.
+    """
     count = db.execute(f"SELECT count(*) FROM {{{table.name}}} WHERE {table.where}").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
         raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")
-    return Total()
 
 
 def _rows(db: Tables, table: Table, condition: str, *values: Cell) -> list[tuple[Any, ...]]:

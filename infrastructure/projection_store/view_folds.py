@@ -334,6 +334,18 @@ def tally(db: Tables, projection: str, thread_id: str) -> Total | None:
     return None if row is None else _open_tally(row)[1]
 
 
+def tallies(db: Tables, projection: str, threads: Sequence[str]) -> Mapping[str, Total]:
+    """Return the expected totals of conversations in a table, of those that have a record.
+
+    Raises:
+        FoldDamaged: a record was changed.
+    """
+    among = ",".join("?" * len(threads)) or "NULL"
+    query = f"SELECT * FROM {{{TALLIES}}} WHERE projection = ? AND thread_id IN ({among})"
+    found = db.execute(query, (projection, *threads))
+    return {str(thread_id): total for thread_id, total in map(_open_tally, found)}
+
+
 def _open_tally(row: tuple[Cell, ...]) -> tuple[Cell, Total]:
     thread_id, _, rows, checksums = open_row(TALLIES, row)
     return thread_id, Total(int(rows or 0), int(checksums or 0))

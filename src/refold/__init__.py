@@ -114,6 +114,8 @@ if TYPE_CHECKING:
     from refold.application.ports.read_models import (
         CompactionRow,
         ConversationRow,
+        ConversationsPage,
+        ListedConversation,
         NoteRow,
         SummaryRow,
         TopicSeen,
@@ -199,6 +201,7 @@ __all__ = [
     "ConversationRow",
     "ConversationSize",
     "ConversationTurn",
+    "ConversationsPage",
     "Copied",
     "DamageReport",
     "EditClosed",
@@ -235,6 +238,7 @@ __all__ = [
     "LedgerEntry",
     "LedgerView",
     "LineSource",
+    "ListedConversation",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -392,6 +396,8 @@ _PLACES = {
     "refold.application.ports.read_models": """
         CompactionRow
         ConversationRow
+        ConversationsPage
+        ListedConversation
         NoteRow
         SummaryRow
         TopicSeen

@@ -184,6 +184,7 @@ def note_tools(db: Any, event: refold.FollowedEvent) -> None:
 async def look_after(used: Used, memory: Any, folder: Path) -> None:
     for name in (
         "conversations",
+        "conversations_page",
         "iter_conversations",
         "notes",
         "notes_status",

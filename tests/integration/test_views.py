@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from refold.application.api.memory_lists import ORDERS
 from refold.application.ports.read_models import ReadModels
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store import view_folds as folding
@@ -42,6 +43,7 @@ def everything(views: ReadModels) -> list[object]:
     threads = [row.thread_id for row in views.conversations()]
     return [
         views.conversations(),
+        *(views.conversations_page(0, 10, None, order) for order in ORDERS),
         *(
             (
                 views.conversation(t),

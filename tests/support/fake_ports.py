@@ -33,7 +33,9 @@ from refold.application.ports.observer import Observer
 from refold.application.ports.processes import UNNAMED_OWNER, Owner
 from refold.application.ports.read_models import (
     CompactionRow,
+    ConversationOrder,
     ConversationRow,
+    ConversationsPage,
     MessageRow,
     NoteRow,
     RequestSizesRow,
@@ -235,6 +237,12 @@ class MessageViews:
 
     def iter_conversations(self) -> Iterator[ConversationRow]:
         return iter(self.conversations())
+
+    def conversations_page(
+        self, start: int, count: int, owner: str | None, order: ConversationOrder
+    ) -> ConversationsPage:
+        del start, count, owner, order
+        return ConversationsPage(rows=(), count=0)
 
     def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
         del owner

@@ -17,6 +17,7 @@ from refold.domain.events import (
     ConversationLabelled,
     Event,
     EventLost,
+    GivenInPart,
     LinesRecalled,
     MessageErased,
     MessagePinned,
@@ -104,6 +105,8 @@ def test_a_compaction_has_its_coverage_and_the_sizes_around_it() -> None:
         "before": 100,
         "after": 40,
     }
+    part = GivenInPart(position=1, given=5, characters=10)
+    assert decided(replace(performed(1), given_in_part=(part,)))["part"] == [1]
     assert decided(requested(1)) == {"kind": "requested", "before": 100}
     assert decided(replace(performed(1), trigger="erasure"))["kind"] == "rebuilt"
 
