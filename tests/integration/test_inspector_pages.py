@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -101,6 +102,13 @@ def test_every_page_shows_texts_as_texts_and_has_the_headers(
             assert not MISLEADING.search(answer.text), address
         elif "json" in answer.headers["content-type"]:
             assert json.loads(answer.content.decode()), address
+
+
+def test_only_what_is_a_picture_is_shown_as_one(memory: refold.Memory) -> None:
+    page = client_of(memory).get("/conversation?id=hostile&start=0").text
+    (address,) = re.findall(r'<img [^>]*src="([^"]*)"', page)
+    answer = client_of(memory).get(unescape(address))
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
 
 
 @pytest.mark.parametrize("target", ["panel", "listed", "pictures"])
@@ -340,7 +348,9 @@ def test_a_damaged_log_is_a_sentence_on_every_page(tmp_path: Path) -> None:
         for address in ("/", "/conversation?id=well", "/conversation?id=well&panel=health&check=1"):
             assert client.get(address).status_code == 200
         guest = client_of(memory, lambda _: Access(owner="me"))
-        assert "'t'" not in guest.get("/?q=word").text
+        refused = guest.get("/?q=word")
+        assert_plain_refusal(refused, (500,))
+        assert "'t'" not in unescape(refused.text)
 
 
 def test_an_encrypted_log_is_shown_with_its_key(

@@ -132,7 +132,7 @@ def fill_hostile(memory: refold.Memory, thread_id: str = "hostile") -> None:
         base64.b64encode(data).decode() for data in (b"text", b"<svg onload=window.ran=1/>")
     )
     sources = (
-        {"type": "base64", "media_type": "image/png", "data": "not base64!"},
+        {"type": "base64", "media_type": "image/png", "data": "no images!!"},
         {"type": "base64", "media_type": "image/png", "data": no_image},
         {"type": "base64", "media_type": "image/svg+xml", "data": with_script},
         {"type": "base64", "media_type": 'image/png" onerror="window.ran=1', "data": PIXEL},
