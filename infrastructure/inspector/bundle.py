@@ -2,7 +2,8 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
@@ -10,13 +11,19 @@ from typing import Any, NamedTuple, TypeAlias
 from markupsafe import Markup
 
 from refold.application.api.memory import Memory
+from refold.application.api.memory_lists import ORDERS
 from refold.application.errors import LogNotFound, TargetExists
-from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.read_models import (
+    ConversationRow,
+    ConversationsPage,
+    ListedConversation,
+)
 from refold.infrastructure.files.private_files import open_private, sync_names
 
 from .access import Access
 from .file_pages import PANELS_OF_FILES, FilePages, Pictures, Source, style_of_files
 from .links import Links
+from .list_page import ListQuery, list_values
 from .masking import Masked, Masker
 from .panels import PANELS
 from .reader import PAGE, Reader, timeline_page
@@ -163,7 +170,7 @@ class _Writer:
         self._done = Bundled(0, 0, 0, 0, masker.count(""))
 
     def write(self, watched: Watch) -> Bundled:
-        rows = [self._files.row(self._reader, row) for row in self._reader.conversations()]
+        rows = [self._files.row(self._reader, row) for row in self._listed()]
         folders = {
             row.thread_id: _folder_name(number, row.thread_id, self._files.masker)
             for number, row in enumerate(rows, 1)
@@ -176,6 +183,12 @@ class _Writer:
         return self._done._replace(
             conversations=len(rows), messages=sum(row.messages for row in rows)
         )
+
+    def _listed(self) -> Iterator[ListedConversation]:
+        start = 0
+        while rows := self._reader.conversations_page(start, LISTED, None, ORDERS[0]).rows:
+            yield from rows
+            start += len(rows)
 
     def _conversation(self, row: ConversationRow, folders: Mapping[str, str]) -> None:
         conversation, _ = self._reader.conversation(row.thread_id)
@@ -215,19 +228,24 @@ class _Writer:
             pages=self._done.pages + 1, masked=self._done.masked + masked
         )
 
-    def _lists(self, rows: Sequence[ConversationRow], links: Links) -> None:
+    def _lists(self, rows: Sequence[ListedConversation], links: Links) -> None:
         counts = self._done.masked.sentence()
         note = self._source.sentences(f"all {len(rows):,} conversations")
         for start in range(0, max(1, len(rows)), LISTED):
             values = {
                 "links": links,
                 "title": "Conversations",
-                "query": "",
                 "found": None,
-                "count": len(rows),
-                "start": start,
-                "LISTED": LISTED,
-                "rows": rows[start : start + LISTED],
+                "asked": ListQuery(start, ORDERS[0], None, ""),
+                "address": partial(_list_address, links),
+                "owner": None,
+                **list_values(
+                    ConversationsPage(rows=tuple(rows[start : start + LISTED]), count=len(rows)),
+                    start,
+                    ORDERS[0],
+                    LISTED,
+                    sees_all=True,
+                ),
             }
             page, _ = self._files.render(
                 "conversations.html", values, [text.replace("{masked}", counts) for text in note]
@@ -240,6 +258,11 @@ class _Writer:
         with open_private(self._folder / name, "xb") as file:
             file.write(content)
         self._done = self._done._replace(bytes=self._done.bytes + len(content))
+
+
+def _list_address(links: Links, **changes: object) -> str | None:
+    """Return the address of another page of the list; a folder has no other orders and owners."""
+    return links.page("", **{"start": 0} | changes) if changes.keys() <= {"start"} else None
 
 
 def _folder_name(number: int, thread_id: str, masker: Masker) -> str:

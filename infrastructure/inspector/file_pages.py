@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -14,7 +14,7 @@ from refold.application.api.memory import Memory
 from refold.application.api.results import StoredMessage
 from refold.application.ports.read_models import ConversationRow
 from refold.domain.errors import UnknownMessage
-from refold.domain.value import is_object, replace
+from refold.domain.value import is_object
 
 from .access import Access
 from .conversation_page import base_values, header_values
@@ -88,6 +88,9 @@ def _picture(source: object, most: int) -> Markup | None:
     return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
 
 
+RowT = TypeVar("RowT", bound=ConversationRow)
+
+
 class FilePages:
     """Renders pages for files. Every value is masked when a template prints it, in whichever template."""
 
@@ -122,14 +125,14 @@ class FilePages:
         )
         return page.replace(_NOTE, note, 1), masked
 
-    def row(self, reader: Reader, row: ConversationRow) -> ConversationRow:
+    def row(self, reader: Reader, row: RowT) -> RowT:
         """Return the row of a conversation without a half of a masked text at the end of its title."""
         words = row.first_words
         if row.label is not None or not words or row.first_words_at is None or words[-1] != "…":
             return row
         conversation = reader.memory.conversation(row.thread_id)
         source = conversation.read(row.first_words_at)
-        return replace(row, first_words=self.masker.cut_text(words, source))
+        return row.__replace__(first_words=self.masker.cut_text(words, source))
 
     def panel_values(self, scene: Scene) -> dict[str, Any]:
         """Return the values of the pictures above the panels, and of the panels other than the timeline."""

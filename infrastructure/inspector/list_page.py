@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -77,7 +77,7 @@ def list_query(request: Request) -> ListQuery:
         raise NotShown(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
     return ListQuery(
         number_in(query, "start") or 0,
-        cast("ConversationOrder", order),
+        order,
         query.get("owner") or None,
         query.get("q", "").strip(),
     )
@@ -108,16 +108,25 @@ def _list_values(reader: Reader, query: ListQuery) -> Mapping[str, Any]:
         return reader.conversations_page(start, LISTED, query.owner, query.order)
 
     start, page = query.start, page_from(query.start)
-    if not page.rows and start:  # The list has become shorter, or somebody changed the address.
+    if (
+        not page.rows and start
+    ):  # The list has become shorter, or another one was typed the address.
         start = max(0, page.count - 1) // LISTED * LISTED
         page = page_from(start)
+    return list_values(page, start, query.order, LISTED, sees_all=reader.sees_all)
+
+
+def list_values(
+    page: ConversationsPage, start: int, order: ConversationOrder, most: int, *, sees_all: bool
+) -> Mapping[str, Any]:
+    """Return the values of a part of the list that begins at ``start`` and has at most ``most`` rows."""
     return {
         "page": page,
         "start": start,
-        "LISTED": LISTED,
-        "ordered": _ORDERED[query.order],
+        "LISTED": most,
+        "ordered": _ORDERED[order],
         "outcomes": OUTCOMES,
-        "has_owners": reader.sees_all and any(row.owner for row in page.rows),
+        "has_owners": sees_all and any(row.owner for row in page.rows),
     }
 
 

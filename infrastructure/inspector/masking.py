@@ -97,7 +97,7 @@ class Masker:
         if isinstance(value, str):
             return value if isinstance(value, Markup) else self.text(value)
         if isinstance(value, Value):
-            return replace(value, **{key: self.values(one) for key, one in vars(value).items()})
+            return value.__replace__(**{key: self.values(one) for key, one in vars(value).items()})
         if is_object(value):
             return {key: self.values(one) for key, one in value.items()}
         if not is_list(value):
