@@ -9,7 +9,7 @@ from .links import ServerLinks
 from .message_views import MessageView, message_views
 from .panels import PANELS
 from .pictures import chart_of, strip_of
-from .reader import NotShown, Reader, number_in, request_at, timeline_page
+from .reader import NotShown, Reader, request_at, timeline_page
 from .rendering_pages import render
 from .request_view import gauge_of
 from .scene import Scene, scene_of

@@ -11,7 +11,7 @@ from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.infrastructure import value_words
 
 from .cache_panel import cache_panel
-from .message_views import message_views
+from .message_views import html_size, message_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
@@ -30,8 +30,8 @@ MOST_ATTEMPTS = 100
 """Compactions that the page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
-MOST_JSON = 200_000
-"""Characters of a request that a page shows; the rest is in the file."""
+MOST_JSON = 150_000
+"""Bytes of HTML that the JSON of a request takes at most; the rest is in the file."""
 
 
 def timeline_panel(scene: Scene) -> Mapping[str, Any]:
@@ -169,14 +169,16 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     context = request_at(scene.conversation, scene.at)
     request = context.for_anthropic()
     text = json.dumps(request, ensure_ascii=False, indent=2)
+    shown = text[:MOST_JSON]
+    shown = shown[: len(shown) * MOST_JSON // max(MOST_JSON, html_size(shown))]
     first = context.summary.coverage.stop if context.summary else 0
     fates = scene.conversation.explain(first, at=context.version)
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
-        "json": text[:MOST_JSON],
-        "left_out": max(0, len(text) - MOST_JSON),
+        "json": shown,
+        "left_out": len(text) - len(shown),
         "curl": _curl(context.model or "MODEL"),
     }
 
