@@ -26,8 +26,8 @@ SHOWN_MISSING = 40
 """Facts that a summary did not take over and that are shown without unfolding."""
 MOST_SEEN, MOST_UNSEEN = 30, 60
 """Entries of the ledger under each heading that a page shows, and that it shows folded."""
-MOST_ATTEMPTS = 100
-"""Compactions that the page lists."""
+MOST_ATTEMPTS, MOST_SUMMARIES = 100, 40
+"""Compactions and summaries that a page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
 MOST_JSON = 150_000
@@ -57,8 +57,8 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
     first = next((one for one in made if one.is_active), made[0] if made else None)
     chosen = wanted or (first.summary_id if first else None)
     return {
-        "summaries": made[:MOST_ATTEMPTS],
-        "more": max(0, len(made) - MOST_ATTEMPTS),
+        "summaries": made[:MOST_SUMMARIES],
+        "more": max(0, len(made) - MOST_SUMMARIES),
         "chosen": None
         if chosen is None
         else scene.conversation.summary_sources(chosen, stop=scene.number("stop"), at=scene.at),
