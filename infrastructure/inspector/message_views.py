@@ -276,11 +276,12 @@ def _fitting(stored: Sequence[StoredMessage], budget: int) -> int:
     texts = [full_text(block) for one in stored for block in _blocks_of(one.message)]
     most = 16_000
     while most > LEAST_SHOWN:
-        if sum(_html_size(text[:most]) for text in texts) <= budget:
+        if sum(html_size(text[:most]) for text in texts) <= budget:
             break
         most //= 2
     return max(most, LEAST_SHOWN)
 
 
-def _html_size(text: str) -> int:
+def html_size(text: str) -> int:
+    """Return the bytes that a text takes in a page."""
     return len(str(escape(text)).encode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from refold.application.rendering.request_blocks import RECALLED_HEADING
 from refold.infrastructure import value_words
 
 from .cache_panel import cache_panel
-from .message_views import message_views
+from .message_views import html_size, message_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
@@ -26,12 +26,12 @@ SHOWN_MISSING = 40
 """Facts that a summary did not take over and that are shown without unfolding."""
 MOST_SEEN, MOST_UNSEEN = 30, 60
 """Entries of the ledger under each heading that a page shows, and that it shows folded."""
-MOST_ATTEMPTS = 100
-"""Compactions that the page lists."""
+MOST_ATTEMPTS, MOST_SUMMARIES = 100, 40
+"""Compactions and summaries that a page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
-MOST_JSON = 200_000
-"""Characters of a request that a page shows; the rest is in the file."""
+MOST_JSON = 150_000
+"""Bytes of HTML that the JSON of a request takes at most; the rest is in the file."""
 
 
 def timeline_panel(scene: Scene) -> Mapping[str, Any]:
@@ -57,8 +57,8 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
     first = next((one for one in made if one.is_active), made[0] if made else None)
     chosen = wanted or (first.summary_id if first else None)
     return {
-        "summaries": made[:MOST_ATTEMPTS],
-        "more": max(0, len(made) - MOST_ATTEMPTS),
+        "summaries": made[:MOST_SUMMARIES],
+        "more": max(0, len(made) - MOST_SUMMARIES),
         "chosen": None
         if chosen is None
         else scene.conversation.summary_sources(chosen, stop=scene.number("stop"), at=scene.at),
@@ -170,14 +170,16 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     context = request_at(scene.conversation, scene.at)
     request = context.for_anthropic()
     text = json.dumps(request, ensure_ascii=False, indent=2)
+    shown = text[:MOST_JSON]
+    shown = shown[: len(shown) * MOST_JSON // max(MOST_JSON, html_size(shown))]
     first = context.summary.coverage.stop if context.summary else 0
     fates = scene.conversation.explain(first, at=context.version)
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
-        "json": text[:MOST_JSON],
-        "left_out": max(0, len(text) - MOST_JSON),
+        "json": shown,
+        "left_out": len(text) - len(shown),
         "curl": _curl(context.model or "MODEL"),
     }
 

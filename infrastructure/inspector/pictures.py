@@ -10,6 +10,8 @@ from refold.infrastructure.palette import FATES
 WIDTH, CHART_HEIGHT, STRIP_HEIGHT = 1000.0, 150.0, 46.0
 COLUMNS = 60
 """Places of the chart that lead to a version."""
+MOST_MARKS = 100
+"""Marks that have a name and lead to their version. More are lines only; the places lead to versions."""
 LEAST_HEIGHT = 1.5
 """Height of a message with few tokens, so that it is seen."""
 
@@ -64,6 +66,10 @@ class ChartView(NamedTuple):
     limit_y: float | None
     """Height of the largest request, or None if it is above the upper edge."""
     marks: tuple[MarkView, ...]
+    """Decisions that lead to their version; empty if there are too many."""
+    lines: tuple[tuple[str, str], ...]
+    """For each meaning, the lines of all decisions as a path, if they are too many to lead anywhere."""
+    decisions: int
     columns: tuple[Column, ...]
     kinds: tuple[tuple[str, str, int], ...]
     """Meaning, name and number of the marks of each kind."""
@@ -81,13 +87,16 @@ def chart_of(history: SizeHistory, newest: int) -> ChartView:
     area = ""
     if corners:
         area = f"{corners[0][0]:.1f},{CHART_HEIGHT} {line} {corners[-1][0]:.1f},{CHART_HEIGHT}"
+    marks = tuple(_mark_views(history.marks, scale))
     return ChartView(
         area,
         line,
         top,
         scale.y(history.trigger),
         scale.y(history.limit) if history.limit < top else None,
-        tuple(_mark_views(history.marks, scale)),
+        marks if len(marks) <= MOST_MARKS else (),
+        _lines_of(marks) if len(marks) > MOST_MARKS else (),
+        len(marks),
         tuple(_columns(history, scale)),
         tuple(_kinds(history.marks)),
         newest,
@@ -111,6 +120,13 @@ def _mark_views(marks: Iterable[SizeMark], scale: _Scale) -> Iterator[MarkView]:
         meaning, name = _MARKS.get(mark.kind, ("system", mark.kind))
         high = max(mark.tokens_before, mark.tokens_after)
         yield MarkView(scale.x(mark.version), scale.y(high), meaning, name, mark)
+
+
+def _lines_of(marks: Iterable[MarkView]) -> tuple[tuple[str, str], ...]:
+    shapes: dict[str, list[str]] = {}
+    for one in marks:
+        shapes.setdefault(one.meaning, []).append(f"M{one.x:.1f} {one.y:.1f}V{CHART_HEIGHT:.0f}")
+    return tuple((meaning, "".join(parts)) for meaning, parts in shapes.items())
 
 
 def _kinds(marks: Iterable[SizeMark]) -> Iterator[tuple[str, str, int]]:

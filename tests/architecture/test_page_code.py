@@ -41,6 +41,7 @@ WITH_CODE = [page for page in DOCS if is_run_here(page) and code_of(page.read_te
 ALWAYS = [
     "guide.md",
     "howto/keep-a-table-of-your-own.md",
+    "inspector.md",
     "observability.md",
     "testing.md",
     "tutorial.md",
