@@ -71,22 +71,22 @@ def inspect(
         with open_existing(db, window=window, model=model, policy_file=policy) as memory:
             _write_bundle(memory, bundle, db, redact or (), force=force, json=json)
         return
+    with open_existing(db, window=window, model=model, policy_file=policy) as memory:
+        _serve(memory, db, port, browser=not (no_browser or json), json=json)
+
+
+def _serve(memory: Memory, db: LogPlace, port: int, *, browser: bool, json: bool) -> None:
     from refold.infrastructure.inspector.serving import Inspector
     from refold.infrastructure.loopback import open_listener
 
-    def begun(url: str) -> None:
-        if not (no_browser or json):
-            webbrowser.open(url)
-
+    server = Inspector(memory, open_listener(HOST, port), open_trial)
+    if json:
+        print_json({"url": server.url})
+    else:
+        say(clean(server.url))
+        warn(f"Serving {clean(db)} to this machine only. Press Ctrl-C to stop.")
     try:
-        with open_existing(db, window=window, model=model, policy_file=policy) as memory:
-            server = Inspector(memory, open_listener(HOST, port), open_trial)
-            if json:
-                print_json({"url": server.url})
-            else:
-                say(clean(server.url))
-                warn(f"Serving {clean(db)} to this machine only. Press Ctrl-C to stop.")
-            server.serve(lambda: begun(server.url))
+        server.serve(lambda: webbrowser.open(server.url) if browser else None)
     except KeyboardInterrupt:
         if not json:
             warn("Stopped. Nothing was changed.")

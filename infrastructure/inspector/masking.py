@@ -13,7 +13,7 @@ from refold.application.api.results import StoredMessage
 from refold.domain.errors import InvalidSetting
 from refold.domain.facts.cues import redact
 from refold.domain.messages import readable
-from refold.domain.value import Value, is_list, is_object, replace
+from refold.domain.value import Value, from_stored, is_list, is_object, replace
 
 CREDENTIAL = "[redacted]"
 _MASK = r"\[(?:name [0-9]+|redacted)\]"
@@ -97,7 +97,8 @@ class Masker:
         if isinstance(value, str):
             return value if isinstance(value, Markup) else self.text(value)
         if isinstance(value, Value):
-            return value.__replace__(**{key: self.values(one) for key, one in vars(value).items()})
+            fields = {key: self.values(one) for key, one in vars(value).items()}
+            return from_stored(type(value), fields)
         if is_object(value):
             return {key: self.values(one) for key, one in value.items()}
         if not is_list(value):

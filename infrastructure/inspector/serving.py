@@ -117,7 +117,7 @@ class Inspector:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/?token={keys.token}"
         """URL with the token of this run."""
 
-    def serve(self, begun: Callable[[], None] = lambda: None) -> None:
+    def serve(self, begun: Callable[[], object] = lambda: None) -> None:
         """Serve until Ctrl-C. ``begun`` is called when the event loop runs."""
 
         async def run() -> None:

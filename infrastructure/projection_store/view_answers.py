@@ -80,13 +80,14 @@ def conversations_page(
 
     The database sorts without an index: one would cost more with every append than the sorting of a page.
     """
-    listed, values = "erased = 0", ()
+    where = "erased = 0"
+    values: tuple[Cell, ...] = ()
     if owner is not None:
-        listed, values = "erased = 0 AND owner = ?", (storable(owner),)
+        where, values = "erased = 0 AND owner = ?", (storable(owner),)
     _expect_count(db, CONVERSATIONS)
-    query = f"SELECT count(*) FROM {{conversations}} WHERE {listed}"
+    query = f"SELECT count(*) FROM {{conversations}} WHERE {where}"
     length = db.execute(query, values).fetchone()[0]
-    condition = f"{listed} ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?"
+    condition = f"{where} ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?"
     rows = _rows(db, CONVERSATIONS, condition, *values, count, start)
     found = list(map(_conversation_row, _fields(CONVERSATIONS, rows)))
     tried = _attempts(db, [row.thread_id for row in found])
@@ -100,11 +101,11 @@ def conversations_page(
 
 def _attempts(db: Tables, threads: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     """Return the failures and the newest attempt of conversations that have attempts."""
-    among = f"thread_id IN ({','.join('?' * len(threads)) or 'NULL'})"
+    where = f"thread_id IN ({','.join('?' * len(threads)) or 'NULL'})"
     query = (
         "SELECT thread_id, count(*), sum(checksum), max({in_order}), "
         "sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) "
-        f"FROM {{compactions}} WHERE {among} GROUP BY thread_id"
+        f"FROM {{compactions}} WHERE {where} GROUP BY thread_id"
     )
     found = {row[0]: [*map(int, row[1:])] for row in db.execute(query, threads)}
     expected = tallies(db, COMPACTIONS.name, threads)

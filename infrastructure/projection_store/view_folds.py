@@ -340,8 +340,8 @@ def tallies(db: Tables, projection: str, threads: Sequence[str]) -> Mapping[str,
     Raises:
         FoldDamaged: a record was changed.
     """
-    among = ",".join("?" * len(threads)) or "NULL"
-    query = f"SELECT * FROM {{{TALLIES}}} WHERE projection = ? AND thread_id IN ({among})"
+    marks = ",".join("?" * len(threads)) or "NULL"
+    query = f"SELECT * FROM {{{TALLIES}}} WHERE projection = ? AND thread_id IN ({marks})"
     found = db.execute(query, (projection, *threads))
     return {str(thread_id): total for thread_id, total in map(_open_tally, found)}
 

@@ -9,7 +9,7 @@ from typing import get_args
 from refold.domain.events import Event
 from tests.architecture.rules import LAYERS, Module, modules_under
 
-MOST_MODULES = 410
+MOST_MODULES = 425
 """More than there are, so that a new feature does not break the rule at once."""
 SMALL = 80
 """Lines below which a module with one user belongs to that user."""

@@ -41,7 +41,7 @@ def wanted(*, tools: bool = True) -> Iterator[Requirement]:
     extras = dict(project["project"]["optional-dependencies"])
     building = project["build-system"]["requires"]
     if not tools:
-        del extras["dev"], building[:]
+        del extras["dev"], extras["docs"], building[:]
         for name in ADAPTERS:
             del extras[name]
     direct = chain(project["project"]["dependencies"], *extras.values(), building)

@@ -128,7 +128,7 @@ def test_a_fork_names_its_source(memory: Memory) -> None:
 def test_invalid_pages_are_refused(memory: Memory) -> None:
     for invalid in ({"start": -1}, {"count": 0}, {"count": 1_001}, {"order": "newest"}):
         with pytest.raises(InvalidSetting, match=next(iter(invalid))):
-            memory.conversations_page(**invalid)  # type: ignore[arg-type]
+            memory.conversations_page(**invalid)
     with pytest.raises(InvalidOwner):
         memory.conversations_page(owner="")
     assert get_args(ConversationOrder) == ORDERS
