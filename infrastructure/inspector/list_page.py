@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -77,7 +77,7 @@ def list_query(request: Request) -> ListQuery:
         raise NotShown(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
     return ListQuery(
         number_in(query, "start") or 0,
-        cast("ConversationOrder", order),
+        order,
         query.get("owner") or None,
         query.get("q", "").strip(),
     )
@@ -108,7 +108,7 @@ def _list_values(reader: Reader, query: ListQuery) -> Mapping[str, Any]:
         return reader.conversations_page(start, LISTED, query.owner, query.order)
 
     start, page = query.start, page_from(query.start)
-    if not page.rows and start:  # The list has become shorter, or somebody changed the address.
+    if not page.rows and start:  # The list has become shorter since the link was made.
         start = max(0, page.count - 1) // LISTED * LISTED
         page = page_from(start)
     return {

@@ -507,7 +507,7 @@ def test_the_list_is_read_in_pages_and_has_the_latest_activity_first(
         for number in (3, 1, 4, 0, 2):
             memory.conversation(f"thread-{number}").append({"role": "user", "content": "Hello"})
         expected = [row.thread_id for row in memory.conversations()]
-    pages, page_of = list[int](), view_answers.conversation_page
+    pages, page_of = list[int](), view_answers.conversations_after
 
     def counted(db: Tables, after: str) -> Sequence[ConversationRow]:
         rows = page_of(db, after)
@@ -515,7 +515,7 @@ def test_the_list_is_read_in_pages_and_has_the_latest_activity_first(
         return rows
 
     monkeypatch.setattr(view_answers, "PAGE", 2)
-    monkeypatch.setattr(view_answers, "conversation_page", counted)
+    monkeypatch.setattr(view_answers, "conversations_after", counted)
     listed = json.loads(refold("list", "--json", "--db", f"{path}").out)["conversations"]
     assert [row["thread_id"] for row in listed] == expected
     assert expected == ["thread-2", "thread-0", "thread-4", "thread-1", "thread-3"]

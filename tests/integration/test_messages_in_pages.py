@@ -119,14 +119,14 @@ def test_conversations_are_iterated_in_pages_of_equal_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view_answers, "PAGE", 40)
-    pages, page_of = list[int](), view_answers.conversation_page
+    pages, page_of = list[int](), view_answers.conversations_after
 
     def counted(db: Tables, after: str) -> Sequence[refold.ConversationRow]:
         rows = page_of(db, after)
         pages.append(len(rows))
         return rows
 
-    monkeypatch.setattr(view_answers, "conversation_page", counted)
+    monkeypatch.setattr(view_answers, "conversations_after", counted)
     peaks = list[int]()
     for length in (100, 400):
         with refold.open(tmp_path / f"{length}.db", background=False) as memory:

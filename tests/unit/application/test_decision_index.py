@@ -27,7 +27,7 @@ def rows_of(*events: Event, length: int = FINE) -> list[RequestSizesRow]:
                 events_of_row == length
             ):
                 texts = {k: f"{found[number][k]}{text}" for k, text in change.joined.items()}
-                found[number] |= change.to | texts
+                found[number] |= {**change.to, **texts}
             case _:
                 pass
     return [from_stored(RequestSizesRow, row) for row in found.values()]
