@@ -108,9 +108,7 @@ def _list_values(reader: Reader, query: ListQuery) -> Mapping[str, Any]:
         return reader.conversations_page(start, LISTED, query.owner, query.order)
 
     start, page = query.start, page_from(query.start)
-    if (
-        not page.rows and start
-    ):  # The list has become shorter, or another one was typed the address.
+    if not page.rows and start:  # The list has become shorter since the link was made.
         start = max(0, page.count - 1) // LISTED * LISTED
         page = page_from(start)
     return list_values(page, start, query.order, LISTED, sees_all=reader.sees_all)

@@ -80,10 +80,8 @@ def conversations_page(
 
     The database sorts without an index: one would cost more with every append than the sorting of a page.
     """
-    where = "erased = 0"
-    values: tuple[Cell, ...] = ()
-    if owner is not None:
-        where, values = "erased = 0 AND owner = ?", (storable(owner),)
+    where = "erased = 0" if owner is None else "erased = 0 AND owner = ?"
+    values = () if owner is None else (storable(owner),)
     _expect_count(db, CONVERSATIONS)
     query = f"SELECT count(*) FROM {{conversations}} WHERE {where}"
     length = db.execute(query, values).fetchone()[0]

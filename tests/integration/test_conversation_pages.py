@@ -163,8 +163,9 @@ def test_the_rows_that_are_read_do_not_grow_with_the_list(
     [
         "UPDATE conversations SET label = 'changed' WHERE thread_id = 't'",
         "DELETE FROM conversations WHERE thread_id = 'u'",
-        "UPDATE compactions SET outcome = 'performed' WHERE attempt_id = 'a3'",
-        "DELETE FROM compactions WHERE attempt_id = 'a1'",
+        "UPDATE compactions SET outcome = 'performed' WHERE attempt_id = 'a4'",
+        "DELETE FROM compactions WHERE attempt_id = 'a2'",
+        "UPDATE compactions SET thread_id = 'u' WHERE attempt_id = 'a2'",
         "DELETE FROM compactions",
         "DELETE FROM compactions; DELETE FROM tallies WHERE projection = 'compactions'",
     ],
@@ -177,7 +178,9 @@ def test_damage_of_a_row_is_repaired_from_the_log(
     scribe.fail("t")
     scribe.fail("t")
     scribe.say("u", "two")
+    scribe.fail("u")
     page = views.conversations_page(0, 9, None, "failures")
+    assert [row.failures for row in page.rows] == [2, 1]
     with closing(sqlite3.connect(tmp_path / "agent.views.db")) as connection, connection:
         connection.executescript(damage)
     assert views.conversations_page(0, 9, None, "failures") == page
