@@ -37,7 +37,7 @@ def names_of(module: str) -> set[str]:
     return {f"{module}.{name}" for name in import_module(module).__all__}
 
 
-@pytest.mark.parametrize("module", ["refold", "refold.testing"])
+@pytest.mark.parametrize("module", ["refold", "refold.testing", "refold.inspector"])
 def test_every_public_name_is_described(module: str) -> None:
     assert names_of(module) - set(described()) == set()
 
@@ -46,7 +46,8 @@ def test_no_name_is_described_twice_and_none_that_is_not_public() -> None:
     counted = Counter(described())
     assert [name for name, times in counted.items() if times > 1] == []
     ours = {name for name in counted if not name.startswith("refold.adapters.")}
-    assert ours == names_of("refold") | names_of("refold.testing")
+    modules = ("refold", "refold.testing", "refold.inspector")
+    assert ours == set().union(*map(names_of, modules))
 
 
 def test_every_adapter_is_described() -> None:
