@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -91,7 +92,7 @@ def list_page(reader: Reader, links: ServerLinks, request: Request) -> Response:
         "title": "Conversations",
         "asked": query,
         "owner": query.owner if reader.sees_all else None,
-        "address": lambda **changes: query.address(links, **changes),
+        "address": partial(query.address, links),
         "found": None,
     }
     if query.words:

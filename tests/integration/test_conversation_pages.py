@@ -126,7 +126,13 @@ def test_a_fork_names_its_source(memory: Memory) -> None:
 
 
 def test_invalid_pages_are_refused(memory: Memory) -> None:
-    for invalid in ({"start": -1}, {"count": 0}, {"count": 1_001}, {"order": "newest"}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"start": -1},
+        {"count": 0},
+        {"count": 1_001},
+        {"order": "newest"},
+    )
+    for invalid in cases:
         with pytest.raises(InvalidSetting, match=next(iter(invalid))):
             memory.conversations_page(**invalid)
     with pytest.raises(InvalidOwner):

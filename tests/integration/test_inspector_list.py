@@ -184,7 +184,8 @@ def test_rows_and_bytes_of_a_page_do_not_grow_with_the_log(
     for count in (200, 5_000):
         for number in range(made, count):
             say(memory, f"t{number:05}", f"a quokka, number {number % 100:05}")
-        made, costs = count, {}
+        made = count
+        costs: dict[str, tuple[int, int]] = {}
         for page in PAGES:
             client.get(page)
             read.clear()
