@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -115,9 +115,9 @@ class ServiceAccess:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        allowed: object = self._authorise(Request(scope, receive))
-        if inspect.isawaitable(allowed):
-            allowed = await allowed
+        returned = self._authorise(Request(scope, receive))
+        # A function without types may return anything.
+        allowed = cast("object", await returned if inspect.isawaitable(returned) else returned)
         if allowed is False or allowed is None:
             await PlainTextResponse("You may not read this.\n", 403)(scope, receive, send)
             return

@@ -4,13 +4,14 @@ import base64
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import escape
 
 from refold.application.api.results import StoredMessage
 from refold.application.history.explain import MessageFate
 from refold.domain.messages import CALLS, THINKING, Block, Message, block_text, gist, text_of
+from refold.domain.value import is_object
 from refold.infrastructure.palette import Meaning
 from refold.infrastructure.shown_text import strip_control
 
@@ -247,9 +248,8 @@ def full_text(block: Block) -> str:
 
 
 def _input_text(given: object) -> str:
-    if isinstance(given, Mapping):
-        lines = (f"{key}: {_one(value)}" for key, value in dict[str, Any](given).items())
-        return "\n".join(lines)
+    if is_object(given):
+        return "\n".join(f"{key}: {_one(value)}" for key, value in given.items())
     return _one(given)
 
 
@@ -260,7 +260,7 @@ def _one(value: object) -> str:
 def picture_of(block: Block) -> tuple[bytes, str] | None:
     """Return the bytes and the media type of a block that is an image to show, or None."""
     source = block.get("source")
-    if block.get("type") != "image" or not isinstance(source, Mapping):
+    if block.get("type") != "image" or not is_object(source):
         return None
     kind, data = source.get("media_type"), source.get("data")
     if source.get("type") != "base64" or kind not in PICTURES or not isinstance(data, str):

@@ -2,12 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from refold.application.errors import LogError
 from refold.application.inspection.ledger_view import LedgerEntry
 from refold.application.rendering.request_blocks import RECALLED_HEADING
+from refold.domain.messages import Block, text_of
+from refold.domain.value import is_list
 from refold.infrastructure import value_words
 
 from .cache_panel import cache_panel
@@ -91,8 +93,9 @@ def recall_panel(scene: Scene) -> Mapping[str, Any]:
 def _added_by_recall(scene: Scene) -> Iterator[str]:
     """Yield the texts that standing recall added to the request, as the model sees them."""
     for message in request_at(scene.conversation, scene.at).messages:
-        blocks = message["content"] if isinstance(message["content"], list) else ()
-        texts = (str(block.get("text", "")) for block in blocks)
+        content = message["content"]
+        blocks: Sequence[Block] = content if is_list(content) else ()
+        texts = map(text_of, blocks)
         yield from (text for text in texts if text.startswith(RECALLED_HEADING))
 
 

@@ -27,7 +27,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[[Any], str]] = {
         "shown": lambda text: strip_control(str(text)),
         "number": lambda value: f"{value:,}",
         "short": short_number,
@@ -35,12 +35,17 @@ def templates() -> Environment:
         "day": lambda at: shown_time(at)[:16],
         "percent": lambda share: f"{100 * share:.0f} %",
     }
+    environment.filters |= filters
     return environment
 
 
 def templates_for_files(printed: Callable[[object], object]) -> Environment:
     """Return an environment that prints what ``printed`` returns for each value, and then escapes it."""
-    return templates().overlay(finalize=lambda value: _harmless(printed(value)))
+
+    def harmless(value: object) -> object:
+        return _harmless(printed(value))
+
+    return templates().overlay(finalize=harmless)
 
 
 def _harmless(value: object) -> object:

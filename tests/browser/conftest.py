@@ -119,7 +119,8 @@ def open_page(browser: "Browser", inspector: Served, problems: Problems) -> Iter
     contexts: list[BrowserContext] = []
 
     def opened(path: str = "/", serving: Served = inspector, **options: Any) -> "Page":
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        given: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
+        context = browser.new_context(**given)
         contexts.append(context)
         problems.watch(context, serving.origin)
         context.set_default_timeout(15_000)

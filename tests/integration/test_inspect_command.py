@@ -185,10 +185,11 @@ def test_a_missing_package_is_named_with_what_installs_it(
     refold: Refold, log: Path, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "refold.infrastructure.cli.export_command.find_spec",
-        lambda name: None if name == package else find(name),
-    )
+
+    def find_others(name: str) -> object:
+        return None if name == package else find(name)
+
+    monkeypatch.setattr("refold.infrastructure.cli.export_command.find_spec", find_others)
     ended = refold("inspect", "--db", log, "--json")
     assert ended.code == 2
     assert "pip install 'refold[inspect]'" in ended.answer["message"]

@@ -241,6 +241,15 @@ def test_a_connection_for_messages_is_closed() -> None:
     assert closed.value.code == 1008
 
 
+def returning(result: Any) -> Authorise:
+    """A function of a service that returns the same for each request."""
+
+    def authorise(_request: Request) -> Any:
+        return result
+
+    return authorise
+
+
 async def later(request: Request) -> Any:
     return request.headers.get("x-user") is None and Access(owner="me")
 
@@ -248,11 +257,11 @@ async def later(request: Request) -> Any:
 @pytest.mark.parametrize(
     ("authorise", "status", "text"),
     [
-        (lambda _: True, 200, "Access(owner=None)"),
-        (lambda _: Access(owner="me"), 200, "Access(owner='me')"),
+        (returning(True), 200, "Access(owner=None)"),
+        (returning(Access(owner="me")), 200, "Access(owner='me')"),
         (later, 200, "Access(owner='me')"),
-        (lambda _: False, 403, "You may not read this.\n"),
-        (lambda _: None, 403, "You may not read this.\n"),
+        (returning(False), 403, "You may not read this.\n"),
+        (returning(None), 403, "You may not read this.\n"),
     ],
 )
 def test_a_function_of_the_service_says_who_may_read(
@@ -267,7 +276,7 @@ def test_a_function_of_the_service_says_who_may_read(
 def test_another_result_of_the_function_is_no_permission(
     returned: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = service(lambda _: returned)
+    found = service(returning(returned))
     assert found.status_code == 500
     assert "Access(" not in found.text
     assert "TypeError" in caplog.text
@@ -288,7 +297,7 @@ def broken(request: Request) -> bool:
     raise KeyError("secret")
 
 
-@pytest.mark.parametrize(("authorise", "path"), [(broken, "/"), (lambda _: True, "/fails")])
+@pytest.mark.parametrize(("authorise", "path"), [(broken, "/"), (returning(True), "/fails")])
 def test_an_unexpected_error_is_one_line_of_the_log_and_a_plain_page(
     authorise: Authorise, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -314,8 +323,8 @@ def test_an_error_in_the_middle_of_an_answer_is_in_the_log(
             sent.append(message)
 
         app = HeadersForAll(ServiceAccess(answer, lambda _: True))
-        scope = {"type": "http", "method": "GET", "path": "/fails-late", "headers": []}
-        await app({**scope, "query_string": b""}, answer, send)  # type: ignore[arg-type]
+        scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/fails-late"}
+        await app({**scope, "headers": [], "query_string": b""}, answer, send)  # type: ignore[arg-type]
 
     asyncio.run(ask())
     assert [one["type"] for one in sent] == ["http.response.start"]
