@@ -1,6 +1,6 @@
 """Texts of a transcript stay texts, the token stays secret, and pages of other servers get nothing."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
