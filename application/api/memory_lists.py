@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 LARGEST_PAGE = 1_000
+_NO_LIST = 1 << 62
+"""Length that no list reaches; a store accepts no larger number."""
 ORDERS: tuple[ConversationOrder, ...] = ("activity", "size", "age", "compactions", "failures")
 
 
@@ -144,8 +146,8 @@ def _check_page(start: int, count: object, order: str) -> None:
     Raises:
         InvalidSetting: an option is invalid.
     """
-    if start < 0:
-        raise invalid_argument("start", start, "a number from 0")
+    if not 0 <= start < _NO_LIST:
+        raise invalid_argument("start", start, "a number from 0, and no more than any list has")
     if not isinstance(count, int) or not 1 <= count <= LARGEST_PAGE:
         raise invalid_argument("count", count, f"a number from 1 to {LARGEST_PAGE:,}")
     if order not in ORDERS:

@@ -128,6 +128,7 @@ def test_a_fork_names_its_source(memory: Memory) -> None:
 def test_invalid_pages_are_refused(memory: Memory) -> None:
     cases: tuple[dict[str, Any], ...] = (
         {"start": -1},
+        {"start": 1 << 63},
         {"count": 0},
         {"count": 1_001},
         {"order": "newest"},
