@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from refold.application.api.results import StoredMessage
 from refold.domain.errors import InvalidSetting
 from refold.domain.facts.cues import redact
 from refold.domain.messages import readable
-from refold.domain.value import Value, from_stored, is_list, is_object, replace
+from refold.domain.value import Value, is_list, is_object, replace
 
 CREDENTIAL = "[redacted]"
 _MASK = r"\[(?:name [0-9]+|redacted)\]"
@@ -98,7 +99,9 @@ class Masker:
             return value if isinstance(value, Markup) else self.text(value)
         if isinstance(value, Value):
             fields = {key: self.values(one) for key, one in vars(value).items()}
-            return from_stored(type(value), fields)
+            masked = copy(value)
+            vars(masked).update(fields)
+            return masked
         if is_object(value):
             return {key: self.values(one) for key, one in value.items()}
         if not is_list(value):

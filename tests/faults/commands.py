@@ -113,6 +113,7 @@ LINES: Mapping[str, Line] = {
     "fork": lambda s: ["fork", "three"],
     "import": lambda s: ["import", transcript(s.out, IMPORTED)],
     "index": lambda s: ["index"],
+    "inspect": lambda s: ["inspect", "--bundle", new_place(s.out, "pages")],
     "list": lambda s: ["list"],
     "mcp": lambda s: ["mcp"],
     "label": lambda s: ["label", "three", "the harbour"],

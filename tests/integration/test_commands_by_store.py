@@ -62,6 +62,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("export", "export talk"),
     ("export --out", "export talk --out out.jsonl --force"),
     ("index", "index"),
+    ("inspect", "inspect --bundle pages"),
     ("verify", "verify"),
     ("verify --repair", "verify --repair"),
     ("replay", "replay"),

@@ -51,7 +51,8 @@ READING: Lines = {
     "settings": ("settings",),
     "stats": ("stats",),
     "diff": ("diff T 1 3", "diff T 1 9 --full"),
-    "export": ("export T", "export T --format events"),
+    "export": ("export T", "export T --format events", "export T --html agent.html --force"),
+    "inspect": ("inspect --bundle agent.pages --force",),
     "recall": (
         "recall T ignore",
         'recall T col:"x"AND*NEAR(',

