@@ -158,8 +158,9 @@ def report(found: list[Asked], conversations: int, length: int) -> str:
             [
                 "# Pages of the inspector on a large log",
                 f"Made by `python benchmarks/inspector.py --markdown FILE` with CPython {platform.python_version()} on "
-                f"{os.cpu_count()} cores: a log of {conversations:,} conversations of {TURN} messages, one in a hundred "
-                f"compacted, and one conversation of {length:,} messages in a window of {WINDOW:,} tokens, compacted by "
+                f"{os.cpu_count()} cores: a log of {conversations:,} conversations of {TURN} messages, one in a "
+                f"hundred compacted, and one conversation of {length:,} messages in a window of {WINDOW:,} tokens, "
+                "compacted by "
                 "the built-in summariser whenever that fell due. Pages are asked for through the ASGI application, "
                 "without a browser. The least of three times is shown, and that of the first request before them.",
                 f"Each page may take {MOST_SECONDS:g} s of CPU and {MOST_BYTES / 1e3:,.0f} kB. {len(found)} pages, "

@@ -1,9 +1,12 @@
 """The page of a conversation with its panels, and the page of one message."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+
+from refold.application.inspection.message_strip import MessageStrip
+from refold.application.inspection.size_history import SizeHistory
 
 from .links import ServerLinks
 from .message_views import MessageView, message_views
@@ -40,6 +43,7 @@ def base_values(scene: Scene) -> dict[str, Any]:
         "version": scene.row.version if scene.at is None else scene.at,
         "title": scene.row.title or scene.row.thread_id,
         "panels": {name: title for name, (title, _) in PANELS.items()},
+        "is_part": False,
     }
 
 
@@ -49,12 +53,29 @@ def header_values(scene: Scene) -> dict[str, Any]:
     context = request_at(conversation, scene.at)
     # The chart goes on to the newest version, so that a click on it can also travel forwards.
     history = conversation.size_history()
+    strip = conversation.message_strip(at=scene.at)
     return {
         "gauge": gauge_of(conversation, context),
         "chart": chart_of(history, scene.row.version),
-        "strip": strip_of(conversation.message_strip(at=scene.at)),
+        "strip": strip_of(strip),
+        "facts": _facts(scene, history, strip),
         "seen": scene.number("seen") or scene.row.messages,
     }
+
+
+class Facts(NamedTuple):
+    """The size of a conversation at the version that is shown."""
+
+    messages: int
+    tokens: int
+    compactions: int
+
+
+def _facts(scene: Scene, history: SizeHistory, strip: MessageStrip) -> Facts:
+    if scene.at is None:
+        return Facts(scene.row.messages, scene.row.tokens, scene.row.compactions)
+    made = (one for one in history.marks if one.kind == "compacted" and scene.has(one.version))
+    return Facts(strip.length, sum(cell.tokens for cell in strip.cells), sum(1 for _ in made))
 
 
 def live_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
@@ -63,7 +84,7 @@ def live_part(reader: Reader, links: ServerLinks, request: Request) -> Response:
     if scene.row.version == scene.number("version"):
         return Response(status_code=204)
     panel = scene.query.get("panel", "timeline")
-    values = base_values(scene) | header_values(scene) | {"panel": panel}
+    values = base_values(scene) | header_values(scene) | {"panel": panel, "is_part": True}
     return HTMLResponse(render("header.html", values))
 
 

@@ -23,8 +23,10 @@ from .rendering_pages import render
 
 LISTED = 100
 """Conversations of a page."""
-MOST_HITS = 20
-"""Passages that a search shows."""
+MOST_HITS = 50
+"""Passages that a search finds."""
+OF_ONE = 3
+"""Passages of one conversation that the list shows; its recall panel shows more."""
 
 _ORDERED: Mapping[ConversationOrder, str] = {
     "activity": "the latest activity first",
@@ -47,6 +49,9 @@ class FoundConversation(NamedTuple):
 
     row: ConversationRow
     hits: Sequence[RecallHit]
+    """The best passages, at most ``OF_ONE``."""
+    passages: int
+    """Number of passages that were found in it."""
 
 
 class ListQuery(NamedTuple):
@@ -137,5 +142,7 @@ def group_hits(found: Recalled, reader: Reader) -> Sequence[FoundConversation]:
     shown: list[FoundConversation] = []
     for thread_id, hits in groups.items():
         with suppress(NotShown):
-            shown.append(FoundConversation(reader.conversation(thread_id)[1], hits))
+            shown.append(
+                FoundConversation(reader.conversation(thread_id)[1], hits[:OF_ONE], len(hits))
+            )
     return shown

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from refold.application.errors import LogError
@@ -87,7 +88,12 @@ def recall_panel(scene: Scene) -> Mapping[str, Any]:
     """Return what a search in the conversation finds, and the lines that standing recall added."""
     query = scene.query.get("q", "").strip()
     found = scene.conversation.recall(query, limit=20) if query else None
-    return {"query": query, "found": found, "added": list(_added_by_recall(scene))}
+    later = 0
+    if found is not None:
+        hits = tuple(hit for hit in found.hits if scene.has(hit.version))
+        later, found = len(found.hits) - len(hits), replace(found, hits=hits)
+    added = list(_added_by_recall(scene))
+    return {"query": query, "found": found, "later": later, "added": added}
 
 
 def _added_by_recall(scene: Scene) -> Iterator[str]:
@@ -103,7 +109,7 @@ def why_panel(scene: Scene) -> Mapping[str, Any]:
     """Return the history of a value: when it came in, when it left, and what brings it back."""
     value = scene.query.get("q", "").strip()
     found = scene.conversation.why(value, at=scene.at) if value else None
-    return {"query": value, "history": found, "words": value_words}
+    return {"query": value, "history": found, "words": value_words, "quoted": shlex.join}
 
 
 class Moment(NamedTuple):

@@ -42,7 +42,12 @@ class Gauge(NamedTuple):
 
     @property
     def free(self) -> int:
-        """Tokens up to the trigger."""
+        """Tokens up to the largest request that may be sent."""
+        return max(0, self.limit - self.tokens)
+
+    @property
+    def until_due(self) -> int:
+        """Tokens after which a compaction is due, or 0 if it is due now."""
         return max(0, self.trigger - self.tokens)
 
     @property
