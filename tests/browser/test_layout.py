@@ -99,7 +99,7 @@ def test_a_summary_ends_before_a_message_that_says_so(open_page: "OpenPage") -> 
     assert line.count() == 1
     assert "split turn" in line.inner_text()
     line.get_by_role("link").click()
-    summary = page.locator(".summary:target")
+    summary = page.locator("tr:target")
     summary.wait_for()
     assert "split turn" in summary.inner_text()
 

@@ -22,7 +22,7 @@ WITHOUT_A_LOG = ("scan", "simulate", "exam", "settings")
 FILES_ONLY = frozenset(ON_A_SERVER) - {"verify --anchor"}
 ERASING = ("erase", "erase --all")
 """Commands that end with 1 on a server while its write-ahead log still has keys, and say where."""
-NO_COMPARISON = (*ERASING, "claude-code", "copy", "db")
+NO_COMPARISON = (*ERASING, "claude-code", "copy", "db", "inspect")
 """Commands whose output is about the store itself."""
 STORED = ("bytes", "snapshot_bytes", "files")
 """Figures of ``stats`` that a store has of its own."""
