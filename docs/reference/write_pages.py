@@ -70,9 +70,10 @@ messages             1
 summaries            0
 compactions          0
 topics               0
+request_sizes        2
 notes                0
 tallies              …
-positions            6
+positions            7
 reading_from         1
 thread_id    role      tokens  text
 -----------  ------  --------  ------

@@ -6,6 +6,7 @@ Where there is no Chromium, these tests are skipped; with ``REFOLD_X_BROWSER`` i
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,8 @@ OpenPage = Callable[..., "Page"]
 def browser() -> "Iterator[Browser]":
     """Chromium of this machine."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        missing = f"no Chromium: none of {', '.join(NAMES)} is on the PATH"
+    if program is None or find_spec("playwright") is None:
+        missing = f"no Playwright, or no Chromium: none of {', '.join(NAMES)} is on the PATH"
         if os.environ.get(REQUIRED):
             pytest.fail(missing)
         pytest.skip(missing)

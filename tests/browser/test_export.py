@@ -21,6 +21,7 @@ from tests.support.hostile_texts import ALL, LONG
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
 WIDTHS = (1280, 400)
 ARABIC = "مرحبا، هل يمكنك قراءة الملف README.md قبل الغد؟"
 HEBREW = "שגיאה: הקובץ config.yaml לא נמצא"
