@@ -26,6 +26,10 @@ def load_sent(
     Explicit ``extras`` override recorded ones; if none are recorded, only ``extras`` are used.
     """
     frames, lines = _recorded_later(core, loaded.thread_id, loaded.state.version)
+    if not frames:
+        asked = core.asked.change(loaded.thread_id, loaded.state)
+        # The newest request of this process, whose frame is recorded with its next event.
+        frames = [asked] if asked is not None and asked.asked_at == loaded.state.version else []
     unrecorded = None if lines else core.asked.lines(loaded.thread_id, loaded.state)
     if unrecorded is not None and unrecorded.asked_at <= loaded.state.version:
         lines = [unrecorded]

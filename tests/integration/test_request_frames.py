@@ -443,3 +443,20 @@ def test_a_fork_with_quoted_memories_shows_no_thinking_of_its_source(tmp_path: P
         agent.requests.append({"model": BOUND, **made, "answer": []})
         assert agent.illegal() == []
     agent.memory.close()
+
+
+def test_the_newest_request_is_shown_again_before_its_frame_is_recorded(
+    memory: refold.Memory,
+) -> None:
+    conversation = memory.conversation("t")
+    thought = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
+    conversation.append({"role": "user", "content": "Hello"})
+    answer = [thought, {"type": "text", "text": "Here."}]
+    conversation.append({"role": "assistant", "content": answer})
+    for system in (None, "Be brief.", "Be kind."):
+        sent = conversation.context(system=system)
+        again = conversation.context(at=sent.version)
+        assert (again.system, again.messages) == (sent.system, sent.messages)
+    conversation.append({"role": "user", "content": "And then?"})
+    later = conversation.context(at=sent.version)
+    assert (later.system, later.messages) == (sent.system, sent.messages)
