@@ -10,13 +10,14 @@ from refold.application.ports.read_models import RequestSizesRow
 from refold.application.projections.decision_index import decisions_of
 from refold.application.projections.fates import Fate, fate_of
 from refold.application.projections.request_sizes import COARSE, DECISION, FINE, LOST, OTHER
+from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
-from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
 from .shown_tokens import RowSteps
 
 MOST_CELLS = 400
+MOST_ASKED = 1_000_000
 
 StripFate = Fate | Literal["lost"]
 """The way the model sees a message, or ``lost`` for a message that damage destroyed."""
@@ -62,8 +63,7 @@ def message_strip(
 
     No event is decoded but those that the state itself is loaded from.
     """
-    if most < 1:
-        raise InvalidSetting(f"most={most}: allowed is 1 or more", setting="most", value=most)
+    whole_number("most", most, 1, MOST_ASKED)
     loaded = core.log.load(thread_id, at=at)
     length = loaded.state.length
     rows = core.views.request_sizes(thread_id) if length else ()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from refold.application.frames.sent_request import load_sent
 from refold.application.projections.decision_index import decisions_of
 from refold.application.projections.request_sizes import COARSE, FINE
+from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core, Extras
-from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
 from .shown_tokens import NO_MARKS, Decided, ShownTokens
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from refold.application.ports.read_models import RequestSizesRow
 
 MOST_POINTS = 600
+MOST_ASKED = 1_000_000
 LEAST_POINTS = 4
 TIMED = 500
 """Number of messages up to which each point has the time of its own message."""
@@ -83,10 +84,7 @@ def size_history(
 
     There are at most ``most`` points, with the highest peaks. Every mark is there.
     """
-    if most < LEAST_POINTS:
-        raise InvalidSetting(
-            f"most={most}: allowed is {LEAST_POINTS} or more", setting="most", value=most
-        )
+    whole_number("most", most, LEAST_POINTS, MOST_ASKED)
     loaded = core.log.load(thread_id, at=at)
     version = loaded.state.version
     rows: Sequence[RequestSizesRow] = ()

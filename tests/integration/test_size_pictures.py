@@ -166,9 +166,9 @@ def test_a_conversation_without_events_has_empty_pictures(memory: refold.Memory)
 
 def test_too_few_points_or_cells_are_refused(memory: refold.Memory) -> None:
     conversation = memory.conversation("t")
-    with pytest.raises(InvalidSetting, match="most=3"):
+    with pytest.raises(InvalidSetting, match="from 4"):
         conversation.size_history(most=3)
-    with pytest.raises(InvalidSetting, match="most=0"):
+    with pytest.raises(InvalidSetting, match="from 1"):
         conversation.message_strip(most=0)
 
 
