@@ -132,8 +132,9 @@ def test_everything_is_reached_by_keyboard(open_page: "OpenPage", small: Served)
     page.locator("#panel .hits li").first.wait_for()
     assert "panel=recall" in page.url
     page.go_back()
+    wait_until(lambda: page.locator("#panel .hits li").count() == 0)
     page.go_back()
-    assert page.url == at
+    wait_until(lambda: page.url == at)
     page.go_back()
     page.locator("#listed .hits li").first.wait_for()
     page.go_back()
