@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +105,3 @@ def static_file(name: str) -> tuple[bytes, str] | None:
     if name == "htmx.min.js":
         return (STATIC / name).read_bytes(), "text/javascript; charset=utf-8"
     return None
-
-
-@cache
-def static_version() -> str:
-    """Return a name for the present content of the files that pages load."""
-    return sha256(style().encode()).hexdigest()[:8]
