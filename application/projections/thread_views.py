@@ -11,6 +11,7 @@ from refold.application.ports.read_models import (
     ConversationOrder,
     ConversationRow,
     ConversationsPage,
+    ListedConversation,
     MessageRow,
     NoteRow,
     ReadModels,
@@ -29,7 +30,7 @@ Row = TypeVar(
     TopicSeen,
     NoteRow,
 )
-Listed = TypeVar("Listed", bound=ConversationRow)
+Listed = TypeVar("Listed", ConversationRow, ListedConversation)
 
 
 class ThreadViews:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from refold.application.api.memory import Memory
 from refold.application.api.results import StoredMessage
-from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.read_models import ConversationRow, ListedConversation
 from refold.domain.errors import UnknownMessage
 from refold.domain.value import is_object
 
@@ -88,7 +88,7 @@ def _picture(source: object, most: int) -> Markup | None:
     return Markup(f"data:{kind};base64,{base64.b64encode(content).decode()}")
 
 
-RowT = TypeVar("RowT", bound=ConversationRow)
+RowT = TypeVar("RowT", ConversationRow, ListedConversation)
 
 
 class FilePages:
