@@ -25,8 +25,8 @@ from refold.domain.value import replace
 
 from .attempt import OVERTAKEN, CompactionAttempt, CompactionQueue, find_overtaking
 from .attempt_ends import outcome_of, with_shortened
-from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measure
-from .last_rung import clear_texts, shorten_texts
+from .ladder import Measured, Shortened, climb, is_heavy, make_fit, measure
+from .last_rung import reduce_uncoverable, shorten_before_summary, shorten_texts
 from .next_request import (
     check_fits,
     is_due,
@@ -170,6 +170,10 @@ class FitToBudget:
             shortened, now = await run_to_end(_climb, core, thread_id, budget)
             done = done.plus(shortened)
         if not done.enough or await run_to_end(is_long, core, before.loaded, before.budget):
+            shortened = await run_to_end(
+                shorten_before_summary, core, thread_id, budget, most=budget.target
+            )
+            done, now = done.plus(shortened), None if shortened.decisions else now
             await self._summarise(before, done, results, notifier, now=now)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
@@ -274,11 +278,6 @@ class FitToBudget:
             notify_compaction(core, waiting[0])
         known = {result.attempt_id for result in self.results if result.outcome == "waiting"}
         self.results += [one for one in waiting if one.attempt_id not in known]
-
-
-def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Remove what no summary can reduce: too many bytes, and texts that leave no room for anything else."""
-    return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
 
 
 async def _is_due_now(core: Core, now: Measured) -> bool:

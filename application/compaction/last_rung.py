@@ -2,16 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from refold.application.conversation.entries import Entry, Preview, held_entries
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget, is_out_of_reach, least_size
+from refold.domain.compaction.summary_rules import expect_length
+from refold.domain.cuts.planner import NothingToCompact, plan_compaction
 from refold.domain.events import UserContentShortened
 from refold.domain.shortening import ToolPart, first_unread
 
-from .ladder import Decide, Decision, Shortened, climb, make_fit, measure, measure_as, record
+from .ladder import (
+    Decide,
+    Decision,
+    Shortened,
+    climb,
+    lighten,
+    make_fit,
+    measure,
+    measure_as,
+    record,
+)
 from .tool_parts import SAID, decide_parts, name_user_parts, tool_parts
 
 LARGE_SHARE = 2
@@ -169,6 +182,35 @@ def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
         if excess <= 0:
             return Decision()
         return _shorten(core, loaded, budget, Need(excess, first_unread(loaded.state)))
+
+    return _shorten_all(core, thread_id, decide)
+
+
+def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Remove what no summary can reduce: too many bytes, and texts that leave no room for anything else."""
+    return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
+
+
+def shorten_before_summary(core: Core, thread_id: str, budget: Budget, *, most: int) -> Shortened:
+    """Shorten unanswered texts of more than half the budget with which the request would exceed ``most`` tokens.
+
+    No summary can make such a request smaller. A summary that is written after this has the room that the texts
+    do not need any more. Nothing is done if no summary can be written.
+    """
+
+    def decide(loaded: LoadedConversation) -> Decision:
+        since, half = first_unread(loaded.state), budget.limit // LARGE_SHARE
+        unread = takewhile(lambda m: m.position >= since, reversed(loaded.state.live))
+        if all(message.tokens <= half for message in unread):
+            return Decision()
+        now = measure_as(core, loaded, budget)
+        known = expect_length(loaded.state, core.summariser.name)
+        plan = plan_compaction(
+            loaded.state, now.budget, core.settings.policy, "size", expected=known
+        )
+        if isinstance(plan, NothingToCompact) or plan.kept_tokens + now.budget.fixed <= most:
+            return Decision()
+        return _shorten(core, loaded, budget, Need(0, since))
 
     return _shorten_all(core, thread_id, decide)
 

@@ -22,7 +22,7 @@ from refold.domain.value import replace
 from .attempt import CompactionAttempt
 from .attempt_ends import outcome_of, with_sizes
 from .ladder import Shortened
-from .last_rung import take_all_rungs
+from .last_rung import reduce_uncoverable, shorten_before_summary, take_all_rungs
 
 
 def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> CompactionResult:
@@ -101,13 +101,15 @@ async def compact_on_demand(
     with CompactionNotifier(core, thread_id, "manual") as notifier:
         notifier.begin()
         was = await run_to_end(core.log.load, thread_id)
+        core = core.for_model(extras.model)
+        budget = core.budget(extras)
+        done = await run_to_end(_make_room, core, thread_id, budget)
         result = await attempt.work()
         notifier.ended(result)
         if result.outcome not in ("performed", "nothing_to_do"):
-            return result
-        core = core.for_model(extras.model)
-        budget, below = core.budget(extras), result.tokens_before
-        done = await run_to_end(take_all_rungs, core, thread_id, budget)
+            return _count_shortened(result, done)
+        below = result.tokens_before
+        done = done.plus(await run_to_end(take_all_rungs, core, thread_id, budget))
         if result.outcome == "performed" or done.decisions:
             await run_to_end(update_memories, core, thread_id, budget, below=below)
         now = await run_to_end(core.log.load, thread_id)
@@ -118,9 +120,24 @@ async def compact_on_demand(
         return result
 
 
+def _make_room(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Shorten what no summary can make smaller, so that the summary has the room.
+
+    A text that would fit is shortened only if the next request would need a compaction again.
+    """
+    if core.log.load(thread_id).state.attempt is not None:
+        return Shortened()  # Another caller works on the content.
+    done = reduce_uncoverable(core, thread_id, budget)
+    return done.plus(shorten_before_summary(core, thread_id, budget, most=budget.trigger))
+
+
+def _count_shortened(result: CompactionResult, done: Shortened) -> CompactionResult:
+    return replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
+
+
 def _add_shortened(result: CompactionResult, done: Shortened) -> CompactionResult:
-    """Return the result of a compaction with the content that was shortened after the compaction."""
-    result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
+    """Return the result of a compaction with the content that was shortened before and after it."""
+    result = _count_shortened(result, done)
     if result.outcome == "performed":
         return result
     return replace(

@@ -77,6 +77,35 @@ def test_several_texts_that_do_not_fit_together_are_shown_shorter_one_by_one() -
         assert texts.count(ASKED) == texts.count(ENDED) == 4
 
 
+@pytest.mark.parametrize("share", [0.6, 0.95, 1.5])
+@pytest.mark.parametrize("on_demand", [False, True])
+def test_a_summary_has_the_room_that_a_shortened_text_no_longer_needs(
+    share: float, on_demand: bool
+) -> None:
+    def summarised(last: str) -> tuple[int, int]:
+        with refold.open(":memory:", window=16_000) as memory:
+            conversation = memory.conversation("t")
+            for n in range(300):
+                asked = f"Set /etc/app/{n}.conf to {n * 7919}; the ticket is OPS-{n * 31}. "
+                conversation.append({"role": "user", "content": asked + "word " * 20})
+                conversation.append({"role": "assistant", "content": f"Done: {n * 7919}."})
+            conversation.append({"role": "user", "content": last})
+            if on_demand:
+                conversation.compact()
+            shown = said(conversation.context().messages[-1])
+            assert shown.endswith(last[-20:])
+            return conversation.summaries()[-1].tokens, len(shown)
+
+    usual, _ = summarised("And now?")
+    text = pasted(int(share * 1_000))
+    tokens, shown = summarised(text)
+    if shown < len(text):
+        assert tokens > 0.75 * usual
+    else:
+        assert on_demand
+        assert share < 0.9
+
+
 def test_who_does_not_want_that_says_so_and_is_told_the_way_out() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
         conversation = memory.conversation("t")
