@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import nlargest
 from typing import Literal, NamedTuple
 
 from refold.application.conversation.entries import Preview
@@ -16,7 +17,7 @@ from refold.domain.value import Value
 
 from .shown_tokens import RowSteps
 
-MOST_CELLS = 400
+MOST_CELLS, MOST_LARGE = 400, 10
 MOST_ASKED = 1_000_000
 
 StripFate = Fate | Literal["lost"]
@@ -50,6 +51,8 @@ class MessageStrip(Value, frozen=True):
     length: int
     """Number of messages."""
     cells: tuple[StripCell, ...]
+    largest: tuple[StripCell, ...]
+    """The messages with the most tokens, at most 10, the largest first; each in a cell of its own."""
     is_estimate: bool
     """True for a conversation of more than 300,000 events, in which messages that are appended together
     share their tokens evenly.
@@ -68,8 +71,9 @@ def message_strip(
     length = loaded.state.length
     rows = core.views.request_sizes(thread_id) if length else ()
     tokens = _tokens(rows, length)
-    fates = _Fates(loaded, rows).between(0, length)
+    fates = _Fates(loaded, rows).all()
     size = max(1, -(-length // most))
+    largest = nlargest(MOST_LARGE, range(length), key=tokens.__getitem__)
     return MessageStrip(
         thread_id=thread_id,
         version=loaded.state.version,
@@ -78,6 +82,7 @@ def message_strip(
             _cell(start, tokens[start : start + size], fates[start : start + size])
             for start in range(0, length, size)
         ),
+        largest=tuple(_cell(one, tokens[one : one + 1], fates[one : one + 1]) for one in largest),
         is_estimate=bool(rows) and rows[0].events == COARSE,
     )
 
@@ -112,20 +117,6 @@ def _tokens(rows: Sequence[RequestSizesRow], length: int) -> list[int]:
     return tokens[:length]
 
 
-def fates_between(
-    core: Core, loaded: LoadedConversation, start: int, stop: int
-) -> tuple[StripFate, ...]:
-    """Return the fates of the messages at positions ``start`` up to but not including ``stop``.
-
-    They are those of ``explain``, without a reason. No event is read.
-    """
-    last = min(stop, loaded.state.length)
-    first = min(max(start, 0), last)
-    if first == last:
-        return ()
-    return tuple(_Fates(loaded, core.views.request_sizes(loaded.thread_id)).between(first, last))
-
-
 class _Fates:
     """The fates of messages, by the window of a loaded conversation and by its rows of sizes."""
 
@@ -136,23 +127,21 @@ class _Fates:
         for key, preview in loaded.window.previews.items():
             self._previews.setdefault(key[0], []).append(preview)
 
-    def between(self, start: int, stop: int) -> list[StripFate]:
-        """Return the fates of the messages in a range: most by the range alone, the others one by one."""
+    def all(self) -> list[StripFate]:
+        """Return the fates of all messages: most by ranges, the others one by one."""
         state, summary = self._loaded.state, self._loaded.window.summary
-        fates: list[StripFate] = ["full"] * (stop - start)
+        fates: list[StripFate] = ["full"] * state.length
         special = {*self._previews, *self._erased, *self._lost, *state.pinned_positions}
-        special |= {*range(start, min(stop, state.preamble))}
+        special |= {*range(state.preamble)}
         if summary is not None:
             coverage = summary.coverage
-            first, last = max(start, coverage.start), min(stop, coverage.stop)
-            if first < last:
-                covered: list[StripFate] = ["summarised"]
-                fates[first - start : last - start] = covered * (last - first)
+            covered: list[StripFate] = ["summarised"]
+            fates[coverage.start : coverage.stop] = covered * (coverage.stop - coverage.start)
             special |= {*coverage.exclusions, *(one.position for one in summary.omitted)}
-            special |= {*range(start, min(stop, coverage.start))}
+            special |= {*range(coverage.start)}
         for position in special:
-            if start <= position < stop:
-                fates[position - start] = self._fate(position)
+            if position < len(fates):
+                fates[position] = self._fate(position)
         return fates
 
     def _fate(self, position: int) -> StripFate:

@@ -8,9 +8,19 @@ from typing import NamedTuple
 
 from markupsafe import escape
 
-from refold.application.api.results import StoredMessage
+from refold.application.api.results import Context, StoredMessage
 from refold.application.history.explain import MessageFate
-from refold.domain.messages import CALLS, THINKING, Block, Message, block_text, gist, text_of
+from refold.application.rendering.request_blocks import LEDGER_HEADING, RECALLED_HEADING
+from refold.domain.messages import (
+    CALLS,
+    THINKING,
+    Block,
+    Message,
+    Role,
+    block_text,
+    gist,
+    text_of,
+)
 from refold.domain.value import is_object
 from refold.infrastructure.palette import Meaning
 from refold.infrastructure.shown_text import strip_control
@@ -107,10 +117,49 @@ def message_views(
     ``around``: more messages in which partners of calls and results are found. ``near``: positions of the
     messages that links reach on the same page.
     """
-    partners = _partners((*stored, *around))
-    most = sys.maxsize if budget is None else _fitting(stored, budget)
+    partners = _partners((one.position, one.message) for one in (*stored, *around))
+    most = sys.maxsize if budget is None else _fitting([one.message for one in stored], budget)
     views = (_view(one, fates.get(one.position), partners, most) for one in stored)
     return [view._replace(near=near) for view in views]
+
+
+class SentView(NamedTuple):
+    """One message of a request."""
+
+    who: str
+    meaning: Meaning
+    blocks: tuple[BlockView, ...]
+
+
+def sent_views(context: Context, *, budget: int) -> list[SentView]:
+    """Return views of the messages of a request, whose texts take about ``budget`` bytes of HTML together."""
+    sent = [_sent(one["role"], one["content"]) for one in context.messages]
+    partners, most = _partners(enumerate(sent)), _fitting(sent, budget)
+    views: list[SentView] = []
+    for index, message in enumerate(sent):
+        who, meaning = speaker_of(message)
+        blocks = list(_blocks(message, meaning, partners, most))
+        opening = context.opening if index == 0 else 0
+        shown = [*map(_by_memory, blocks[:opening]), *map(_as_sent, blocks[opening:])]
+        views.append(SentView(who, meaning, tuple(shown)))
+    return views
+
+
+def _sent(role: Role, content: str | Sequence[Block]) -> Message:
+    return Message(role=role, content=content if isinstance(content, str) else tuple(content))
+
+
+def _by_memory(block: BlockView) -> BlockView:
+    is_ledger = block.head.startswith(LEDGER_HEADING)
+    meaning, label = ("ledger", "ledger") if is_ledger else ("summary", "summary")
+    return block._replace(meaning=meaning, label=label)
+
+
+def _as_sent(block: BlockView) -> BlockView:
+    """Return a block of a request. Its messages have no positions, so that nothing leads to a partner."""
+    if block.head.startswith(RECALLED_HEADING):
+        return block._replace(meaning="ledger", label="recalled lines")
+    return block._replace(partner=None, picture=None)
 
 
 def _view(
@@ -127,7 +176,7 @@ def _view(
         tokens=stored.tokens,
         shown_tokens=fate.shown_tokens if fate else 0,
         badges=badges,
-        blocks=tuple(_blocks(stored, meaning, partners, most)),
+        blocks=tuple(_blocks(stored.message, meaning, partners, most)),
         why=fate.why if fate else "",
         fate=fate.fate if fate else "full",
         mark=stored.mark.summary_id if stored.mark else None,
@@ -173,14 +222,14 @@ class _Partners(NamedTuple):
     results: Mapping[str, int]
 
 
-def _partners(stored: Iterable[StoredMessage]) -> _Partners:
+def _partners(messages: Iterable[tuple[int, Message]]) -> _Partners:
     calls, results = dict[str, tuple[int, str]](), dict[str, int]()
-    for one in stored:
-        for block in _blocks_of(one.message):
+    for position, message in messages:
+        for block in _blocks_of(message):
             if block.get("type") in CALLS:
-                calls[str(block.get("id"))] = one.position, str(block.get("name"))
+                calls[str(block.get("id"))] = position, str(block.get("name"))
             elif "tool_use_id" in block:
-                results[str(block["tool_use_id"])] = one.position
+                results[str(block["tool_use_id"])] = position
     return _Partners(calls, results)
 
 
@@ -190,9 +239,9 @@ def _blocks_of(message: Message) -> Sequence[Block]:
 
 
 def _blocks(
-    stored: StoredMessage, meaning: Meaning, partners: _Partners, most: int
+    message: Message, meaning: Meaning, partners: _Partners, most: int
 ) -> Iterator[BlockView]:
-    for index, block in enumerate(_blocks_of(stored.message)):
+    for index, block in enumerate(_blocks_of(message)):
         kind, text = str(block.get("type")), full_text(block)
         shown: Meaning = meaning
         label, failed, partner = "", False, None
@@ -271,9 +320,9 @@ def picture_of(block: Block) -> tuple[bytes, str] | None:
         return None
 
 
-def _fitting(stored: Sequence[StoredMessage], budget: int) -> int:
+def _fitting(messages: Sequence[Message], budget: int) -> int:
     """Return how many characters of each block can be shown, so that all take about ``budget`` bytes."""
-    texts = [full_text(block) for one in stored for block in _blocks_of(one.message)]
+    texts = [full_text(block) for one in messages for block in _blocks_of(one)]
     most = 16_000
     while most > LEAST_SHOWN:
         if sum(html_size(text[:most]) for text in texts) <= budget:

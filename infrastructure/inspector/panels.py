@@ -14,7 +14,7 @@ from refold.domain.value import is_list
 from refold.infrastructure import value_words
 
 from .cache_panel import cache_panel
-from .message_views import html_size, message_views
+from .message_views import html_size, message_views, sent_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
@@ -33,8 +33,8 @@ MOST_ATTEMPTS, MOST_SUMMARIES = 100, 40
 """Compactions and summaries that a page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
-MOST_JSON = 150_000
-"""Bytes of HTML that the JSON of a request takes at most; the rest is in the file."""
+MOST_SENT, MOST_JSON = 120_000, 60_000
+"""Bytes of HTML that the messages of a request take, about, and that its JSON takes; the rest is in the file."""
 
 
 def timeline_panel(scene: Scene) -> Mapping[str, Any]:
@@ -59,8 +59,10 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
     wanted = scene.query.get("summary")
     first = next((one for one in made if one.is_active), made[0] if made else None)
     chosen = wanted or (first.summary_id if first else None)
+    sizes = {one.summary_id: one for one in scene.conversation.compactions()}
     return {
         "summaries": made[:MOST_SUMMARIES],
+        "sizes": sizes,
         "more": max(0, len(made) - MOST_SUMMARIES),
         "chosen": None
         if chosen is None
@@ -178,6 +180,7 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     """Return the content of the request, its largest messages, the raw JSON and a command that sends it."""
     context = request_at(scene.conversation, scene.at)
     request = context.for_anthropic()
+    system = context.system
     text = json.dumps(request, ensure_ascii=False, indent=2)
     shown = text[:MOST_JSON]
     shown = shown[: len(shown) * MOST_JSON // max(MOST_JSON, html_size(shown))]
@@ -186,7 +189,11 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
+        "large": scene.conversation.message_strip(at=scene.at).largest,
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
+        "system": system if isinstance(system, str) else "\n\n".join(map(text_of, system)),
+        "tools": [str(tool.get("name")) for tool in context.tools],
+        "sent": sent_views(context, budget=MOST_SENT),
         "json": shown,
         "left_out": len(text) - len(shown),
         "curl": _curl(context.model or "MODEL"),

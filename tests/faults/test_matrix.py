@@ -29,8 +29,8 @@ def calls(call: str) -> int:
 @pytest.mark.parametrize("fault", SHORT, ids=lambda fault: fault.name)
 def test_after_a_fault_everything_acknowledged_is_there_exactly_once(fault: Fault) -> None:
     most = calls(fault.call)
-    # The points are in the middle of each part: a session under load makes fewer calls than the one that was counted, or
-    # more, so its last calls may not be reached.
+    # The points are in the middle of each part: a session under load may make fewer calls than the one that was
+    # counted, so its last calls may not be reached.
     line = tried(fault, every=most // POINTS, most=most, first=most // (2 * POINTS))
     assert line.points >= POINTS
     assert line.broken == ()

@@ -1,10 +1,16 @@
 """The pages of the inspector, asked without a browser."""
 
+from pathlib import Path
+from urllib.parse import urlencode
+
 import pytest
 from starlette.testclient import TestClient
 
 import refold.inspector
 from refold.application.api.memory import Memory
+from refold.infrastructure.inspector.panels import PANELS
+from tests.support.counted_reads import counted_reads
+from tests.support.inspected import assistant, client_of, open_quiet, user
 
 
 @pytest.fixture
@@ -26,3 +32,41 @@ def test_the_list_leads_to_the_messages_of_a_conversation(
 def test_a_conversation_that_does_not_exist_is_not_made(memory: Memory, client: TestClient) -> None:
     assert client.get("/conversation?id=nothing").status_code == 404
     assert not memory.conversations()
+
+
+READ_WHOLE = ("why", "cache")
+"""Panels that read the whole conversation: where a value was, and what each request kept of the one before."""
+WORDS = "word " * 40
+QUERIES = {"recall": "port 17", "why": "17"}
+
+
+@pytest.mark.slow
+def test_a_page_reads_and_renders_as_much_of_a_long_conversation_as_of_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, work = counted_reads(monkeypatch), dict[str, list[dict[str, int]]]()
+    for size in (600, 3_000):
+        with open_quiet(tmp_path / f"{size}.db", 12_000) as memory:
+            conversation = memory.conversation("t")
+            for start in range(0, size, 50):
+                said = [
+                    (user, assistant)[n % 2](f"Port {n}. {WORDS}") for n in range(start, start + 50)
+                ]
+                conversation.append(said, recorded=True)
+                conversation.context()
+            browser = client_of(memory)
+            for panel in PANELS:
+                address = "/conversation?" + urlencode(
+                    {"id": "t", "panel": panel, "q": QUERIES.get(panel, "")}
+                )
+                assert browser.get(address).status_code == 200  # Fills caches.
+                counted.clear()
+                page = browser.get(address)
+                work.setdefault(panel, []).append({**counted, "bytes": len(page.content)})
+    for panel, (short, long) in work.items():
+        assert short["renders"] == long["renders"] <= 3, panel
+        assert max(short["bytes"], long["bytes"]) <= 300_000, panel
+        if panel not in READ_WHOLE:
+            assert long["events"] <= short["events"] + 10 <= 100, panel
+            assert long["messages"] <= 1.1 * short["messages"], panel
+            assert long["rows"] <= short["rows"] + 100, panel

@@ -161,6 +161,24 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[refold.Memory]:
         yield opened
 
 
+@pytest.mark.parametrize("thread", [thread for thread in THREADS if thread != "hostile"])
+def test_a_request_is_shown_as_the_model_sees_it(memory: refold.Memory, thread: str) -> None:
+    context = memory.conversation(thread).context(at=memory.conversation(thread).version)
+    page = client_of(memory).get(f"/conversation?id={thread}&panel=request").text
+    shown = unescape(page.partition("What the model sees")[2].partition("As JSON")[0])
+    assert shown.count('of the request">') == len(context.messages)
+    for message in context.messages:
+        for block in message["content"] if isinstance(message["content"], list) else [message]:
+            text = str(block.get("text") or block.get("content") or block.get("thinking") or "")
+            assert text[:80].strip() in shown
+    for label, is_there in (
+        ("summary", context.summary is not None),
+        ("ledger", len(context.memory) > 1),
+        ("recalled lines", "[Recalled Lines]" in str(context.messages)),
+    ):
+        assert (f'">{label}</p>' in re.sub(r" <span class=.size.*?</span>", "", shown)) == is_there
+
+
 @pytest.mark.slow(but=["abc", LARGE])
 @pytest.mark.parametrize("wrong", [*WRONG, LARGE])
 def test_a_wrong_number_is_never_an_unexpected_error(short: refold.Memory, wrong: str) -> None:

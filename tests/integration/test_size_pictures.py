@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import refold
-from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.event_store import codec, stream_reads
 from refold.infrastructure.projection_store import view_answers
 from refold.infrastructure.transcripts.read_transcript import read_transcript
+from tests.support.counted_reads import counted_reads
 from tests.support.fake_summarisers import GoodSummariser
 from tests.support.judged_play import recordings
 from tests.support.real_data import needs_data
@@ -202,25 +200,7 @@ MOST_ROWS = 1_500
 def test_pictures_read_few_rows_decode_one_event_and_render_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted: list[str] = []
-
-    def count(owner: Any, name: str) -> None:
-        original = getattr(owner, name)
-
-        def counting(*args: Any, **options: Any) -> Any:
-            found = original(*args, **options)
-            counted.extend([name] * (len(found) if name == "_rows" else 1))
-            return found
-
-        monkeypatch.setattr(owner, name, counting)
-
-    for owner, name in (
-        (view_answers, "_rows"),
-        (codec, "decode"),
-        (stream_reads, "open_plain_message"),
-        (TurnBuilder, "add"),
-    ):
-        count(owner, name)
+    counted = counted_reads(monkeypatch)
     work: list[dict[str, int]] = []
     for size in (SHORT, LONG):
         with opened(tmp_path / f"{size}.db", 20_000) as memory:
@@ -233,11 +213,11 @@ def test_pictures_read_few_rows_decode_one_event_and_render_nothing(
             counted.clear()
             assert len(conversation.size_history().points) <= 600
             assert len(conversation.message_strip().cells) <= 400
-            work.append({name: counted.count(name) for name in set(counted)})
+            work.append(dict(counted))
     short, long = work
     # The one event is the newest frame, which the size of system text and tools is read from.
-    assert short | {"_rows": 0} == long | {"_rows": 0} == {"_rows": 0, "decode": 1}
-    assert long["_rows"] <= 2 * (LONG // 256 + 3) <= MOST_ROWS
+    assert short | {"rows": 0} == long | {"rows": 0} == {"rows": 0, "events": 1}
+    assert long["rows"] <= 2 * (LONG // 256 + 3) <= MOST_ROWS
 
 
 @needs_data

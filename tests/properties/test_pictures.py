@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.inspection.message_strip import fates_between
 from refold.application.inspection.shown_tokens import ShownTokens
 from refold.domain.errors import RefoldError
 from refold.testing import histories
@@ -76,8 +75,6 @@ def agree(conversation: refold.ConversationMemory, version: int) -> None:
         shown.take(row, version)
     assert (shown.total - shown.fixed, shown.length) == (loaded.state.tokens, loaded.state.length)
     fates = [fate.fate for fate in conversation.explain(at=version)]
-    assert list(fates_between(core, loaded, 0, loaded.state.length)) == fates
-    cells = conversation.message_strip(at=version).cells
-    assert [[one.fate for one in cell.fates] for cell in cells] == [[fate] for fate in fates]
-    middle = loaded.state.length // 2
-    assert list(fates_between(core, loaded, middle, middle + 3)) == fates[middle : middle + 3]
+    strip = conversation.message_strip(at=version)
+    assert [[one.fate for one in cell.fates] for cell in strip.cells] == [[fate] for fate in fates]
+    assert strip.largest == tuple(sorted(strip.cells, key=lambda cell: -cell.tokens)[:10])
