@@ -123,9 +123,10 @@ def test_everything_is_reached_by_keyboard(open_page: "OpenPage", small: Served)
     page.keyboard.press("Enter")
     page.locator("#panel").wait_for()
     at = page.url
-    press_until(page, "A Recall")
+    press_until(page, "A to-recall")
     page.keyboard.press("Enter")
     page.locator("#rq").wait_for()
+    assert focused(page) == "A to-recall"
     press_until(page, "INPUT rq")
     page.keyboard.type("question")
     page.keyboard.press("Enter")
