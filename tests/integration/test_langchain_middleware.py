@@ -229,6 +229,25 @@ def test_an_agent_can_ask_its_memory(server: StrictServer, memory: refold.Memory
     assert "6390" in recall.invoke({"query": "port of the staging server"})
 
 
+def test_an_agent_asks_to_edit_its_memory_and_the_program_decides(
+    server: StrictServer, memory: refold.Memory
+) -> None:
+    middleware = MemoryMiddleware(memory, thread="t", edits="propose")
+    ask(agent_of(chat(server, MODELS[1]), middleware), "Never deploy on a Friday.")
+    assert {"recall_memory", "remember", "pin", "forget"} <= {
+        t["name"] for t in server.bodies[-1]["tools"]
+    }
+    pin = next(one for one in middleware.tools if one.name == "pin")
+    pin.invoke({"text": "Never deploy on a Friday."})
+    conversation = memory.conversation("t")
+    assert conversation.pins() == ()
+    [proposal] = conversation.proposals()
+    conversation.allow(proposal.edit_id)
+    assert [one.text for one in conversation.pins()] == ["Never deploy on a Friday."]
+    with pytest.raises(refold.InvalidSetting, match="edits"):
+        MemoryMiddleware(memory, edits="always")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("keep", [0, -1, "20", 3.5, True])
 def test_a_wrong_setting_is_refused(memory: refold.Memory, keep: Any) -> None:
     with pytest.raises(refold.InvalidSetting, match="keep_in_state"):

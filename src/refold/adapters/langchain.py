@@ -33,7 +33,7 @@ except ImportError as error:  # pragma: no cover
         "refold.adapters.langchain needs langchain 1.2 or newer: pip install 'refold[langchain]'"
     ) from error
 
-from refold.application.agent_tools.tool_scope import Tool
+from refold.application.agent_tools.tool_scope import EditMode, Tool
 from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.following import Failures, FollowingMemory, says_the_same
 from refold.application.api.memory import Memory
@@ -90,6 +90,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         owner: str | None = None,
         keep_in_state: int | None = None,
         recall: bool = False,
+        edits: EditMode | None = None,
         lock_wait: float = 2.0,
     ) -> None:
         """Create the middleware.
@@ -97,7 +98,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ``thread``: id of the conversation, if it is not the thread id of the agent's configuration. ``owner``: owner of
         the conversations. ``keep_in_state``: number of messages to keep in the agent's state at the end of a turn, in
         whole turns; None keeps all. ``recall``: give the agent the tools that search
-        its conversation.
+        its conversation. ``edits``: give it ``remember``, ``pin`` and ``forget`` as well; with ``propose`` the program
+        decides about each call, with ``allow`` it is carried out at once.
         ``lock_wait``: seconds to wait for a log that another process holds.
 
         Raises:
@@ -117,7 +119,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._lock_wait = lock_wait
         self._failures = Failures(logger, "the model gets the agent's own messages")
         self._said_passed_on = False
-        self.tools = _recall_tools(self._memory, self._thread_id) if recall else []
+        wanted = recall or edits is not None
+        self.tools = _memory_tools(self._memory, self._thread_id, edits) if wanted else []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -233,17 +236,22 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(messages=own)
 
 
-def _recall_tools(memory: FollowingMemory, thread_id: Callable[[], str]) -> list[Any]:
-    """Return the tools with which an agent searches its conversation."""
-    return [_recall_tool(tool, memory, thread_id) for tool in memory.conversation("agent").tools()]
+def _memory_tools(
+    memory: FollowingMemory, thread_id: Callable[[], str], edits: EditMode | None
+) -> list[Any]:
+    """Return the tools with which an agent searches its conversation, and edits its memory if that is allowed."""
+    known = memory.conversation("agent").tools(edits=edits)
+    return [_memory_tool(tool, memory, thread_id, edits) for tool in known]
 
 
-def _recall_tool(tool: Tool, memory: FollowingMemory, thread_id: Callable[[], str]) -> Any:
+def _memory_tool(
+    tool: Tool, memory: FollowingMemory, thread_id: Callable[[], str], edits: EditMode | None
+) -> Any:
     from langchain_core.tools import StructuredTool
 
     def answer(**given: Any) -> str:
         try:
-            tools = memory.current(thread_id()).tools()
+            tools = memory.current(thread_id()).tools(edits=edits)
             return next(one for one in tools if one.name == tool.name).call(given).text
         except Exception as error:  # The agent must go on without its memory.
             return (
