@@ -285,6 +285,11 @@ class AsyncFollower(Forwarding[Follower]):
         """Place of the tables, without a password."""
         return self._opened_blocking.place
 
+    @property
+    def has_remains(self) -> bool:
+        """True if something that was removed from the tables may still be in their files."""
+        return self._opened_blocking.has_remains
+
     def start(self, every: float = 1.0) -> Self:
         """Look for new events in a thread of its own, every so many seconds, until ``stop`` or the memory is closed.
 

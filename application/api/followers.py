@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,8 @@ AT_ONCE = 1_000
 """Number of events of a transaction. Their words are in memory at the same time."""
 TRIES = 20
 """Times that a rebuild begins again because something was erased meanwhile."""
+PAUSE_S = 60
+"""Seconds between two tries to remove what readers elsewhere may still see: each writes the tables again."""
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 
 logger = plain_logger(__name__)
@@ -61,8 +64,9 @@ class Follower:
         self._lock = threading.RLock()
         self._seen: int | None = None
         """Newest log position that this object has folded, or None if unknown."""
-        self._has_forgotten = False
-        """True if rows were removed that may still be in free pages of a file."""
+        self._has_remains = False
+        self._next_try = 0.0
+        """Time of the monotonic clock before which remains are not removed again."""
         self._following: _Following | None = None
         core.followers.append(self)
 
@@ -88,6 +92,14 @@ class Follower:
     def place(self) -> str:
         """Place of the tables, without a password."""
         return self._store.place
+
+    @property
+    def has_remains(self) -> bool:
+        """True if something that was removed from the tables may still be in their files.
+
+        A reader elsewhere prevents that it is overwritten. An update tries again, once a minute.
+        """
+        return self._has_remains
 
     def position(self) -> int:
         """Return the log position of the last folded event, or 0 before the first.
@@ -119,9 +131,7 @@ class Follower:
                     found = self._fold_batch(AT_ONCE)
                 except _Outdated:
                     return folded + self.rebuild()
-                if self._has_forgotten:
-                    self._store.forget()
-                    self._has_forgotten = False
+                self._forget_rows()
                 folded += found
                 if not found:
                     return folded
@@ -145,7 +155,8 @@ class Follower:
                         count = self._fold_into(tables, None, events, read_from, may_forget=False)
                 except _Outdated:
                     continue
-                self._store.forget()
+                self._has_remains, self._next_try = True, 0.0
+                self._forget_rows()
                 return count
             raise LogError(
                 f"{self._store.place}: something was erased during each of {TRIES} rebuilds; try again later"
@@ -192,8 +203,18 @@ class Follower:
     ) -> None:
         self.close()
 
+    def _forget_rows(self) -> None:
+        if self._must_forget():
+            self._next_try = monotonic() + PAUSE_S
+            self._has_remains = not self._store.forget()
+
+    def _must_forget(self) -> bool:
+        return self._has_remains and monotonic() >= self._next_try
+
     def _is_up_to_date(self) -> bool:
         """Return whether this object has folded the newest event, and its tables are still there."""
+        if self._must_forget():
+            return False
         if self._seen is None or self._seen != self._core.log.newest():
             return False
         reached = self._store.reached()
@@ -228,7 +249,7 @@ class Follower:
             if last.number > read_from and erases(last):
                 if self._forget is None or not may_forget:
                     raise _Outdated
-                self._has_forgotten = True
+                self._has_remains, self._next_try = True, 0.0
                 self._fold_again(tables, last, count)
             self._fold_one(tables, last, count)
             origin = origin or mark_of(last)

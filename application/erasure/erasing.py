@@ -153,11 +153,16 @@ def update_followers(core: Core) -> Sequence[ErasedPlace]:
     """Update the followers of this process, and return those whose tables may still have what was erased."""
     left: list[ErasedPlace] = []
     for follower in {(one.place, one.name): one for one in core.followers}.values():
+        problem = ""
         try:
             follower.update()
+            if follower.has_remains:
+                problem = "a reader elsewhere may still see it"
         except (RefoldError, OSError) as error:
-            detail = f"they cannot be updated ({type(error).__name__}); the next update removes it"
+            problem = f"they cannot be updated ({type(error).__name__})"
+        if problem:
             place = f"tables of follower {follower.name}: {follower.place}"
+            detail = f"{problem}; a later update removes it"
             left.append(ErasedPlace(place=place, state="pending", detail=detail))
     return left
 

@@ -82,8 +82,8 @@ class FollowerStore(Protocol):
         """
         ...
 
-    def forget(self) -> None:
-        """Remove what was deleted from the file as well, as far as readers allow."""
+    def forget(self) -> bool:
+        """Remove what was deleted from the files as well. Return False if others who read prevent that for now."""
         ...
 
     def close(self) -> None:
@@ -102,6 +102,11 @@ class UpdatedFollower(Protocol):
     @property
     def place(self) -> str:
         """Place of its tables."""
+        ...
+
+    @property
+    def has_remains(self) -> bool:
+        """True if something that was removed from its tables may still be in their files."""
         ...
 
     def update(self) -> int:

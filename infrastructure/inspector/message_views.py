@@ -4,7 +4,7 @@ import base64
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import escape
 
@@ -151,8 +151,8 @@ def _sent(role: Role, content: str | Sequence[Block]) -> Message:
 
 def _by_memory(block: BlockView) -> BlockView:
     is_ledger = block.head.startswith(LEDGER_HEADING)
-    meaning, label = ("ledger", "ledger") if is_ledger else ("summary", "summary")
-    return block._replace(meaning=meaning, label=label)
+    kind: Literal["ledger", "summary"] = "ledger" if is_ledger else "summary"
+    return block._replace(meaning=kind, label=kind)
 
 
 def _as_sent(block: BlockView) -> BlockView:

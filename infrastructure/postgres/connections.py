@@ -1,7 +1,9 @@
 """Connections to a PostgreSQL server: address, pool, and transactions that may be nested."""
 
+import re
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -26,6 +28,8 @@ POOL = 8
 """Number of connections by default."""
 WAIT = 30.0
 """Seconds to wait for a connection."""
+PATIENCE = 5
+"""Seconds to wait for readers and writers of a table that is rewritten."""
 _APPLICATION = "refold"
 
 
@@ -202,34 +206,50 @@ class Store:
         with self.connection() as connection, as_library_errors():
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
 
-    def vacuum(self, tables: Iterable[str]) -> None:
+    def wait_for_older_writers(self) -> None:
+        """Wait up to five seconds until every transaction that writes now has ended, in any database of the server.
+
+        A table that is rewritten keeps rows that were deleted after the oldest of them began, even if that transaction
+        cannot see this database.
+        """
+        ((now,),) = self.rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+        ended = "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8"
+        until = time.monotonic() + PATIENCE
+        while self.rows(ended, (now,)) == [(False,)] and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def vacuum(self, tables: Iterable[str]) -> int:
         """Write tables again without their deleted rows, each in a transaction of its own.
 
-        Readers of a table are awaited for five seconds.
+        Readers of a table are awaited for five seconds. Return the number of deleted rows that stay, because a
+        transaction elsewhere can still see them.
         """
-        patience = "-c lock_timeout=5s"
+        patience = f"-c lock_timeout={PATIENCE}s"
         with (
             as_library_errors(),
             psycopg.connect(self.address.conninfo, autocommit=True, options=patience) as connection,
+            _counting_kept_rows(connection) as kept,
         ):
             for table in tables:
                 name = sql.Identifier(self.address.schema, table)
-                connection.execute(sql.SQL("VACUUM FULL {}").format(name))
+                connection.execute(sql.SQL("VACUUM (FULL, VERBOSE) {}").format(name))
+        return sum(kept)
 
-    def rewrite(self, table: str, note: Callable[[Diagnostic], None]) -> None:
-        """Write a table again without its deleted rows. ``note`` gets the notices of the server.
+    def rewrite(self, table: str) -> int:
+        """Write a table again without its deleted rows. Return how many stay, as ``vacuum`` does.
 
         Unlike VACUUM FULL, CLUSTER runs in a transaction, so the timeout for its lock does not outlive it behind a
         pooler.
         """
         index, name = sql.Identifier(f"{table}_pkey"), sql.Identifier(self.address.schema, table)
-        with self.transaction() as connection, as_library_errors():
-            connection.execute("SET LOCAL lock_timeout = '5s'")
-            connection.add_notice_handler(note)
-            try:
-                connection.execute(sql.SQL("CLUSTER (VERBOSE) {} USING {}").format(name, index))
-            finally:
-                connection.remove_notice_handler(note)
+        with (
+            self.transaction() as connection,
+            as_library_errors(),
+            _counting_kept_rows(connection) as kept,
+        ):
+            connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(f"{PATIENCE}s"))
+            connection.execute(sql.SQL("CLUSTER (VERBOSE) {} USING {}").format(name, index))
+        return sum(kept)
 
     def stream(self, statement: str, values: Any, size: int) -> Iterator[TupleRow]:
         """Yield the rows of a query in the open transaction, ``size`` at a time in memory."""
@@ -263,6 +283,23 @@ class Store:
                     # The pool would try until its time is up, and not say what is wrong.
                     wait_for_start(self._connect).close()
                     self._pool.open()
+
+
+@contextmanager
+def _counting_kept_rows(connection: Connection[TupleRow]) -> Generator[list[int]]:
+    """Yield a list that gets the number of deleted rows that each rewritten table keeps."""
+    kept: list[int] = []
+
+    def note(said: Diagnostic) -> None:
+        # "N dead row versions cannot be removed yet", in any language.
+        if found := re.match(r"\D*(\d+)", said.message_detail or ""):
+            kept.append(int(found[1]))
+
+    connection.add_notice_handler(note)
+    try:
+        yield kept
+    finally:
+        connection.remove_notice_handler(note)
 
 
 ESCAPE = "\x01"

@@ -61,10 +61,12 @@ class ServerTables:
                 )
             yield _OpenSchema(self._store, connection, is_ours=is_ours)
 
-    def forget(self) -> None:
-        """Write each table again without its deleted rows."""
+    def forget(self) -> bool:
+        """Write each table again without its deleted rows, and return whether none stays."""
         with as_log_errors(self.place):
-            self._store.vacuum(name for (name,) in self._store.rows(_TABLES, (self._name,)))
+            self._store.wait_for_older_writers()
+            names = (name for (name,) in self._store.rows(_TABLES, (self._name,)))
+            return not self._store.vacuum(names)
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,11 +1,10 @@
 """Find where bytes of erased content may still be on a server, and wait until the write-ahead log has none."""
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 
 from eventsourcing.persistence import PersistenceError
-from psycopg.errors import Diagnostic, InsufficientPrivilege
+from psycopg.errors import InsufficientPrivilege
 
 from refold.application.maintenance.maintenance_results import ErasedPlace
 from refold.application.runtime.plain_lines import plain_logger
@@ -13,8 +12,6 @@ from refold.application.runtime.plain_lines import plain_logger
 from .connections import Store
 from .failures import code_of
 
-PATIENCE_S = 5.0
-"""Time that an erasure waits for older transactions to end, as long as for the lock of the table."""
 _SEGMENTS = "SELECT substr(name, 9) FROM pg_ls_waldir() WHERE length(name) = 24 ORDER BY 1"
 
 logger = plain_logger(__name__)
@@ -37,7 +34,7 @@ class ErasedRemains:
             (number,),
         )
         if tables:
-            self._wait_for_older_writers()
+            self._store.wait_for_older_writers()
         done = [self._rewrite(table.rpartition(".")[2].strip('"')) for (table,) in tables]
         if not all(done):
             return False
@@ -49,35 +46,15 @@ class ErasedRemains:
             )
         return True
 
-    def _wait_for_older_writers(self) -> None:
-        """Wait until every transaction that writes now has ended, in any database of the server.
-
-        CLUSTER keeps rows that were deleted after the oldest of them began, even if it cannot see this database.
-        """
-        ((now,),) = self._store.rows("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
-        ended = "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8"
-        until = time.monotonic() + PATIENCE_S
-        while self._store.rows(ended, (now,)) == [(False,)] and time.monotonic() < until:
-            time.sleep(0.02)
-
     def _rewrite(self, table: str) -> bool:
-        left: list[int] = []
-
-        def note(said: Diagnostic) -> None:
-            # "N dead row versions cannot be removed yet", in any language.
-            if found := re.match(r"\D*(\d+)", said.message_detail or ""):
-                left.append(int(found[1]))
-
         try:
-            self._store.rewrite(table, note)
+            kept = self._store.rewrite(table)
         except PersistenceError as error:
             logger.warning("a table of keys cannot be rewritten now (SQLSTATE %s)", code_of(error))
             return False
-        if any(left):
-            logger.warning(
-                "a transaction elsewhere still sees %d keys of erased content", sum(left)
-            )
-        return not any(left)
+        if kept:
+            logger.warning("a transaction elsewhere still sees %d keys of erased content", kept)
+        return not kept
 
     def places(self) -> Iterator[ErasedPlace]:
         """Yield every place with its state."""

@@ -45,6 +45,8 @@ _CHANGES = frozenset(
         sqlite3.SQLITE_DROP_VIEW,
     }
 )
+READER_PATIENCE_MS = 5_000
+"""Milliseconds to wait for readers of the write-ahead log."""
 PATIENCE = 30.0
 """Seconds to wait for another process that fills the same file."""
 
@@ -117,10 +119,15 @@ class FileTables:
                 connection.execute(_CREATE)
                 yield _OpenFile(self._name, connection, handle)
 
-    def forget(self) -> None:
-        """Empty the write-ahead log. Deleted rows are overwritten in the file already."""
+    def forget(self) -> bool:
+        """Empty the write-ahead log, and return whether no reader prevents it.
+
+        Deleted rows are overwritten in the file already.
+        """
         with self._errors(), self._open() as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute(f"PRAGMA busy_timeout={READER_PATIENCE_MS}")
+            ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return not busy
 
     def close(self) -> None:
         """Do nothing: the file is closed after each transaction."""
@@ -260,8 +267,9 @@ class ProjectionStore:
     def check(self) -> None:
         """Do nothing: the projection has transactions of its own."""
 
-    def forget(self) -> None:
-        """Do nothing: the view decides about its files."""
+    def forget(self) -> bool:
+        """Return True: the view decides about its files."""
+        return True
 
     def close(self) -> None:
         """Do nothing: whoever created the view closes it."""

@@ -92,7 +92,8 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Return the files that each walk enters."""
     path: Path = tmp_path_factory.mktemp("walks") / "agent.db"
     found: dict[str, set[str]] = {}
-    with refold.open(path, window=8_000, standing_recall=0) as memory:
+    # The background check of an opened log is no part of a walk.
+    with refold.open(path, window=8_000, standing_recall=0, scrub_megabytes=0) as memory:
         # What is imported or made on first use is no part of a walk.
         warm_up(memory)
         conversation = memory.conversation("walk")
@@ -119,7 +120,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         conversation.recall("question")
         with entered_files() as found["recall"]:
             assert conversation.recall("about src/a5.py")
-    with refold.open(path, window=8_000) as memory:
+    with refold.open(path, window=8_000, scrub_megabytes=0) as memory:
         conversation = memory.conversation("walk")
         conversation.context()
         conversation.append({"role": "user", "content": "what about question 3 and src/a3.py?"})

@@ -23,6 +23,9 @@ from hypothesis import strategies as st
 
 import refold
 from refold import FollowedEvent, Memory
+from refold.application.api import followers
+from refold.infrastructure.postgres import connections
+from refold.infrastructure.projection_store import follower_tables
 
 SECRET = "quokka-7431"
 
@@ -648,6 +651,49 @@ def test_tables_on_a_server_follow_a_log_on_it(
     assert server_log.verify().ok
     newer = server_log.follow("my-words", on_server, into=database, version=2)
     assert newer.update() == 3
+
+
+def test_rows_that_a_transaction_elsewhere_still_sees_are_reported_and_removed_later(
+    server_log: Memory, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "PATIENCE", 0.1)
+    say(server_log, "t", f"The secret is {SECRET}.")
+    say(server_log, "u", "Not touched")
+    how: dict[str, Any] = {"into": database, "forget": forget_on_server}
+    follower = server_log.follow("my-words", on_server, **how)
+    follower.update()
+    with psycopg.connect(database) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        report = server_log.conversation("t").erase(0)
+        [place] = [place for place in report.places if "follower" in place.place]
+        assert (place.state, follower.has_remains) == ("pending", True)
+        assert not report.complete
+    assert (follower.update(), follower.has_remains) == (0, True)
+    monkeypatch.setattr(followers, "PAUSE_S", 0)
+    server_log.conversation("u").append({"role": "user", "content": "more"})
+    server_log.conversation("u").erase(1)
+    assert not follower.has_remains
+    stored = """SELECT pg_read_binary_file(pg_relation_filepath('"my-words".words'))"""
+    ((pages,),) = rows_on_server(database, stored)
+    assert SECRET.encode() not in pages
+
+
+def test_a_file_that_somebody_reads_has_remains_until_the_reader_ends(
+    memory: Memory, place: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_tables, "READER_PATIENCE_MS", 10)
+    monkeypatch.setattr(followers, "PAUSE_S", 0)
+    say(memory, "t", f"The secret is {SECRET}.")
+    follower = memory.follow("words", words, into=place)
+    follower.update()
+    with closing(sqlite3.connect(place)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM words").fetchall()
+        report = memory.conversation("t").erase(0)
+        assert [place.state for place in report.places if "follower" in place.place] == ["pending"]
+        assert follower.has_remains
+    assert (follower.update(), follower.has_remains) == (0, False)
+    assert SECRET.encode() not in bytes_in(place.parent, place.name)
 
 
 def test_an_error_in_a_statement_on_a_server_keeps_what_came_before(

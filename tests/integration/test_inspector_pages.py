@@ -168,7 +168,9 @@ def test_a_request_is_shown_as_the_model_sees_it(memory: refold.Memory, thread: 
     shown = unescape(page.partition("What the model sees")[2].partition("As JSON")[0])
     assert shown.count('of the request">') == len(context.messages)
     for message in context.messages:
-        for block in message["content"] if isinstance(message["content"], list) else [message]:
+        content = message["content"]
+        blocks: list[Any] = [message] if isinstance(content, str) else content
+        for block in blocks:
             text = str(block.get("text") or block.get("content") or block.get("thinking") or "")
             assert text[:80].strip() in shown
     for label, is_there in (
