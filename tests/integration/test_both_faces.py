@@ -202,7 +202,17 @@ async def look_after(used: Used, memory: Any, folder: Path) -> None:
     await used.ask(memory, "expand", "none")
     await used.ask(memory, "verify", repair=True)
     follower = await used.ask(memory, "follow", "tools", note_tools, into=folder / "own.db")
-    for name in ("position", "update", "rebuild", "position", "name", "version", "place", "stop"):
+    for name in (
+        "position",
+        "update",
+        "rebuild",
+        "position",
+        "name",
+        "version",
+        "place",
+        "has_remains",
+        "stop",
+    ):
         await used.ask(follower, name)
     await used.ask(follower, "start", 0)
     await used.ask(follower, "start", 60)

@@ -31,6 +31,7 @@ NOT_AWAITED = {
     "name": "reads nothing",
     "names": "reads nothing",
     "place": "reads nothing",
+    "has_remains": "reads nothing",
     "start": "starts a thread",
     "tools": "reads nothing; the owner is checked with each call",
     "turn": "is entered with async with",
