@@ -126,7 +126,8 @@ def _show_ways(found: ValueHistory, db: object, *, is_past: bool) -> None:
         if is_past and found.standing != "message" and found.count:
             _say("The next request has it word for word now.")
         return
-    _heading("What brings it back, word for word")
+    now = " now" if is_past else ""
+    _heading(f"What brings it back{now}, word for word")
     for way in sorted(found.ways, key=lambda one: not one.works):
         say_parts(
             [
