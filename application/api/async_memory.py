@@ -293,10 +293,7 @@ class AsyncFollower(Forwarding[Follower]):
     def start(self, every: float = 1.0) -> Self:
         """Look for new events in a thread of its own, every so many seconds, until ``stop`` or the memory is closed.
 
-        An error is logged once, and tried again.
-
-        Raises:
-            InvalidSetting: ``every`` is not a positive number.
+        Arguments and errors are those of ``Follower.start``.
         """
         self._blocking.start(every)
         return self
