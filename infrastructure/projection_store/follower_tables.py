@@ -148,7 +148,7 @@ class FileTables:
         with closing(opened) as connection:
             connection.execute("PRAGMA secure_delete=ON")
             if is_new:
-                connection.execute("PRAGMA journal_mode=WAL")
+                _write_ahead(connection)
             yield connection
 
     @contextmanager
@@ -161,6 +161,19 @@ class FileTables:
                     f"into: {self._path} is not an SQLite file; give another path", setting="into"
                 ) from error
             raise as_log_error(self._path, error) from error
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Give a new file a write-ahead log. SQLite itself does not wait for others who use the file already."""
+    from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+    trying = Retrying(
+        retry=retry_if_exception(lambda error: kind_of(error) == "SQLITE_BUSY"),
+        stop=stop_after_delay(PATIENCE),
+        wait=wait_fixed(0.02),
+        reraise=True,
+    )
+    trying(connection.execute, "PRAGMA journal_mode=WAL")
 
 
 def _reached(connection: sqlite3.Connection, name: str) -> Reached | None:

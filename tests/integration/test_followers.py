@@ -145,6 +145,25 @@ def test_each_event_counts_once_with_several_processes(
     assert rows(place, "SELECT text FROM words") == [(str(n),) for n in range(40)]
 
 
+def test_a_new_file_that_another_process_uses_at_once_is_waited_for(
+    memory: Memory, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_private = follower_tables.make_private
+
+    def used_at_once(path: Path) -> bool:
+        if is_new := make_private(path):
+            other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            other.execute("CREATE TABLE own (x)")
+            other.execute("BEGIN IMMEDIATE")
+            threading.Timer(0.2, other.close).start()
+        return is_new
+
+    monkeypatch.setattr(follower_tables, "make_private", used_at_once)
+    say(memory, "t", "one")
+    assert memory.follow("words", words, into=place).update() == 1
+    assert rows(place, "PRAGMA journal_mode") == [("wal",)]
+
+
 DYING = """
 import os, sys
 import refold
