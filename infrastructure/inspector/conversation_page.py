@@ -14,9 +14,11 @@ from .panels import PANELS
 from .pictures import chart_of, strip_of
 from .reader import NotShown, Reader, request_at, timeline_page
 from .rendering_pages import render
-from .request_view import gauge_of
+from .request_view import Gauge, gauge_of
 from .scene import Scene, scene_of
 
+EARLY = 0.75
+"""Share of the size at which a compaction is due. Those that began below it had another window, or another policy."""
 MESSAGE_BUDGET = 250_000
 """Bytes of HTML that the page of one message takes at most, about."""
 
@@ -54,13 +56,29 @@ def header_values(scene: Scene) -> dict[str, Any]:
     # The chart goes on to the newest version, so that a click on it can also travel forwards.
     history = conversation.size_history()
     strip = conversation.message_strip(at=scene.at)
+    gauge = gauge_of(conversation, context)
     return {
-        "gauge": gauge_of(conversation, context),
+        "gauge": gauge,
+        "began_below": _began_below(scene, gauge),
         "chart": chart_of(history, scene.row.version),
         "strip": strip_of(strip),
         "facts": _facts(scene, history, strip),
         "seen": scene.number("seen") or scene.row.messages,
     }
+
+
+def _began_below(scene: Scene, gauge: Gauge) -> int | None:
+    """Return the size at which the newest compaction by size began, if it is far below the size that is due here.
+
+    The log does not say which window an agent has.
+    """
+    made = (
+        one.tokens_before
+        for one in reversed(scene.conversation.compactions())
+        if one.trigger == "size" and one.summary_id is not None
+    )
+    newest = next(made, gauge.trigger)
+    return newest if newest < EARLY * gauge.trigger else None
 
 
 class Facts(NamedTuple):

@@ -70,3 +70,17 @@ def test_a_page_reads_and_renders_as_much_of_a_long_conversation_as_of_a_short_o
             assert long["events"] <= short["events"] + 10 <= 100, panel
             assert long["messages"] <= 1.1 * short["messages"], panel
             assert long["rows"] <= short["rows"] + 100, panel
+
+
+def test_a_log_of_a_smaller_window_says_how_to_see_its_limits(tmp_path: Path) -> None:
+    path, hint = tmp_path / "agent.db", "If the agent has a smaller window"
+    with open_quiet(path, 8_000) as memory:
+        conversation = memory.conversation("t")
+        for n in range(80):
+            conversation.append([user(f"Port {n}. {WORDS}"), assistant(f"Noted {n}. {WORDS}")])
+            conversation.context()
+        assert hint not in client_of(memory).get("/conversation?id=t").text
+    with open_quiet(path, 200_000) as memory:
+        assert hint in client_of(memory).get("/conversation?id=t").text
+        memory.conversation("new").append(user("Hello"))
+        assert hint not in client_of(memory).get("/conversation?id=new").text
