@@ -24,6 +24,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
+from refold.domain.messages import Message, gist
 from refold.domain.notes import MemoriesChosen
 from refold.domain.value import Value
 
@@ -115,6 +116,12 @@ def _changes_in(
                 yield from found.fold(logged)
 
 
+def _author_of(message: Message) -> str:
+    does = gist(message)
+    is_result = does.results and not does.speaks
+    return "as the result of a tool" if is_result else f"by the {message.role}"
+
+
 class _FateHistory:
     """State of one message while its events are read."""
 
@@ -129,7 +136,7 @@ class _FateHistory:
         event, position = logged.event, self._position
         match event:
             case MessageAppended():
-                what = f"appended by the {event.message.role}, {event.tokens:,} tokens"
+                what = f"appended {_author_of(event.message)}, {event.tokens:,} tokens"
                 yield _change(logged, "appended", what, at=message_time(logged, event))
             case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
                 parts = [part for part in event.parts if part.position == position]

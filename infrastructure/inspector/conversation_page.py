@@ -1,10 +1,12 @@
 """The page of a conversation with its panels, and the page of one message."""
 
+import shlex
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from refold.application.conversation.addresses import address_of
 from refold.application.inspection.message_strip import MessageStrip
 from refold.application.inspection.size_history import SizeHistory
 
@@ -120,5 +122,8 @@ def message_page(reader: Reader, links: ServerLinks, request: Request) -> Respon
         "message": message,
         "fate": page.fates.get(position),
         "happened": happened,
+        "address": address_of(scene.row.thread_id, position),
+        "read": shlex.join(("refold", "read", scene.row.thread_id, f"{position}")),
+        "pin": shlex.join(("refold", "pin", scene.row.thread_id, f"{position}")),
     }
     return HTMLResponse(render("message.html", values))

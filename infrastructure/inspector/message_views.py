@@ -323,7 +323,7 @@ def picture_of(block: Block) -> tuple[bytes, str] | None:
 def _fitting(messages: Sequence[Message], budget: int) -> int:
     """Return how many characters of each block can be shown, so that all take about ``budget`` bytes."""
     texts = [full_text(block) for one in messages for block in _blocks_of(one)]
-    most = 16_000
+    most = max(budget, LEAST_SHOWN)
     while most > LEAST_SHOWN:
         if sum(html_size(text[:most]) for text in texts) <= budget:
             break

@@ -10,7 +10,7 @@ import refold.inspector
 from refold.application.api.memory import Memory
 from refold.infrastructure.inspector.panels import PANELS
 from tests.support.counted_reads import counted_reads
-from tests.support.inspected import assistant, client_of, open_quiet, user
+from tests.support.inspected import assistant, call, client_of, open_quiet, result, user
 
 
 @pytest.fixture
@@ -84,3 +84,21 @@ def test_a_log_of_a_smaller_window_says_how_to_see_its_limits(tmp_path: Path) ->
         assert hint in client_of(memory).get("/conversation?id=t").text
         memory.conversation("new").append(user("Hello"))
         assert hint not in client_of(memory).get("/conversation?id=new").text
+
+
+def test_the_page_of_a_message_has_all_of_it_and_says_how_to_get_it_back(tmp_path: Path) -> None:
+    with open_quiet(tmp_path / "agent.db", 8_000) as memory:
+        conversation = memory.conversation("a b")
+        long = "".join(f"line {n}\n" for n in range(8_000))
+        conversation.append(
+            [user("Read it."), call(1, "read", {}), result(1, long), assistant("Done.")]
+        )
+        for n in range(60):
+            conversation.append([user(f"Port {n}. {WORDS}"), assistant(f"Noted {n}. {WORDS}")])
+            conversation.context()
+        page = client_of(memory).get("/message?id=a%20b&position=2").text
+    assert "line 7999" in page
+    assert "The request does not have it" in page
+    assert "appended as the result of a tool" in page
+    assert "refold://a%20b/2" in page
+    assert "refold pin &#39;a b&#39; 2" in page
