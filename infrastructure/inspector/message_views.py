@@ -327,7 +327,7 @@ def _fitting(messages: Sequence[Message], budget: int) -> int:
     while most > LEAST_SHOWN:
         if sum(html_size(text[:most]) for text in texts) <= budget:
             break
-        most //= 2
+        most = 2 * most // 3
     return max(most, LEAST_SHOWN)
 
 

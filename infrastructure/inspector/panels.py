@@ -214,6 +214,7 @@ def _curl(model: str) -> str:
 Panel = Callable[[Scene], Mapping[str, Any]]
 PANELS: Mapping[str, tuple[str, Panel]] = {
     "timeline": ("Timeline", timeline_panel),
+    "request": ("Request", request_panel),
     "summaries": ("Summaries", summaries_panel),
     "ledger": ("Ledger", ledger_panel),
     "recall": ("Recall", recall_panel),
@@ -221,5 +222,4 @@ PANELS: Mapping[str, tuple[str, Panel]] = {
     "compare": ("Compare", compare_panel),
     "cache": ("Cache and cost", cache_panel),
     "health": ("Health", health_panel),
-    "request": ("Request", request_panel),
 }

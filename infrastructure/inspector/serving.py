@@ -66,7 +66,7 @@ class TokenAccess:
         given = request.query_params.getlist("token")
         if any(_equal(one, self._keys.token) for one in given):
             # Programs that ask for JSON have no address bar and often no cookies.
-            return None if request.url.path.startswith("/api/") else self._exchange(request)
+            return None if request.scope["path"].startswith("/api/") else self._exchange(request)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
         cookie = request.cookies.get(self._cookie, "")
         if _equal(bearer, self._keys.token) or _equal(cookie, self._keys.session):
@@ -90,7 +90,9 @@ class TokenAccess:
     def _exchange(self, request: Request) -> Response:
         # The path as it was sent; with two slashes at its beginning it would name another host.
         to = "/" + request.scope["raw_path"].decode("latin-1").lstrip("/\\")
-        query = parse_qsl(request.url.query, keep_blank_values=True, errors="replace")
+        # An older starlette takes an encoded "?" of the path for the beginning of the query.
+        query_string = request.scope["query_string"].decode("latin-1")
+        query = parse_qsl(query_string, keep_blank_values=True, errors="replace")
         if rest := urlencode([(name, value) for name, value in query if name != "token"]):
             to += f"?{rest}"
         answer = Response(status_code=303, headers={"location": to})

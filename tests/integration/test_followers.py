@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import refold
 from refold import FollowedEvent, Memory
 from refold.application.api import followers
+from refold.infrastructure.files.private_files import make_private
 from refold.infrastructure.postgres import connections
 from refold.infrastructure.projection_store import follower_tables
 
@@ -148,8 +149,6 @@ def test_each_event_counts_once_with_several_processes(
 def test_a_new_file_that_another_process_uses_at_once_is_waited_for(
     memory: Memory, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_private = follower_tables.make_private
-
     def used_at_once(path: Path) -> bool:
         if is_new := make_private(path):
             other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
