@@ -20,7 +20,7 @@ from .request_view import Gauge, gauge_of
 from .scene import Scene, scene_of
 
 EARLY = 0.75
-"""Share of the size at which a compaction is due. Those that began below it had another window, or another policy."""
+"""Share of the size at which a compaction is due. If all began below it, they had another window or policy."""
 MESSAGE_BUDGET = 250_000
 """Bytes of HTML that the page of one message takes at most, about."""
 
@@ -61,7 +61,7 @@ def header_values(scene: Scene) -> dict[str, Any]:
     gauge = gauge_of(conversation, context)
     return {
         "gauge": gauge,
-        "began_below": _began_below(scene, gauge),
+        "began_below": _began_below(history, gauge),
         "chart": chart_of(history, scene.row.version),
         "strip": strip_of(strip),
         "facts": _facts(scene, history, strip),
@@ -69,18 +69,14 @@ def header_values(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _began_below(scene: Scene, gauge: Gauge) -> int | None:
-    """Return the size at which the newest compaction by size began, if it is far below the size that is due here.
+def _began_below(history: SizeHistory, gauge: Gauge) -> int | None:
+    """Return the largest size at which a compaction began, if it is far below the size at which one is due here.
 
     The log does not say which window an agent has.
     """
-    made = (
-        one.tokens_before
-        for one in reversed(scene.conversation.compactions())
-        if one.trigger == "size" and one.summary_id is not None
-    )
-    newest = next(made, gauge.trigger)
-    return newest if newest < EARLY * gauge.trigger else None
+    began = (mark.tokens_before for mark in history.marks if mark.kind == "compacted")
+    largest = max(began, default=gauge.trigger)
+    return largest if largest < EARLY * gauge.trigger else None
 
 
 class Facts(NamedTuple):
