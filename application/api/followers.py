@@ -28,7 +28,7 @@ AT_ONCE = 1_000
 TRIES = 20
 """Times that a rebuild begins again because something was erased meanwhile."""
 PAUSE_S = 60
-"""Seconds between two tries to remove what readers elsewhere may still see: each writes the tables again."""
+"""Seconds between two attempts to remove rows that other readers may still see. Each attempt rewrites the tables."""
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
 
 logger = plain_logger(__name__)
@@ -66,7 +66,7 @@ class Follower:
         """Newest log position that this object has folded, or None if unknown."""
         self._has_remains = False
         self._next_try = 0.0
-        """Time of the monotonic clock before which remains are not removed again."""
+        """Monotonic time from which an update tries again to remove what remains."""
         self._following: _Following | None = None
         core.followers.append(self)
 
@@ -97,7 +97,7 @@ class Follower:
     def has_remains(self) -> bool:
         """True if something that was removed from the tables may still be in their files.
 
-        A reader elsewhere prevents that it is overwritten. An update tries again, once a minute.
+        It cannot be overwritten while other readers may still see it. Updates try again, at most once a minute.
         """
         return self._has_remains
 
@@ -131,7 +131,7 @@ class Follower:
                     found = self._fold_batch(AT_ONCE)
                 except _Outdated:
                     return folded + self.rebuild()
-                self._forget_rows()
+                self._overwrite_removed_rows()
                 folded += found
                 if not found:
                     return folded
@@ -155,8 +155,8 @@ class Follower:
                         count = self._fold_into(tables, None, events, read_from, may_forget=False)
                 except _Outdated:
                     continue
-                self._has_remains, self._next_try = True, 0.0
-                self._forget_rows()
+                self._note_removed_rows()
+                self._overwrite_removed_rows()
                 return count
             raise LogError(
                 f"{self._store.place}: something was erased during each of {TRIES} rebuilds; try again later"
@@ -203,17 +203,20 @@ class Follower:
     ) -> None:
         self.close()
 
-    def _forget_rows(self) -> None:
-        if self._must_forget():
+    def _note_removed_rows(self) -> None:
+        self._has_remains, self._next_try = True, 0.0
+
+    def _overwrite_removed_rows(self) -> None:
+        if self._must_overwrite():
             self._next_try = monotonic() + PAUSE_S
             self._has_remains = not self._store.forget()
 
-    def _must_forget(self) -> bool:
+    def _must_overwrite(self) -> bool:
         return self._has_remains and monotonic() >= self._next_try
 
     def _is_up_to_date(self) -> bool:
         """Return whether this object has folded the newest event, and its tables are still there."""
-        if self._must_forget():
+        if self._must_overwrite():
             return False
         if self._seen is None or self._seen != self._core.log.newest():
             return False
@@ -249,7 +252,7 @@ class Follower:
             if last.number > read_from and erases(last):
                 if self._forget is None or not may_forget:
                     raise _Outdated
-                self._has_remains, self._next_try = True, 0.0
+                self._note_removed_rows()
                 self._fold_again(tables, last, count)
             self._fold_one(tables, last, count)
             origin = origin or mark_of(last)

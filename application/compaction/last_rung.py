@@ -194,8 +194,8 @@ def reduce_uncoverable(core: Core, thread_id: str, budget: Budget) -> Shortened:
 def shorten_before_summary(core: Core, thread_id: str, budget: Budget, *, most: int) -> Shortened:
     """Shorten unanswered texts of more than half the budget with which the request would exceed ``most`` tokens.
 
-    No summary can make such a request smaller. A summary that is written after this has the room that the texts
-    do not need any more. Nothing is done if no summary can be written.
+    No summary can make these texts smaller. They are shortened first, so that the summary is planned with the room that
+    this frees. If no summary can be written, nothing is shortened.
     """
 
     def decide(loaded: LoadedConversation) -> Decision:

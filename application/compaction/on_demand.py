@@ -121,7 +121,7 @@ async def compact_on_demand(
 
 
 def _make_room(core: Core, thread_id: str, budget: Budget) -> Shortened:
-    """Shorten what no summary can make smaller, so that the summary has the room.
+    """Shorten what no summary can make smaller, so that the summary is planned with the room that this frees.
 
     A text that would fit is shortened only if the next request would need a compaction again.
     """

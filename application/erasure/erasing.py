@@ -157,7 +157,7 @@ def update_followers(core: Core) -> Sequence[ErasedPlace]:
         try:
             follower.update()
             if follower.has_remains:
-                problem = "a reader elsewhere may still see it"
+                problem = "another reader may still see what was removed"
         except (RefoldError, OSError) as error:
             problem = f"they cannot be updated ({type(error).__name__})"
         if problem:

@@ -20,7 +20,7 @@ from .request_view import Gauge, gauge_of
 from .scene import Scene, scene_of
 
 EARLY = 0.75
-"""Share of the size at which a compaction is due. If all began below it, they had another window or policy."""
+"""Share of the size at which a compaction is due. If all compactions began below it, the agent has other settings."""
 MESSAGE_BUDGET = 250_000
 """Bytes of HTML that the page of one message takes at most, about."""
 

@@ -118,7 +118,8 @@ def message_views(
     messages that links reach on the same page.
     """
     partners = _partners((one.position, one.message) for one in (*stored, *around))
-    most = sys.maxsize if budget is None else _fitting([one.message for one in stored], budget)
+    messages = [one.message for one in stored]
+    most = _fitting(messages, budget) if budget is not None else sys.maxsize
     views = (_view(one, fates.get(one.position), partners, most) for one in stored)
     return [view._replace(near=near) for view in views]
 
@@ -156,7 +157,7 @@ def _by_memory(block: BlockView) -> BlockView:
 
 
 def _as_sent(block: BlockView) -> BlockView:
-    """Return a block of a request. Its messages have no positions, so that nothing leads to a partner."""
+    """Return a block without links: messages of a request have no positions."""
     if block.head.startswith(RECALLED_HEADING):
         return block._replace(meaning="ledger", label="recalled lines")
     return block._replace(partner=None, picture=None)

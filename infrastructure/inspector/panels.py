@@ -189,7 +189,7 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
-        "large": scene.conversation.message_strip(at=scene.at).largest,
+        "largest_of_all": scene.conversation.message_strip(at=scene.at).largest,
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
         "system": system if isinstance(system, str) else "\n\n".join(map(text_of, system)),
         "tools": [str(tool.get("name")) for tool in context.tools],

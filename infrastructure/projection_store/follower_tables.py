@@ -148,7 +148,7 @@ class FileTables:
         with closing(opened) as connection:
             connection.execute("PRAGMA secure_delete=ON")
             if is_new:
-                _write_ahead(connection)
+                _use_write_ahead_log(connection)
             yield connection
 
     @contextmanager
@@ -163,8 +163,8 @@ class FileTables:
             raise as_log_error(self._path, error) from error
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Give a new file a write-ahead log. SQLite itself does not wait for others who use the file already."""
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch a new file to a write-ahead log. SQLite itself does not wait for other connections here."""
     from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
     trying = Retrying(
