@@ -80,7 +80,7 @@ class Writer:
 
 
 def write(data: Path, folder: Path, name: str) -> None:
-    """Write the outputs of one part: the number of a recording, or ``imported``."""
+    """Write the outputs of one part: ``surface``, ``imported`` or the number of a recording."""
     work = folder / "work" / name
     work.mkdir(parents=True)
     os.chdir(work)
@@ -88,9 +88,10 @@ def write(data: Path, folder: Path, name: str) -> None:
     Path("data").symlink_to(data.resolve())
     data = Path("data")
     writer = Writer(folder / "out")
-    if name == "imported":
-        _imported(writer, data)
+    if name == "surface":
         _surface(writer)
+    elif name == "imported":
+        _imported(writer, data)
     elif path := first_file(data, PLAYED[int(name)][0]):
         _played(writer, path, PLAYED[int(name)][1], name)
 
@@ -192,7 +193,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 def parts(few: bool = False) -> list[str]:
     """Return the names of the parts; ``few``: three recordings."""
-    return [f"{n:02}" for n in range(3 if few else len(PLAYED))] + ([] if few else ["imported"])
+    recordings = [f"{n:02}" for n in range(3 if few else len(PLAYED))]
+    return ["surface", *recordings, *([] if few else ["imported"])]
 
 
 if __name__ == "__main__":
