@@ -1,6 +1,6 @@
 """The port of the recall index: candidates for a query, with the data for ranking."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from refold.application.recall.passages import Passage, PassageKind
@@ -97,10 +97,13 @@ class RecallIndex(Protocol):
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         """Return at most ``limit`` candidates that contain one of the tokens, and the passages in ``also``.
 
         ``also``: passage numbers, subject to the filters. Without tokens only these are returned.
+        ``wants_neighbours``, if given, is called with the result without neighbours. They are read only if it
+        returns true.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
-from math import log, sqrt
+from math import dist, log, sqrt
 from operator import add, contains, mul
 from typing import Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from .recall_query import Question
 
 SATURATION = 0.8
 """``k1`` of BM25: how quickly repetitions of a word stop counting. ``b`` is 0: length is ignored."""
-SHORT = 40
+SHORT = 39
 """Number of tokens up to which a passage with a question mark is only a question."""
 FEW = 16
 """Number of tokens from which sets are faster than searching each passage for each token."""
@@ -90,6 +90,7 @@ class _Columns(NamedTuple):
     stop: Sequence[int]
     is_question: Sequence[bool]
     tokens: Sequence[str]
+    token_count: Sequence[int]
     digest: Sequence[str]
     owner: Sequence[str]
 
@@ -111,8 +112,8 @@ class Matches:
             firsts = [*map(self._firsts.__getitem__, columns.thread_id)]
             self.places = [*map(add, firsts, columns.position)]
             self.session_places = [*map(add, firsts, columns.session)]
-        self.lengths = [line.count(" ") for line in columns.tokens]
-        """Number of spaces around the tokens of each passage: one more than tokens."""
+        self.lengths = columns.token_count
+        """Number of tokens of each passage."""
         self.orders = _orders(question, passages)
         """Position in the order that the question asks for, by passage number, from 0 to 1."""
         self._numbered = {number: at for at, number in enumerate(columns.number)}
@@ -204,25 +205,20 @@ def features_of(
     Values are standardised to mean 0 and deviation 1, or all 0 if they are equal. A passage without
     a cosine gets the mean of the others.
     """
-    nothing = [0.0] * len(said.passages)
     return [
-        [distance / deviation for distance in away] if deviation else nothing
-        for away, deviation in map(_distances, _columns(question, said, cosines))
+        _standardised(column, len(said.passages)) for column in _columns(question, said, cosines)
     ]
 
 
 def weigh(
     question: Question, said: Matches, cosines: Mapping[int, float], weights: Features[float]
 ) -> list[float]:
-    """Return the sum of the weighed features of each passage."""
+    """Return the sum of the weighed features of each passage, from a point that is the same for all."""
     scores = [0.0] * len(said.passages)
     for weight, column in zip(weights, _columns(question, said, cosines), strict=True):
-        away, deviation = _distances(column)
-        if deviation:
-            scores = [
-                score + weight * (distance / deviation)
-                for score, distance in zip(scores, away, strict=True)
-            ]
+        if deviation := _deviation(column):
+            # The mean is not subtracted, because that would lower all sums equally.
+            scores = [*map(add, scores, map(mul, column, repeat(weight / deviation)))]
     return scores
 
 
@@ -264,7 +260,7 @@ def _columns(
         ]
         if orders
         else (),
-        length=[log(1 + length) for length in said.lengths],
+        length=[log(2 + length) for length in said.lengths],
         cosine=near[0],
         near_before=near[1],
         near_after=near[2],
@@ -350,13 +346,19 @@ def _names_at_heads(question: Question, heads: Sequence[str]) -> frozenset[str]:
     return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(heads))
 
 
-def _distances(values: Sequence[float]) -> tuple[Sequence[float], float]:
-    """Return the distances of values from their mean, and their deviation, which is 0 if all are equal."""
+def _standardised(values: Sequence[float], number: int) -> Sequence[float]:
+    if not (deviation := _deviation(values)):
+        return [0.0] * number
+    mean = sum(values) / number
+    return [(value - mean) / deviation for value in values]
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation of values, which is 0 if all are equal."""
     if not values or values.count(values[0]) == len(values):
-        return (), 0.0
+        return 0.0
     mean = sum(values) / len(values)
-    away = [value - mean for value in values]
-    return away, sqrt(sum(map(mul, away, away)) / len(values))
+    return dist(values, repeat(mean, len(values))) / sqrt(len(values))
 
 
 # Fitted by benchmarks/fit_ranking.py, but for "answers", "session", "when" and "order": these were settled by

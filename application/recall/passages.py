@@ -71,6 +71,8 @@ class Passage(NamedTuple):
 
     The tokens of the date follow those of the words.
     """
+    token_count: int
+    """Number of tokens."""
     digest: str
     """Digest of the words only, so that equal words share a vector."""
     owner: str = ""
@@ -144,6 +146,7 @@ class UnreadMessage(NamedTuple):
                         stop,
                         kind == "text" and _is_question(words),
                         line,
+                        line.count(" ") - 1,
                         digest_of(words),
                         owner,
                     )

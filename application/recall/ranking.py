@@ -227,8 +227,12 @@ def _best_of_each(
 
 def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
     """Return which passages the filters accept, the last one first."""
+    newest_first = range(len(passages) - 1, -1, -1)
+    if is_only_by_thread(filters):
+        only = filters.thread_id
+        return [at for at in newest_first if only is None or passages[at].thread_id == only]
     is_accepted = accepting(filters)
-    return [at for at in range(len(passages) - 1, -1, -1) if is_accepted(passages[at])]
+    return [at for at in newest_first if is_accepted(passages[at])]
 
 
 def all_passages(found: Found) -> list[Passage]:
@@ -247,7 +251,7 @@ def accepting(filters: Filters) -> Callable[[Passage], bool]:
     """Return a function that returns whether the filters accept a passage."""
     only, roles, kinds, tools, since, until, positions, leave_out, _ = filters
     first, stop = positions or (0, inf)
-    if filters._replace(thread_id=None, visible=None) == NO_FILTERS:
+    if is_only_by_thread(filters):
         return lambda passage: only is None or passage.thread_id == only
 
     def is_accepted(passage: Passage) -> bool:
@@ -263,3 +267,8 @@ def accepting(filters: Filters) -> Callable[[Passage], bool]:
         )
 
     return is_accepted
+
+
+def is_only_by_thread(filters: Filters) -> bool:
+    """Return whether the filters refuse nothing but other conversations and what is not visible."""
+    return filters._replace(thread_id=None, visible=None) == NO_FILTERS

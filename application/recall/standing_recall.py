@@ -161,10 +161,21 @@ class _Search:
 
     def _matches(self) -> Sequence[_Line]:
         filters = self._out_of_sight()
-        found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
-        weights = _Weights(self._question, found)
-        is_accepted = accepting(filters)
-        # Most questions match no line, and nothing needs to be ranked for these.
+        is_any_related = False
+
+        def wants_neighbours(found: Found) -> bool:
+            nonlocal is_any_related
+            weights = _Weights(self._question, found)
+            is_any_related = any(map(weights.may_relate, found.candidates))
+            return is_any_related
+
+        found = self._core.recall.index.find(
+            self._question.tokens, filters, limit=CANDIDATES, wants_neighbours=wants_neighbours
+        )
+        # Most questions match no line. For these, no neighbours are read and nothing is ranked.
+        if not is_any_related:
+            return ()
+        weights, is_accepted = _Weights(self._question, found), accepting(filters)
         related = [
             passage
             for passage in all_passages(found)

@@ -1,6 +1,7 @@
 """The adapters of recall, addressed by thread id."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
@@ -49,15 +50,19 @@ class ThreadIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         """Find the passages that have these tokens, and their neighbours."""
+        find = partial(
+            self._index.find, tokens, limit=limit, also=also, wants_neighbours=wants_neighbours
+        )
         known = filters.thread_id and self._log.known_stream_of(filters.thread_id)
-        found = self._index.find(tokens, filters._replace(thread_id=known), limit=limit, also=also)
+        found = find(filters._replace(thread_id=known))
         # A passage that is there proves that its stream was not erased, and so is the newest.
         if known is not None and not found.candidates:
             filters = _address_by_stream(self._log, filters)
             if filters.thread_id != known:
-                found = self._index.find(tokens, filters, limit=limit, also=also)
+                found = find(filters)
         if not any(SEPARATOR in passage.thread_id for passage in found.candidates):
             return found  # Neighbours are of the same conversations.
         neighbours = {

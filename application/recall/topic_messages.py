@@ -131,6 +131,7 @@ def _from_log(logged: LoggedEvent) -> Passage | None:
     if not isinstance(event, MessageAppended):
         return None
     text, said = readable(event.message)[:_SHOWN], gist(event.message)
+    tokens = tokens_of(text)
     is_result = bool(said.results) and not said.speaks
     return Passage(
         number=first_number(logged),
@@ -146,6 +147,7 @@ def _from_log(logged: LoggedEvent) -> Passage | None:
         start=0,
         stop=len(text),
         is_question=False,
-        tokens=pad(tokens_of(text)),
+        tokens=pad(tokens),
+        token_count=len(tokens),
         digest=digest_of(text),
     )

@@ -207,13 +207,15 @@ class PostgresRecallIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         """Find the best passages with these tokens that pass the filters."""
+        search = index_search.Search(tokens, filters, limit, also, wants_neighbours)
 
         def question(db: Tables) -> Found:
             if db.leaves_bytes:
-                return index_search.find(db, tokens, filters, limit, also, self._proved)
-            return searching.find(db, tokens, filters, limit, also)
+                return index_search.find(db, search, self._proved)
+            return searching.find(db, search)
 
         return self.answer(question)
 

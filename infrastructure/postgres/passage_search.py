@@ -13,6 +13,7 @@ from refold.infrastructure.projection_store.row_checksums import open_row, stora
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall.index_search import (
     MOST,
+    Search,
     best_first,
     wanted_numbers,
 )
@@ -111,10 +112,9 @@ def _names(names: Collection[str]) -> list[str]:
     return [to_text(str(storable(name))) for name in sorted(names)]
 
 
-def find(
-    db: Tables, tokens: Sequence[str], filters: Filters, limit: int, also: Sequence[int]
-) -> Found:
+def find(db: Tables, search: Search) -> Found:
     """Find the best passages with these tokens that pass the filters."""
+    tokens, filters, limit, also, wants_neighbours = search
     total = read_progress(db, PROJECTIONS).totals[PASSAGES].rows
     frequencies = _frequencies(db, list(dict.fromkeys(tokens)))
     where = passing(filters)
@@ -126,7 +126,10 @@ def find(
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), where, len(others))
-    return Found(found, _neighbours(db, found), frequencies, total)
+    without = Found(found, {}, frequencies, total)
+    if wants_neighbours is not None and not wants_neighbours(without):
+        return without
+    return without._replace(neighbours=_neighbours(db, found))
 
 
 def in_order(db: Tables, after: int, limit: int, filters: Filters) -> list[Passage]:
@@ -259,4 +262,4 @@ def _passages(rows: Any) -> list[Passage]:
 
 def _passage(row: Sequence[Any]) -> Passage:
     values: tuple[Any, ...] = open_row(PASSAGES, row)
-    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))
+    return Passage._make((*values[:12], bool(values[12]), *values[13:17]))

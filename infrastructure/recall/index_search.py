@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
 from refold.application.recall.passages import Passage
@@ -171,15 +171,19 @@ _FIRST_AFTER = f"""SELECT number FROM {PASSAGES} WHERE thread = ? AND position >
     ORDER BY position, part LIMIT 1"""
 
 
-def find(
-    db: Tables,
-    tokens: Sequence[str],
-    filters: Filters,
-    limit: int,
-    also: Sequence[int],
-    proved: Proved,
-) -> Found:
+class Search(NamedTuple):
+    """The arguments of ``RecallIndex.find``."""
+
+    tokens: Sequence[str]
+    filters: Filters
+    limit: int
+    also: Sequence[int]
+    wants_neighbours: Callable[[Found], bool] | None
+
+
+def find(db: Tables, search: Search, proved: Proved) -> Found:
     """Find the best passages with these tokens that pass the filters."""
+    tokens, filters, limit, also, wants_neighbours = search
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     scope = _scope(db, filters, proved)
@@ -197,10 +201,21 @@ def find(
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += read.let_through(iter(others), len(others), all_there=False)
     proved.check_places(db, {passage.thread_id for passage in found})
+    if wants_neighbours is not None:
+        without = Found(found, {}, frequencies, total, _having(known, found))
+        if not wants_neighbours(without):
+            return without
     neighbours = read.neighbours(found)
-    there = {passage.number for passage in chain(found, *neighbours.values())}
-    having = {token: there & numbers for token, numbers in known.items()}
+    having = _having(known, chain(found, *neighbours.values()))
     return Found(found, neighbours, frequencies, total, having)
+
+
+def _having(
+    known: Mapping[str, Set[int]], passages: Iterable[Passage]
+) -> Mapping[str, Collection[int]]:
+    """Return which of the passages have each token. ``known`` has all that have them."""
+    there = {passage.number for passage in passages}
+    return {token: there & numbers for token, numbers in known.items()}
 
 
 def wanted_numbers(

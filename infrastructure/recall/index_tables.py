@@ -22,7 +22,7 @@ from refold.infrastructure.projection_store.row_checksums import (
 )
 from refold.infrastructure.projection_store.tables import Tables
 
-FORMAT = 5
+FORMAT = 6
 """Format of the tables. An index of another format is folded again."""
 
 PASSAGES = "passages"
@@ -43,6 +43,7 @@ PASSAGE_COLUMNS: Mapping[str, type] = {
     "stop": int,
     "is_question": int,
     "tokens": str,
+    "token_count": int,
     "digest": str,
     "owner": str,
     "thread": str,
@@ -442,4 +443,4 @@ def passage_of(row: tuple[Any, ...]) -> Passage:
     # The checksum of ``open_row`` in one step, because hundreds are read for a question. No value is missing.
     if zlib.crc32((_WHOLE % row[:-1]).encode()) != row[-1]:
         open_row(PASSAGES, row)
-    return _as_passage((*row[:12], row[12] != 0, *row[13:16]))
+    return _as_passage((*row[:12], row[12] != 0, *row[13:17]))

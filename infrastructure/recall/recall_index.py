@@ -129,7 +129,7 @@ def _erase_message(
 ) -> Total:
     thread = stored_thread(db, logged.thread_id)
     rows = postings.rows_at(db, logged.thread_id, thread, event.position)
-    passages = [Passage._make(open_row(PASSAGES, row)[:16]) for row in rows]
+    passages = [Passage._make(open_row(PASSAGES, row)[:17]) for row in rows]
     if any(p.position != event.position for p in passages):
         raise FoldDamaged(f"the passages of message {event.position} are not where they should be")
     _expect_same_calls(passages, event)
@@ -283,7 +283,7 @@ class RecallContent:
     projections = PROJECTIONS
     counts = "passages"
     late = frozenset[str]()
-    schemas = frozenset({"504c92d41c6f055684efc9c51b9b97067dc82b7cd6c5c4e6193895726f48c182"})
+    schemas = frozenset({"be9a1e851eed13215ebe0789a7ec98d970ea3a689e12b446027bd9de7b0325ca"})
     compared: Sequence[Comparable] = (
         Comparable(
             PASSAGES,
@@ -366,11 +366,11 @@ class SQLiteRecallIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         """Find the best passages with these tokens that pass the filters."""
-        return self.followed.answer(
-            lambda db: finding.find(db, tokens, filters, limit, also, self._proved)
-        )
+        search = finding.Search(tokens, filters, limit, also, wants_neighbours)
+        return self.followed.answer(lambda db: finding.find(db, search, self._proved))
 
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS

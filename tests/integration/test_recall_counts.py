@@ -11,6 +11,7 @@ import pytest
 import refold
 from refold.application.conversation.entries import LongEntries
 from refold.application.ports.recall_index import Filters
+from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import all_passages, rank
 from refold.application.recall.recall_query import ask
 from refold.domain.events import MessageAppended
@@ -253,6 +254,37 @@ def test_standing_recall_makes_no_commit_of_its_own(
             found.append(len(commits))
         assert recalled == (room > 0)
     assert found[0] == found[1] > 0
+
+
+def test_standing_recall_reads_neighbours_only_if_a_line_may_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Sequence[Passage]] = []
+    neighbours = proved_counts.Reading.neighbours
+
+    def counted(reading: proved_counts.Reading, found: Sequence[Passage]) -> Any:
+        read.append(found)
+        return neighbours(reading, found)
+
+    monkeypatch.setattr(proved_counts.Reading, "neighbours", counted)
+    path = tmp_path / "a.db"
+    with refold.open(path, window=6_000, telemetry=False, standing_recall=400) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "Redis on staging has port 6390 now."})
+        conversation.append({"role": "assistant", "content": "Noted: port 6390, staging redis."})
+        for number in range(40):
+            text = f"Go on with module m{number}. " + "Look at each file. " * 12
+            conversation.append({"role": "user", "content": text})
+            conversation.append({"role": "assistant", "content": "Done. " * 40})
+            conversation.context()
+        for asked, times in (
+            ("Which cat has a file?", 0),
+            ("Which port has redis on staging?", 1),
+        ):
+            read.clear()
+            conversation.append({"role": "user", "content": asked})
+            recalled = "6390" in str(conversation.context().messages[-1])
+            assert (len(read), recalled) == (times, bool(times)), asked
 
 
 def test_places_are_read_again_if_they_are_too_many(

@@ -43,7 +43,7 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
 
 
 def passage_with(number: int, line: str) -> Passage:
-    return Passage(number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, "")
+    return Passage(number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, 1, "")
 
 
 def rows(db: SQLiteTables) -> list[object]:

@@ -1,7 +1,7 @@
 """A recall index in memory: every question folds the log anew, in the plainest way."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
@@ -28,6 +28,7 @@ class MemoryIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         every = self._every()
         words = {passage.number: set(passage.tokens.split()) for passage in every}
@@ -43,11 +44,12 @@ class MemoryIndex:
             place: [p for p in every if (p.thread_id, p.position) == place] for place in places
         }
         counts = Counter(word for passage in words.values() for word in passage)
-        return Found(
-            found,
-            {place: passages for place, passages in beside.items() if passages},
-            {token: counts[token] for token in tokens if token in counts},
-            len(every),
+        frequencies = {token: counts[token] for token in tokens if token in counts}
+        without = Found(found, {}, frequencies, len(every))
+        if wants_neighbours is not None and not wants_neighbours(without):
+            return without
+        return without._replace(
+            neighbours={place: passages for place, passages in beside.items() if passages}
         )
 
     def passages(

@@ -1,6 +1,6 @@
 """An index of passages that a test writes down, and changes as it likes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
@@ -24,6 +24,7 @@ def passage(number: int, text: str, thread_id: str = "t", **changes: object) -> 
         stop=len(text),
         is_question=False,
         tokens=f" {text} ",
+        token_count=len(text.split()),
         digest=digest_of(text),
     )
     return made._replace(**changes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -66,8 +67,9 @@ class PassageList:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
-        raise AssertionError((tokens, filters, limit, also))
+        raise AssertionError((tokens, filters, limit, also, wants_neighbours))
 
     def digests(self) -> set[str]:
         return {p.digest for p in self.all()}

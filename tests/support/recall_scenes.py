@@ -49,6 +49,7 @@ class ListedIndex:
         *,
         limit: int = 50,
         also: Sequence[int] = (),
+        wants_neighbours: Callable[[Found], bool] | None = None,
     ) -> Found:
         everything = self._all()
         fitting = [p for p in everything if _fits(p, filters)]
@@ -61,7 +62,10 @@ class ListedIndex:
         between, self.before_answering = self.before_answering, None
         if between is not None:
             between()
-        return Found(found, _by_message(everything, beside), frequencies, len(everything))
+        without = Found(found, {}, frequencies, len(everything))
+        if wants_neighbours is not None and not wants_neighbours(without):
+            return without
+        return without._replace(neighbours=_by_message(everything, beside))
 
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS

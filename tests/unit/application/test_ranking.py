@@ -62,6 +62,7 @@ def said(position: int, text: str, **fields: Any) -> Passage:
         stop=len(text),
         is_question="?" in text or "？" in text,
         tokens=pad(tokens_of(text)),
+        token_count=len(tokens_of(text)),
         digest=text,
     )
     return plain._replace(**fields)
