@@ -98,32 +98,6 @@ class RecordedFrame:
         )
 
 
-def frame_of(event: RequestFrameChanged, parts: Mapping[str, FramePart], lost: str) -> Frame:
-    """Return the frame recorded by an event. ``lost`` replaces pieces of text that no longer exist."""
-
-    def texts(digests: Sequence[str]) -> str:
-        return "".join(str(parts[digest].value) if digest in parts else lost for digest in digests)
-
-    def objects(digests: Sequence[str]) -> Iterator[dict[str, Any]]:
-        for digest in digests:
-            value = parts[digest].value if digest in parts else lost
-            if isinstance(value, Mapping):
-                yield copied(value)
-
-    system: System = None
-    if event.system is not None:
-        system = texts(event.system) if event.system_is_text else list(objects(event.system))
-    return Frame(
-        system,
-        texts(event.instructions),
-        tuple(objects(event.tools)),
-        event.model,
-        event.place,
-        event.signed,
-        event.binds_thinking,
-    )
-
-
 def _pieces(given: str | Sequence[Block]) -> Iterator[str | dict[str, Any]]:
     if not isinstance(given, str):
         yield from map(dict, given)
@@ -185,6 +159,21 @@ class _ThreadRequests:
     """Position of the message that lines were last looked up for, and the compactions until then."""
     lines: LinesRecalled | None = None
     """Lines that the newest request shows and that are not recorded yet, or None."""
+
+    thoughtless: tuple[str, int, int] = ("", 0, 0)
+    """The first message of a conversation, and the range of positions of which no live message has thinking."""
+
+    def has_thinking(self, state: Conversation) -> bool:
+        """Return whether a live message has thinking. Those that were looked at before are skipped."""
+        live, (first_message, first, stop) = state.live, self.thoughtless
+        # An undo may bring older messages back, and another conversation may have the same name now.
+        is_same = live and live[0].position >= first and state.first_message_id == first_message
+        seen = bisect_left(live, stop, key=_position) if is_same else 0
+        if any(map(attrgetter("thinking"), islice(live, seen, None))):
+            return True
+        if live:
+            self.thoughtless = state.first_message_id, live[0].position, live[-1].position + 1
+        return False
 
     def look(self, state: Conversation) -> bool:
         """Find answers that another process stored. Return whether there are any."""
@@ -362,7 +351,7 @@ class NewestRequests:
             if is_recorded or before.version > known.newest:
                 return None  # In the second case another process made a newer request.
         is_plain = before is None and recorded.frame.is_bare and not (thinks or known.chose)
-        if is_plain and not any(map(attrgetter("thinking"), state.live)):
+        if is_plain and not known.has_thinking(state):
             return None
         digests = {part.digest for part in before.parts} if before is not None else set[str]()
         asked_at = state.version if known.version is None else known.version

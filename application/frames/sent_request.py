@@ -1,15 +1,18 @@
 """Recorded frames of requests, read back so that a version alone gives the bytes that were sent."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged
+from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras, Layout
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import LinesRecalled
 from refold.domain.frames import FramePart, RequestFrameChanged
 
-from .request_frames import Frame, frame_of
+from .request_frames import Frame, System
 
 NEXT = 16
 """Maximum number of other processes' events between a request and its recorded frame.
@@ -108,3 +111,29 @@ def _parts(
         if isinstance(logged.event, RequestFrameChanged):
             found |= {part.digest: part for part in logged.event.parts if part.digest in wanted}
     return found
+
+
+def frame_of(event: RequestFrameChanged, parts: Mapping[str, FramePart], lost: str) -> Frame:
+    """Return the frame recorded by an event. ``lost`` replaces pieces of text that no longer exist."""
+
+    def texts(digests: Sequence[str]) -> str:
+        return "".join(str(parts[digest].value) if digest in parts else lost for digest in digests)
+
+    def objects(digests: Sequence[str]) -> Iterator[dict[str, Any]]:
+        for digest in digests:
+            value = parts[digest].value if digest in parts else lost
+            if isinstance(value, Mapping):
+                yield copied(value)
+
+    system: System = None
+    if event.system is not None:
+        system = texts(event.system) if event.system_is_text else list(objects(event.system))
+    return Frame(
+        system,
+        texts(event.instructions),
+        tuple(objects(event.tools)),
+        event.model,
+        event.place,
+        event.signed,
+        event.binds_thinking,
+    )

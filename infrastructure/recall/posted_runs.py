@@ -310,7 +310,7 @@ class WeighedPassages:
         known = self.segments.setdefault(segment, {})
         self._counted = None
         if raised := _raise(known, having, weight):
-            having = having - set[int]().union(*raised)
+            having = frozenset(having).difference(*raised)
         if having:
             known[weight] = known[weight] | having if weight in known else set(having)
 

@@ -4,7 +4,7 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -28,10 +28,8 @@ from .index_tables import (
     IS_THERE,
     PASSAGE_COLUMNS,
     PASSAGES,
-    POSTING_COLUMNS,
     POSTINGS,
     PROJECTIONS,
-    RUN_COLUMNS,
     RUNS,
     Bucket,
     Run,
@@ -68,20 +66,16 @@ from .posting_runs import (
     stored_run,
 )
 
-
-def _insertion(table: str, columns: Sized) -> str:
-    return f"INSERT INTO {table} VALUES ({','.join('?' * len(columns))})"
-
-
+_PASSAGE_MARKS = ",".join("?" * len(PASSAGE_COLUMNS))
 _COPIED = (
-    (f"SELECT * FROM {RUNS} WHERE run >= ? AND run < ?", _insertion(RUNS, RUN_COLUMNS)),
+    (f"SELECT * FROM {RUNS} WHERE run >= ? AND run < ?", f"INSERT INTO {RUNS} VALUES (?,?,?,?,?)"),
     (
         f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ?",
-        _insertion(PASSAGES, PASSAGE_COLUMNS),
+        f"INSERT INTO {PASSAGES} VALUES ({_PASSAGE_MARKS})",
     ),
     (
         f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ?",
-        _insertion(POSTINGS, POSTING_COLUMNS),
+        f"INSERT INTO {POSTINGS} VALUES (?,?,?,?)",
     ),
 )
 _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
