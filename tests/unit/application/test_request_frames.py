@@ -57,7 +57,7 @@ def test_a_message_is_looked_at_once() -> None:
 
     class Watched(LiveMessage):
         @property
-        def thinking(self) -> int:
+        def thinking(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
             looked.append(self.position)
             return 0
 
