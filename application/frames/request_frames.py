@@ -159,7 +159,6 @@ class _ThreadRequests:
     """Position of the message that lines were last looked up for, and the compactions until then."""
     lines: LinesRecalled | None = None
     """Lines that the newest request shows and that are not recorded yet, or None."""
-
     thoughtless: tuple[str, int, int] = ("", 0, 0)
     """The first message of a conversation, and the range of positions of which no live message has thinking."""
 

@@ -65,7 +65,9 @@ class Found(NamedTuple):
     candidates: Sequence[Passage]
     """Passages that match words of the query, best first, then those of ``also``; no duplicates."""
     neighbours: Mapping[tuple[str, int], Sequence[Passage]]
-    """Passages of the messages next to candidates, by conversation and position."""
+    """Passages of the messages next to candidates, by conversation and position. Without vectors, only the best
+    candidates by words need have any.
+    """
     frequencies: Mapping[str, int]
     """Number of passages, over all conversations, that contain each token of the query."""
     total: int

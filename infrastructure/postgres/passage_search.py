@@ -13,6 +13,7 @@ from refold.infrastructure.projection_store.row_checksums import open_row, stora
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall.index_search import (
     MOST,
+    WITH_NEIGHBOURS,
     Search,
     best_first,
     wanted_numbers,
@@ -129,7 +130,8 @@ def find(db: Tables, search: Search) -> Found:
     without = Found(found, {}, frequencies, total)
     if wants_neighbours is not None and not wants_neighbours(without):
         return without
-    return without._replace(neighbours=_neighbours(db, found))
+    best = found if also else found[:WITH_NEIGHBOURS]
+    return without._replace(neighbours=_neighbours(db, best))
 
 
 def in_order(db: Tables, after: int, limit: int, filters: Filters) -> list[Passage]:

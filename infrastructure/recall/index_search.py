@@ -42,6 +42,11 @@ It is reached only in a very long log, if no rare token and too few passages wit
 """
 
 
+WITH_NEIGHBOURS = 20
+"""Number of the best passages by words whose neighbours are read. More of them find no more answers among the first five.
+"""
+
+
 def best_first(
     postings: Postings,
     frequencies: Mapping[str, int],
@@ -205,7 +210,8 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
         without = Found(found, {}, frequencies, total, _having(known, found))
         if not wants_neighbours(without):
             return without
-    neighbours = read.neighbours(found)
+    # Passages that are near in meaning are not the best by words.
+    neighbours = read.neighbours(found if also else found[:WITH_NEIGHBOURS])
     having = _having(known, chain(found, *neighbours.values()))
     return Found(found, neighbours, frequencies, total, having)
 
