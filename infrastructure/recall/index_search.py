@@ -43,7 +43,9 @@ It is reached only in a very long log, if no rare token and too few passages wit
 
 
 WITH_NEIGHBOURS = 20
-"""Number of the best passages by words whose neighbours are read. More of them find no more answers among the first five.
+"""Number of the best passages by words whose neighbours are read.
+
+More of them bring no further answers among the first five.
 """
 
 
