@@ -244,6 +244,7 @@ _FORMS = (
     r"(?<!\d)(?P<fy>(?:19|20)\d\d)[-/.](?P<fm>[01]?\d)(?:[-/.](?P<fd>[0-3]?\d))?(?!\d)",
 )
 _NAMED = lazy_pattern("|".join(_FORMS), re.IGNORECASE)
+_DIGIT = lazy_pattern(r"\d")
 _SIDE = lazy_pattern(
     r"\b(?:(?P<before>before|until|prior\s+to|bevor|vor(?:\s+de[mnr])?|bis(?:\s+zum)?)"
     r"|(?P<after>after|since|nach(?:\s+de[mnr])?|seit(?:\s+de[mnr])?))\s+$",
@@ -287,9 +288,8 @@ class Day(NamedTuple):
 
 def days_in(text: str) -> Iterator[Day]:
     """Yield the days and months that a text names; invalid dates are ignored."""
-    find = _NAMED.finditer
     # Every form has a number.
-    for found in find(text) if any(map(str.isdecimal, text)) else ():
+    for found in _NAMED.finditer(text) if _DIGIT.search(text) else ():
         parts = {name[1]: value for name, value in found.groupdict().items() if value}
         month = _NUMBERS.get(parts["m"][:3].lower()) or _number(parts["m"])
         day = _number(parts["d"]) if "d" in parts else None

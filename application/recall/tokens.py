@@ -301,11 +301,12 @@ unsere unter vom von vor war waren warum was weil welche welchem welchen welcher
 wessen weshalb wie wieso wird wir wo woher wohin womit wurde wurden zu zum zur
 erinnerst erwähnt erzählt gesagt
 """
-_GERMAN_SIGNS = lazy_pattern(
-    r"\b(?:der|das|und|ist|sind|wie|wann|wer|wo|wohin|welche[mnrs]?|warum|ich|nicht|mein|meine|dem|den|ein|eine"
-    r"|einen|hat|haben|von|für|mit|wurde)\b",
-    re.IGNORECASE,
-)
+_WORD = lazy_pattern(r"\w+")
+_GERMAN_SIGNS = """
+der das und ist sind wie wann wer wo wohin welche welchem welchen welcher welches warum ich nicht mein meine dem den
+ein eine einen hat haben von für mit wurde
+"""
+_SAYS_GERMAN = frozenset(_GERMAN_SIGNS.split())
 _CHINESE = frozenset(
     "的了是曾我你您他她它们咱吗呢吧啊呀嘛哦和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
     "另外来去上下里中时说想要会能可以为于用做没不最再更只才并而但因所每该将已正请问叫吃看听点次位件种部样一"
@@ -334,7 +335,7 @@ def content_tokens(text: str) -> list[str]:
 
 def is_german(text: str) -> bool:
     """Return whether a text has two different German function words, so that it is not English."""
-    return len({word.lower() for word in _GERMAN_SIGNS.findall(text)}) > 1
+    return len(_SAYS_GERMAN.intersection(_WORD.findall(text.lower()))) > 1
 
 
 @lru_cache

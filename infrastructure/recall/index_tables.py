@@ -1,13 +1,12 @@
 """The tables of the recall index: passages, conversations, and the postings of each token."""
 
 import json
+import sys
 import zlib
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from refold.application.recall import passages, tokens
@@ -281,24 +280,38 @@ def open_record(row: Sequence[Any]) -> tuple[int, Run]:
 class Bucket:
     """The terms of a row of postings, with their places if those were read."""
 
+    __slots__ = ("_content", "_half", "checksum", "places")
+
     def __init__(self, checksum: int, content: bytes) -> None:
-        half = len(content) // (_TERM + _NUMBER) * _TERM
-        self.terms, self.counts = content[:half], content[half:]
-        self._terms = terms_in(self.terms)
-        self._ends: array[int] | None = None
-        """Where the places of each term end, after a first 0. It is made when a term is found."""
+        self._content = content
+        self._half = len(content) // (_TERM + _NUMBER) * _TERM
+        """Where the terms end and their counts begin."""
         self.checksum = checksum
         """Checksum of the places."""
         self.places: bytes | None = None
 
+    @property
+    def terms(self) -> bytes:
+        """The terms, ascending."""
+        return self._content[: self._half]
+
+    @property
+    def counts(self) -> bytes:
+        """How many passages have each term."""
+        return self._content[self._half :]
+
     def find(self, term: int) -> tuple[int, int]:
         """Return where the places of a term begin and end."""
-        at = bisect_left(self._terms, term)
-        if at == len(self._terms) or self._terms[at] != term:
+        content, half, sought = self._content, self._half, term.to_bytes(_TERM, sys.byteorder)
+        # A row has few terms, so that a search of its bytes is faster than making numbers of them.
+        start = content.find(sought, 0, half)
+        while start > 0 and start % _TERM:
+            start = content.find(sought, start + 1, half)
+        if start < 0:
             return 0, 0
-        if self._ends is None:
-            self._ends = array("I", accumulate(numbers_in(self.counts), initial=0))
-        return self._ends[at], self._ends[at + 1]
+        at, counts = start // _TERM, numbers_in(content[half:])
+        begin = sum(counts[:at])
+        return begin, begin + counts[at]
 
     def has(self, term: int) -> bool:
         """Return whether a passage has the term."""
