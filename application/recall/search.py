@@ -1,7 +1,6 @@
 """Recall messages that are out of sight, in one conversation or in all of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from refold.application.conversation.addresses import address_of
@@ -28,8 +27,7 @@ Message = tuple[str, int]
 """Thread id and position of a message."""
 
 
-@dataclass(frozen=True)
-class FoundMessage:
+class FoundMessage(NamedTuple):
     """A message as the log has it."""
 
     logged: LoggedEvent
