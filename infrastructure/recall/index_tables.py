@@ -423,15 +423,6 @@ def put_thread(db: Tables, thread_id: str, thread: Thread) -> None:
     db.replace(THREADS, [row])
 
 
-def empty_row(number: int) -> tuple[str | int | None, ...]:
-    """Return the row that replaces a passage. It is shorter than any other, so that SQLite moves nothing."""
-    kinds = [*PASSAGE_COLUMNS.values()][:-1]
-    values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
-    # Places are unique. For a placeholder, the number is unique enough.
-    values[0] = values[2] = number
-    return seal_row(tuple(values))
-
-
 Places = Mapping[int, set[int]]
 """Places of passages in each segment."""
 

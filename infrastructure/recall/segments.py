@@ -19,6 +19,7 @@ from refold.infrastructure.projection_store.row_checksums import (
     blamed_on_file,
     is_unusable,
     open_row,
+    seal_row,
 )
 from refold.infrastructure.projection_store.tables import SQLiteTables, Tables
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
@@ -38,7 +39,6 @@ from .index_tables import (
     bucket_of,
     check_of,
     create_tables,
-    empty_row,
     local_of,
     numbers_at,
     numbers_of,
@@ -180,7 +180,7 @@ class SegmentPostings:
         columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
         db.executemany(
             f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
-            [(*empty_row(passage.number)[1:], passage.number) for passage in passages],
+            [(*_empty_row(passage.number)[1:], passage.number) for passage in passages],
         )
 
 
@@ -235,6 +235,15 @@ def _without(place: int, bucket: Bucket, lost: Mapping[int, set[int]]) -> Stored
 
 class PassageDamaged(FoldDamaged):
     """A passage was changed after it was stored."""
+
+
+def _empty_row(number: int) -> tuple[str | int | None, ...]:
+    """Return the row that replaces a passage. It is shorter than any other, so that SQLite moves nothing."""
+    kinds = [*PASSAGE_COLUMNS.values()][:-1]
+    values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
+    # Places are unique. For a placeholder, the number is unique enough.
+    values[0] = values[2] = number
+    return seal_row(tuple(values))
 
 
 def problem_of(db: Tables, segment: int, stop: int) -> str:

@@ -117,7 +117,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         conversation.append({"role": "user", "content": "go on"})
         with entered_files() as found["compacting context"]:
             assert conversation.context().summary is not None
-        conversation.recall("question")
+        conversation.recall("question 1")
         with entered_files() as found["recall"]:
             assert conversation.recall("about src/a5.py")
     with refold.open(path, window=8_000, scrub_megabytes=0) as memory:
