@@ -86,7 +86,7 @@ PLANTED = {
     "a passage of another": "UPDATE passages SET thread = (SELECT thread FROM passages WHERE "
     "thread_id = 'u'), thread_id = 'u', position = 9 WHERE number = 1 << 16",
     "a passage added": "INSERT INTO passages SELECT 99, thread_id, 99, version, part, role, kind, "
-    "tool, at, session, start, stop, is_question, tokens, digest, owner, thread, checksum FROM passages "
+    "tool, at, session, start, stop, is_question, tokens, token_count, digest, owner, thread, checksum FROM passages "
     "WHERE number = 1 << 16",
     "postings deleted": f"DELETE FROM postings WHERE place = {OF_COMMON}",
     "all postings deleted": "DELETE FROM postings",
