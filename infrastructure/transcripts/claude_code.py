@@ -10,9 +10,9 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
     Skipped,
 )
-from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, gist, said
 
+from .conversation_draft import author_of
 from .transcript_source import (
     Content,
     Names,
@@ -160,6 +160,8 @@ _OTHER_RECORDS = {
     "attachment": "attachment record",
     "last-prompt": "last prompt record",
 }
+_OF_OTHER_AGENTS = ("<teammate-message", "<channel ")
+"""Beginnings of what other agents and programs write."""
 _SYSTEM_RECORDS = {
     "compact_boundary": "compaction boundary",
     "microcompact_boundary": "micro compaction boundary",
@@ -239,6 +241,8 @@ class _Session:
                 self._take_message(kind, value, line, agent)
             case "progress" if (said := _said_by_agent(value)) is not None:
                 self._take_progress(said, line)
+            case "attachment" if (queued := _queued(value)) is not None:
+                self._take_queued(queued, line, agent)
             case "system":
                 subtype = value.get("subtype")
                 reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
@@ -295,6 +299,16 @@ class _Session:
             thread.uuids.add(uuid)
             self._seen.setdefault(uuid, message)
         self._skipped.extend(thread.add(draft))
+
+    def _take_queued(self, record: dict[str, Any], line: int, agent: str | None) -> None:
+        """Take a message out of an attachment, unless it has a record of its own as well."""
+        source = usable_id((as_object(record.get("attachment")) or {}).get("source_uuid"))
+        if source in self._seen:
+            self._skip(line, "record that came before, with the same uuid")
+            return
+        self._take_message("user", record, line, agent)
+        if source is not None:
+            self._seen[source] = record["message"]
 
     def _take_progress(self, record: dict[str, Any], line: int) -> None:
         """Take the message of a sub-agent out of a record of its progress."""
@@ -392,7 +406,30 @@ def _author(role: Role, value: dict[str, Any], content: Content) -> Author | Non
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
     if any(value.get(mark) is True for mark in marks):
         return "program"
-    return "program" if is_program_text(said(Message(role=role, content=content))) else "person"
+    if _origin(value) not in (None, "human"):
+        return "program"  # Another session, a channel, or a task that has ended.
+    words = said(Message(role=role, content=content)).lstrip()
+    return "program" if words.startswith(_OF_OTHER_AGENTS) else author_of(content)
+
+
+def _origin(value: dict[str, Any]) -> str | None:
+    return text_or_none((as_object(value.get("origin")) or {}).get("kind"))
+
+
+def _queued(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the record of a message that was typed while the agent worked, or None.
+
+    Claude Code gives it to the model within the running turn, and records it as an attachment only.
+    """
+    attachment = as_object(value.get("attachment")) or {}
+    prompt = attachment.get("prompt")
+    if attachment.get("type") != "queued_command" or not prompt:
+        return None
+    is_typed = attachment.get("commandMode", "prompt") == "prompt"
+    is_meta = attachment.get("isMeta") is True or not is_typed
+    message = {"role": "user", "content": prompt}
+    origin = attachment.get("origin") or value.get("origin")
+    return {**value, "message": message, "isMeta": is_meta, "origin": origin}
 
 
 def _lookup(reasons: dict[str, str], kind: Any, otherwise: str) -> str:
