@@ -7,6 +7,7 @@ from tests.support.transcript_files import (
     contents,
     keys,
     only,
+    read_json,
     read_records,
     reasons,
     result,
@@ -101,10 +102,16 @@ def test_reasoning_stands_before_the_answer_and_sealed_reasoning_in_its_original
 
 
 def test_texts_that_codex_itself_sends_are_not_words_of_the_person(tmp_path: Path) -> None:
-    sent = ["<environment_context>\n<cwd>/</cwd>", "# AGENTS.md instructions for /x", "Go on"]
+    shell = "<user_shell_command>\n<command>ls</command>\n</user_shell_command>"
+    sent = [
+        "<environment_context>\n<cwd>/</cwd>",
+        "# AGENTS.md instructions for /x",
+        "Go on",
+        shell,
+    ]
     talk = read_records(tmp_path, {"timestamp": AT, **META}, *(words("user", s) for s in sent))
     authors = [m.message.author for m in only(talk).messages]
-    assert authors == ["program", "program", "person"]
+    assert authors == ["program", "program", "person", "program"]
 
 
 def test_a_compaction_is_a_summary_with_the_texts_that_stay(tmp_path: Path) -> None:
@@ -146,3 +153,65 @@ def test_a_broken_record_does_not_end_the_reading(tmp_path: Path) -> None:
     talk = read_records(tmp_path, {"timestamp": AT, **META}, *broken, words("user", "Still here"))
     assert contents(only(talk)) == [[text("Still here")]]
     assert sum(skipped.damage for skipped in talk.skipped) == 4
+
+
+def test_a_session_in_one_object_is_read_too(tmp_path: Path) -> None:
+    said = [words("user", "Hi"), call("c", "{}"), output("c", "x"), words("assistant", "Done.")]
+    items = [one["payload"] for one in said]
+    header = {"id": "old-0", "timestamp": AT, "instructions": ""}
+    talk = read_json(tmp_path, {"session": header, "items": items})
+    assert talk.format == "codex"
+    assert only(talk).thread_id == "old-0"
+    assert contents(only(talk)) == [
+        [text("Hi")],
+        [{"type": "tool_use", "id": "c", "name": "shell", "input": {}}],
+        [result("c", "x")],
+        [text("Done.")],
+    ]
+    assert reasons(talk) == ["session header"]
+
+
+def test_items_without_a_header_are_read_too(tmp_path: Path) -> None:
+    items = [words("user", "Hi"), call("c", "{}"), output("c", "x")]
+    talk = read_records(tmp_path, *(one["payload"] for one in items))
+    assert talk.format == "codex"
+    assert len(only(talk).messages) == 3
+
+
+def test_a_search_for_tools_is_a_call_and_an_image_a_result(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        {"timestamp": AT, **META},
+        item(type="tool_search_call", call_id="c1", arguments={"query": "mail"}),
+        item(type="tool_search_output", call_id="c1", tools=[{"name": "send"}]),
+        item(type="image_generation_call", id="i1", revised_prompt="a cat", result="QUJD"),
+    )
+    image = {"type": "base64", "media_type": "image/png", "data": "QUJD"}
+    assert contents(only(talk)) == [
+        [{"type": "tool_use", "id": "c1", "name": "tool_search", "input": {"query": "mail"}}],
+        [result("c1", '[{"name": "send"}]')],
+        [
+            {
+                "type": "tool_use",
+                "id": "i1",
+                "name": "image_generation",
+                "input": {"prompt": "a cat"},
+            }
+        ],
+        [result("i1", [{"type": "image", "source": image}])],
+    ]
+
+
+def test_the_task_of_a_sub_agent_is_written_by_a_program(tmp_path: Path) -> None:
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}
+    header = record("session_meta", {"id": "s-2", "source": source})
+    talk = read_records(tmp_path, header, words("user", "Look for trees"))
+    assert [m.message.author for m in only(talk).messages] == ["program"]
+
+
+def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
+    shown = [{"type": "input_image", "image_url": "https://x"}]
+    talk = read_records(
+        tmp_path, {"timestamp": AT, **META}, item(type="message", role="user", content=shown)
+    )
+    assert [m.message.author for m in only(talk).messages] == ["person"]
