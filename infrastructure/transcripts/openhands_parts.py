@@ -96,11 +96,6 @@ def is_failure(kind: str, event: dict[str, Any], extras: dict[str, Any]) -> bool
 
 
 def knowledge_of(extras: dict[str, Any]) -> Iterator[str]:
-    """Return whether an observation of the first version is of something that failed."""
-    """Return the content of an observation of the first version, with its pictures."""
-    """Return definitions of tools."""
-    """Return the model that an event of the first version names."""
-    """Return what an event of the first version says about its call."""
     """Yield the texts that the program found for the model."""
     for key in ("repo_instructions", "additional_agent_instructions"):
         yield str(extras.get(key) or "")
