@@ -98,3 +98,17 @@ def test_events_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert contents(only(talk)) == ["Open it"]
     assert sum(one.damage for one in talk.skipped) == 2
     assert "record of another type" in reasons(talk)
+
+
+def test_pictures_in_results_of_mcp_are_kept(tmp_path: Path) -> None:
+    seen = [text("a page"), {"type": "image", "data": "QQ==", "mimeType": "image/png"}]
+    talk = read_text(
+        tmp_path, json.dumps([*EVENTS[:6], event("tool_result", 6, toolCallId="c", content=seen)])
+    )
+    assert contents(only(talk))[-1] == [result("c", [text("a page"), PICTURE])]
+
+
+def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
+    shown = EVENTS[2] | {"type": "user_message"}
+    (message,) = only(read_text(tmp_path, json.dumps([shown]))).messages
+    assert message.message.author == "person"
