@@ -30,7 +30,9 @@ from .transcript_source import (
     usable_id,
 )
 
-_STARTS = ("user_message", "agent_run_start", "session_start")
+_SIGNS = ("user_message", "assistant_message", "agent_run_start", "session_start")
+_FIRST = 20
+"""Number of events that are looked at to recognise a stream."""
 _OTHER = {
     "agent_run_start": "beginning of a run",
     "agent_run_end": "end of a run",
@@ -46,12 +48,9 @@ _OTHER = {
 
 
 def fits(source: Source) -> bool:
-    """Return whether the first event of a stream is in the file."""
-    events = _events(source)
-    first = as_object(events[0][1]) if events else None
-    return (
-        first is not None and first.get("type") in _STARTS and {"id", "timestamp"} <= first.keys()
-    )
+    """Return whether one of the first events shows that the file is a stream."""
+    first = [as_object(value) or {} for _, value in _events(source)[:_FIRST]]
+    return any(one.get("type") in _SIGNS and {"id", "timestamp"} <= one.keys() for one in first)
 
 
 def _events(source: Source) -> list[tuple[int, Any]]:

@@ -222,40 +222,47 @@ class _Session:
             message = Message(role="user", content=content, author=author)
             self._append(place, record, message)
             return
-        # Newer versions write the results a second time, as a message.
-        new = [one for one in answers if self._call_of(one) not in self._answered]
-        if len(new) < len(answers):
-            self._skip(place, "result, which a call has as well")
-        blocks = [_answer(self._call_of(one), one) for one in new]
-        self._answered.update(map(self._call_of, new))
+        blocks: list[Block] = []
+        for answer in answers:
+            if (call_id := self._call_of(answer)) in self._answered:
+                # Newer versions write the results a second time, as a message.
+                self._skip(place, "result, which a call has as well")
+                continue
+            self._answered.add(call_id)
+            blocks.append(_answer(call_id, answer))
         said = [block for block in as_blocks(content) if "functionResponse" not in block]
-        if new or said:
+        if blocks or said:
             self._append(place, record, Message(role="user", content=(*blocks, *said)))
 
     def _call_of(self, answer: dict[str, Any]) -> str:
-        """Return the call of a result. Without an id it is the newest one of that name."""
+        """Return the call of a result. Without an id it is the oldest open one of that name."""
         if (given := usable_id(answer.get("id"))) is not None:
             return given
         named = [one for one, name in self._calls.items() if name == answer.get("name")]
-        return named[-1] if named else "unknown"
+        is_open = (one for one in named if one not in self._answered)
+        return next(is_open, named[-1] if named else "unknown")
 
     def _take_answer(self, place: int, record: dict[str, Any], content: Content) -> None:
-        calls = objects_in(record.get("toolCalls"))
+        calls = _with_ids(objects_in(record.get("toolCalls")), place)
         thoughts = [*map(_thought, objects_in(record.get("thoughts")))]
         given = as_blocks(content)
         said = [block for block in given if "functionCall" not in block]
         if thoughts:  # The parts of an answer have the same thoughts in another form.
             said = [block for block in said if block.get("type") != "thinking"]
-        known = {one.get("id") or one.get("name") for one in calls}
-        apart = [one for one in _parts(record, "functionCall")
-                 if (one.get("id") or one.get("name")) not in known]  # fmt: skip
-        blocks = (*thoughts, *said, *(_call(call, place) for call in (*calls, *apart)))
+        known = {one.get(key) for one in calls for key in ("id", "name")}
+        apart = [
+            one
+            for one in _parts(record, "functionCall")
+            if (one.get("id") or one.get("name")) not in known
+        ]
+        used = [*calls, *_with_ids(apart, place, len(calls))]
+        blocks = (*thoughts, *said, *map(_call, used))
         if not blocks:
             self._skip(place, "message without words")
             return
-        self._calls.update((_id_of(one, place), str(one.get("name"))) for one in (*calls, *apart))
+        self._calls.update((str(one["id"]), str(one.get("name"))) for one in used)
         self._append(place, record, Message(role="assistant", content=blocks))
-        results = [self._result_of(one, place) for one in calls if self._has_result(one)]
+        results = [self._result_of(one) for one in calls if self._has_result(one)]
         if results:
             message = Message(role="user", content=tuple(results))
             self._append(place, record, message, ":results")
@@ -268,8 +275,8 @@ class _Session:
             self._answered_apart
         )
 
-    def _result_of(self, call: dict[str, Any], place: int) -> Block:
-        call_id = _id_of(call, place)
+    def _result_of(self, call: dict[str, Any]) -> Block:
+        call_id = str(call["id"])
         self._answered.add(call_id)
         result = _result(call_id, call.get("result"), call.get("resultDisplay"))
         is_error = call.get("status") in ("error", "cancelled")
@@ -357,13 +364,19 @@ def _thought(thought: dict[str, Any]) -> Block:
     return thinking_block(joined(part for part in parts if isinstance(part, str)))
 
 
-def _call(call: dict[str, Any], place: int) -> Block:
+def _call(call: dict[str, Any]) -> Block:
     name = text_or_none(call.get("name")) or "unknown"
-    return tool_use(_id_of(call, place), name, arguments_of(call.get("args")))
+    return tool_use(str(call["id"]), name, arguments_of(call.get("args")))
 
 
-def _id_of(call: dict[str, Any], place: int) -> str:
-    return usable_id(call.get("id")) or f"call_{place}"
+def _with_ids(calls: list[dict[str, Any]], place: int, first: int = 0) -> list[dict[str, Any]]:
+    """Return the calls of a record, each with an id."""
+    made = (f"call_{place}_{number}" if number else f"call_{place}"
+            for number in range(first, first + len(calls)))  # fmt: skip
+    return [
+        {**call, "id": usable_id(call.get("id")) or name}
+        for call, name in zip(calls, made, strict=True)
+    ]
 
 
 def _result(call_id: str, given: Any, shown: Any = None) -> Block:

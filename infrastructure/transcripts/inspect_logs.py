@@ -9,7 +9,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from refold.application.errors import TranscriptError
-from refold.domain.messages import Block, Role
+from refold.domain.messages import Author, Block, Role
 
 from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
 from .openai import convert_content, convert_document, convert_tool
@@ -157,6 +157,7 @@ class _Sample:
         output = as_object(sample.get("output")) or {}
         self._model = text_or_none(output.get("model")) or text_or_none(header.get("model"))
         self._times = _times(sample)
+        self._input = self._attached(sample.get("input"))
         for place, value in enumerate(as_list(sample.get("messages")) or ()):
             self._take(place, self._attached(as_object(value) or {}))
 
@@ -214,6 +215,13 @@ class _Sample:
             return self._times.get(_BEGIN)
         return found
 
+    def _author(self, message: dict[str, Any]) -> Author:
+        """Return the author of a user message. What is neither the sample's input nor typed in is the program's."""
+        source, content = message.get("source"), message.get("content")
+        given = [one.get("content") for one in objects_in(self._input)]
+        is_input = source is None and (content == self._input or content in given)
+        return "person" if is_input or source in ("input", "operator") else "program"
+
     def _append(self, place: int, message: dict[str, Any], role: Role, content: Content) -> None:
         given = usable_id(message.get("id"))
         self.draft.append(
@@ -222,14 +230,9 @@ class _Sample:
             content,
             given_id=given,
             at=self._at(given, message),
-            author=_author(message) if role == "user" and message.get("role") == "user" else None,
+            author=self._author(message) if message.get("role") == "user" else None,
             model=text_or_none(message.get("model")) or self._model,
         )
-
-
-def _author(message: dict[str, Any]) -> Any:
-    """Return the author of a user message. What is neither the sample's input nor typed in is the program's."""
-    return "person" if message.get("source") in ("input", "operator") else "program"
 
 
 def _content(value: Any) -> Content | None:

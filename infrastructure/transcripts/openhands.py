@@ -48,7 +48,7 @@ _KINDS = (
     "ObservationEvent",
     "ConversationStateUpdateEvent",
 )
-_LISTS = ("history", "events")
+_LISTS = ("history", "events", "items")
 _NAMES = ("instance_id", "conversation_id", "session_id", "sid", "id")
 _OF_PROGRAM = {
     "change_agent_state": "state of the agent",

@@ -112,3 +112,10 @@ def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
     shown = EVENTS[2] | {"type": "user_message"}
     (message,) = only(read_text(tmp_path, json.dumps([shown]))).messages
     assert message.message.author == "person"
+
+
+@pytest.mark.parametrize("first", ["system", "environment_input", "assistant_message"])
+def test_a_stream_may_begin_with_any_event(tmp_path: Path, first: str) -> None:
+    talk = read_text(tmp_path, json.dumps([event(first, 0, content="Ready"), *EVENTS[1:2]]))
+    assert talk.format == "agent-tars"
+    assert contents(only(talk))[-1] == "Open it"

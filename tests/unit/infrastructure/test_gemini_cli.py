@@ -236,3 +236,15 @@ def test_an_answer_without_words_is_named(tmp_path: Path) -> None:
     talk = read_records(tmp_path, HEADER, talked("user", "u1", "Hi"), talked("gemini", "g1", ""))
     assert contents(only(talk)) == ["Hi"]
     assert reasons(talk) == ["message without words"]
+
+
+def test_calls_without_ids_stay_apart_and_find_their_results(tmp_path: Path) -> None:
+    looks = [{"functionCall": {"name": "look", "args": {"at": place}}} for place in ("a", "b")]
+    seen = [{"functionResponse": {"name": "look", "response": {"output": one}}} for one in "AB"]
+    talk = read_records(tmp_path, HEADER, talked("gemini", "g1", looks), talked("user", "u1", seen))
+    called, answered = contents(only(talk))
+    assert [(one["id"], one["input"]["at"]) for one in called] == [
+        ("call_2", "a"),
+        ("call_2_1", "b"),
+    ]
+    assert answered == [result("call_2", "A"), result("call_2_1", "B")]

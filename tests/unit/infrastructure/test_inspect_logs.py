@@ -195,3 +195,11 @@ def test_a_sample_by_itself(tmp_path: Path) -> None:
     talk = read_json(tmp_path, sample())
     assert talk.format == "inspect"
     assert contents(only(talk)) == SAID
+
+
+def test_the_input_of_a_sample_is_a_persons_without_a_source_too(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": one} for one in ("What is it?", "Look again")]
+    talk = read_json(tmp_path, log(sample(messages=asked, input="What is it?")))
+    assert [m.message.author for m in only(talk).messages] == ["person", "program"]
+    talk = read_json(tmp_path, log(sample(messages=asked, input=asked[1:])))
+    assert [m.message.author for m in only(talk).messages] == ["program", "person"]

@@ -178,3 +178,10 @@ def test_a_trajectory_of_another_agent_is_not_taken_for_events(tmp_path: Path) -
     talk = read_json(tmp_path, {"trajectory": [step], "history": [said, answer]})
     assert talk.format != "openhands"
     assert contents(only(talk)) == ["Fix it", "ls"]
+
+
+def test_a_page_of_events_is_read(tmp_path: Path) -> None:
+    said = {"role": "user", "content": [text("Hello")]}
+    hello = {"id": "e1", "kind": "MessageEvent", "source": "user", "llm_message": said}
+    talk = read_json(tmp_path, {"items": [hello], "next_page_id": None})
+    assert contents(only(talk)) == [[text("Hello")]]
