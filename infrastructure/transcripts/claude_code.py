@@ -1,5 +1,6 @@
 """Read Claude Code sessions. The lines of one answer become one message."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from .transcript_source import (
     Source,
     as_blocks,
     as_content,
+    as_list,
     as_object,
     moment,
     not_a_message,
@@ -160,6 +162,9 @@ _OTHER_RECORDS = {
     "attachment": "attachment record",
     "last-prompt": "last prompt record",
 }
+_SESSION = ("sessionId", "session_id")
+_CALLER = "parent_tool_use_id"
+"""Call that began a sub-agent, in what ``claude -p`` prints."""
 _OF_OTHER_AGENTS = ("<teammate-message", "<channel ")
 """Beginnings of what other agents and programs write."""
 _SYSTEM_RECORDS = {
@@ -171,22 +176,30 @@ _SYSTEM_RECORDS = {
 
 def fits(source: Source) -> bool:
     """Return whether at least one record has the Claude Code format."""
-    return any(_is_ours(record.value) for record in source.records)
+    return any(_is_ours(record.value) for record in _records(source))
 
 
 def read(source: Source) -> Reading:
     """Read the main conversation of each session in the file, and one for each sub-agent."""
     session = _Session(source.stem)
-    for record in source.records:
+    for record in _records(source):
         session.take(record)
     return session.build()
+
+
+def _records(source: Source) -> Sequence[Record]:
+    """Return the records. ``claude -p`` prints them as JSON lines or as one list."""
+    listed = as_list(source.document) if source.is_document else None
+    if listed is None:
+        return source.records
+    return [Record(line=index, value=value) for index, value in enumerate(listed)]
 
 
 def _is_ours(given: Any) -> bool:
     value = as_object(given) or {}
     match value:
         case {"type": "user" | "assistant", "message": dict()}:
-            return any(key in value for key in ("uuid", "sessionId", "parentUuid"))
+            return any(key in value for key in ("uuid", "parentUuid", *_SESSION))
         case {"type": "system"}:
             return "sessionId" in value
         case {"type": "summary"}:
@@ -234,7 +247,8 @@ class _Session:
         if value is None:
             self._skip(line, "record that is no object", damage=True)
             return
-        self._session = usable_id(value.get("sessionId")) or self._session
+        given = (usable_id(value.get(key)) for key in _SESSION)
+        self._session = next(filter(None, given), self._session)
         agent = self._agent(value)
         match value.get("type"):
             case "user" | "assistant" as kind:
@@ -267,6 +281,8 @@ class _Session:
 
         Only earlier records are considered, so that a longer file gives the same result.
         """
+        if (caller := usable_id(value.get(_CALLER))) is not None:
+            return caller
         if value.get("isSidechain") is not True:
             return None
         uuid, parent = usable_id(value.get("uuid")), usable_id(value.get("parentUuid"))
@@ -404,16 +420,12 @@ def _author(role: Role, value: dict[str, Any], content: Content) -> Author | Non
     if role != "user" or not gist(Message(role=role, content=content)).speaks:
         return None
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
-    if any(value.get(mark) is True for mark in marks):
+    if any(value.get(mark) is True for mark in marks) or value.get(_CALLER):
         return "program"
-    if _origin(value) not in (None, "human"):
+    if (as_object(value.get("origin")) or {}).get("kind") not in (None, "human"):
         return "program"  # Another session, a channel, or a task that has ended.
     words = said(Message(role=role, content=content)).lstrip()
     return "program" if words.startswith(_OF_OTHER_AGENTS) else author_of(content)
-
-
-def _origin(value: dict[str, Any]) -> str | None:
-    return text_or_none((as_object(value.get("origin")) or {}).get("kind"))
 
 
 def _queued(value: dict[str, Any]) -> dict[str, Any] | None:
@@ -425,8 +437,9 @@ def _queued(value: dict[str, Any]) -> dict[str, Any] | None:
     prompt = attachment.get("prompt")
     if attachment.get("type") != "queued_command" or not prompt:
         return None
-    is_typed = attachment.get("commandMode", "prompt") == "prompt"
-    is_meta = attachment.get("isMeta") is True or not is_typed
+    is_meta = (
+        attachment.get("isMeta") is True or attachment.get("commandMode", "prompt") != "prompt"
+    )
     message = {"role": "user", "content": prompt}
     origin = attachment.get("origin") or value.get("origin")
     return {**value, "message": message, "isMeta": is_meta, "origin": origin}

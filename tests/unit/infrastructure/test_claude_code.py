@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.transcript_files import (
     Json,
     call,
@@ -13,6 +15,7 @@ from tests.support.transcript_files import (
     jsonl,
     keys,
     only,
+    read_json,
     read_records,
     read_text,
     reasons,
@@ -356,3 +359,28 @@ def test_other_agents_are_not_persons(tmp_path: Path) -> None:
         claude_user("u3", "Go", origin={"kind": "human"}),
     )
     assert [m.message.author for m in only(talk).messages] == ["program", "program", "person"]
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_what_claude_prints_is_read_and_sub_agents_stay_apart(tmp_path: Path, form: str) -> None:
+    def printed(kind: str, content: Any, caller: str | None = None, **more: Any) -> Json:
+        message = {"role": kind, "content": content} | more
+        return {"type": kind, "message": message, "session_id": "p1", "parent_tool_use_id": caller}
+
+    records = [
+        {"type": "system", "subtype": "init", "session_id": "p1"},
+        printed("user", "go"),
+        printed("assistant", [call("t1")], id="m1"),
+        printed("user", "look for trees", "t1"),
+        printed("assistant", [text("a tree")], "t1", id="m2"),
+        printed("user", [result("t1")]),
+        {"type": "result", "result": "done", "session_id": "p1"},
+    ]
+    talk = read_records(tmp_path, *records) if form == "lines" else read_json(tmp_path, records)
+    assert talk.format == "claude-code"
+    assert {one.thread_id: contents(one) for one in talk.conversations} == {
+        "p1": ["go", [call("t1")], [result("t1")]],
+        "p1:t1": ["look for trees", [text("a tree")]],
+    }
+    assert talk.conversations[1].messages[0].message.author == "program"
+    assert reasons(talk) == ["system record", "record of another type"]
