@@ -68,8 +68,8 @@ def read(source: Source) -> Reading:
     for index, value in enumerate(listed or ()):
         journal.take(index, value)
     if listed is None or len(source.records) > 1:
-        for record in source.records[1:]:
-            journal.take(record.line, record.value)
+        for line in source.records[1:]:
+            journal.take(line.line, line.value)
     session = _Session(journal, of_agent=header.get("kind") == "subagent")
     records = [*journal.found.values()]
     for (place, record), following in zip(records, [*records[1:], None], strict=True):

@@ -285,8 +285,9 @@ def _times(sample: dict[str, Any]) -> dict[str, datetime]:
     found: dict[str, datetime] = {}
     for event in objects_in(sample.get("events")):
         at = moment(event.get("completed")) or moment(event.get("timestamp"))
-        for name in _named_in(event) if at is not None else ():
-            found.setdefault(name, at)
+        if at is not None:
+            for name in _named_in(event):
+                found.setdefault(name, at)
     return found
 
 

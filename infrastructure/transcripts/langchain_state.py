@@ -270,10 +270,10 @@ def _provider_calls(more: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "name": function.get("name"),
             "args": function.get("arguments"),
         }
-    if (function := as_object(more.get("function_call"))) is not None:
+    if (only := as_object(more.get("function_call"))) is not None:
         # Its result names the function and no call.
-        name = function.get("name")
-        yield {"id": name, "name": name, "args": function.get("arguments")}
+        name = only.get("name")
+        yield {"id": name, "name": name, "args": only.get("arguments")}
 
 
 def _whole_call(block: Block, calls: dict[str, dict[str, Any]]) -> Block:
