@@ -48,11 +48,19 @@ _OTHER = {
     "session_meta": "session header",
     "turn_context": "settings of a turn",
     "event_msg": "event, which an item has again",
+    "thread_rolled_back": "step back; the messages that it took back are kept",
+    "other_event": "event of the program",
     "reasoning": "reasoning that has no words and cannot be opened",
     "web_search_call": "web search without its result",
     "ghost_snapshot": "snapshot of the files",
     "compacted": "summary by the recording tool; the original is before it",
 }
+_TOLD_AGAIN = (
+    *("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content"),
+    *("context_compacted", "mcp_tool_call_end", "exec_command_end", "patch_apply_end"),
+    *("mcp_tool_call_begin", "exec_command_begin", "patch_apply_begin", "view_image_tool_call"),
+    *("web_search_begin", "web_search_end", "item_started", "item_completed"),
+)
 # Texts that Codex itself sends as user messages.
 _PROGRAM = (
     *(
@@ -151,6 +159,9 @@ class _Rollout:
             case "compacted" if payload is not None:
                 self._take_summary(at, payload)
                 self._skip(line, "compacted")
+            case "event_msg" if payload is not None and payload.get("type") not in _TOLD_AGAIN:
+                event = str(payload.get("type"))
+                self._skip(line, event if event == "thread_rolled_back" else "other_event", event)
             case "response_item" if payload is not None:
                 self._take_item(line, at, payload)
             case _ if payload is None and record.get("type") in (*_ITEMS, *_CALLS, *_OUTPUTS):
@@ -299,9 +310,9 @@ class _Rollout:
             )
         )
 
-    def _skip(self, line: int, kind: str) -> None:
-        reason = _OTHER.get(kind, "record of another type")
-        self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(kind)[1:-1][:80]))
+    def _skip(self, line: int, kind: str, detail: str | None = None) -> None:
+        reason, shown = _OTHER.get(kind, "record of another type"), detail or kind
+        self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(shown)[1:-1][:80]))
 
 
 def _original(sealed: list[dict[str, Any]]) -> Original | None:

@@ -51,6 +51,8 @@ _ACKNOWLEDGED = "Got it. Thanks for the additional context!"
 _MASKED = "<tool_output_masked>"
 """Sign of a result that the program shortened in its own history."""
 _ENDED = ("success", "error", "cancelled")
+_NEW = object()
+"""Arguments of a call that was not there before."""
 _PDF = "application/pdf"
 
 
@@ -104,7 +106,7 @@ class _Journal:
             if not as_list(change.get("messages")):
                 self.skip(place, "change of the header", "$set")
         elif "$rewindTo" in record:
-            self.skip(place, "step back; the messages before it are kept", "$rewindTo")
+            self.skip(place, "step back; the messages that it took back are kept", "$rewindTo")
         else:
             key = usable_id(record.get("id")) or f"place:{place}"
             first, earlier = self.found.get(key, (place, {}))
@@ -160,6 +162,8 @@ class _Session:
         """Texts of all messages."""
         self._calls: dict[str, str] = {}
         """Names of the calls, by id."""
+        self._inputs: dict[str, Any] = {}
+        """Their arguments."""
         self._answered: set[str] = set()
         records = [record for _, record in journal.found.values()]
         self._answered_apart = {
@@ -256,13 +260,19 @@ class _Session:
             if (one.get("id") or one.get("name")) not in known
         ]
         used = [*calls, *_with_ids(apart, place, len(calls))]
-        blocks = (*thoughts, *said, *map(_call, used))
-        if not blocks:
+        # A call and its result can be in two records, and the call in both.
+        new = [one for one in used if self._inputs.get(one["id"], _NEW) != one.get("args")]
+        results = [
+            self._result_of(one)
+            for one in calls
+            if self._has_result(one) and (one in new or one["id"] not in self._answered)
+        ]
+        self._calls.update((one["id"], str(one.get("name"))) for one in new)
+        self._inputs.update((one["id"], one.get("args")) for one in new)
+        if blocks := (*thoughts, *said, *map(_call, new)):
+            self._append(place, record, Message(role="assistant", content=blocks))
+        elif not results:
             self._skip(place, "message without words")
-            return
-        self._calls.update((str(one["id"]), str(one.get("name"))) for one in used)
-        self._append(place, record, Message(role="assistant", content=blocks))
-        results = [self._result_of(one) for one in calls if self._has_result(one)]
         if results:
             message = Message(role="user", content=tuple(results))
             self._append(place, record, message, ":results")

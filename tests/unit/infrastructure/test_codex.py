@@ -215,3 +215,16 @@ def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
         tmp_path, {"timestamp": AT, **META}, item(type="message", role="user", content=shown)
     )
     assert [m.message.author for m in only(talk).messages] == ["person"]
+
+
+def test_events_that_no_item_has_are_counted_apart(tmp_path: Path) -> None:
+    kinds = ("agent_message", "token_count", "thread_rolled_back", "error")
+    events = [record("event_msg", {"type": kind}) for kind in kinds]
+    talk = read_records(tmp_path, {"timestamp": AT, **META}, words("user", "Hi"), *events)
+    assert reasons(talk) == [
+        "session header",
+        "event, which an item has again",
+        "event of the program",
+        "step back; the messages that it took back are kept",
+        "event of the program",
+    ]

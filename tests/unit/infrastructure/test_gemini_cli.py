@@ -155,7 +155,7 @@ def test_a_history_that_is_written_again_after_a_compression_counts_once(tmp_pat
     assert reasons(talk) == [
         *["summary by the recording tool; the original is before it"] * 2,
         *["message that was written again for the context"] * 2,
-        "step back; the messages before it are kept",
+        "step back; the messages that it took back are kept",
     ]
 
 
@@ -236,6 +236,23 @@ def test_an_answer_without_words_is_named(tmp_path: Path) -> None:
     talk = read_records(tmp_path, HEADER, talked("user", "u1", "Hi"), talked("gemini", "g1", ""))
     assert contents(only(talk)) == ["Hi"]
     assert reasons(talk) == ["message without words"]
+
+
+def test_a_call_in_two_records_counts_once(tmp_path: Path) -> None:
+    answered = looked(status="success", result=[response("look-1", {"output": "a tree"})])
+    talk = read_records(
+        tmp_path,
+        HEADER,
+        talked("gemini", "g1", [{"functionCall": looked()}]),
+        talked("gemini", "g2", "", toolCalls=[answered]),
+        talked("gemini", "g3", "", toolCalls=[answered | {"args": {"at": "b"}}]),
+    )
+    assert contents(only(talk)) == [
+        [CALL],
+        [result("look-1", "a tree")],
+        [CALL | {"input": {"at": "b"}}],
+        [result("look-1", "a tree")],
+    ]
 
 
 def test_calls_without_ids_stay_apart_and_find_their_results(tmp_path: Path) -> None:
