@@ -69,13 +69,14 @@ _PROGRAM = (
         "<INSTRUCTIONS>",
         "<turn_aborted>",
         "<skill>",
-        "<user_shell_command>",
         "<user_action>",
         "<hook_prompt",
         "<goal_context>",
     ),
     *("# AGENTS.md instructions", "<permissions instructions>", "<subagent_notification>"),
 )
+_SHELL = "<user_shell_command>"
+"""Beginning of a command that the user ran. Most of the text is its output."""
 _ROLES = ("user", "assistant", "system", "developer")
 
 
@@ -255,6 +256,8 @@ class _Rollout:
 
     def _author(self, content: Content) -> Author:
         words = said(Message(role="user", content=content)).lstrip()
+        if words.startswith(_SHELL):
+            return "tool"
         is_sent = self.is_of_agent or words.startswith(_PROGRAM)
         return "program" if is_sent else author_of(content)
 

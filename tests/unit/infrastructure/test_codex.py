@@ -111,7 +111,7 @@ def test_texts_that_codex_itself_sends_are_not_words_of_the_person(tmp_path: Pat
     ]
     talk = read_records(tmp_path, {"timestamp": AT, **META}, *(words("user", s) for s in sent))
     authors = [m.message.author for m in only(talk).messages]
-    assert authors == ["program", "program", "person", "program"]
+    assert authors == ["program", "program", "person", "tool"]
 
 
 def test_a_compaction_is_a_summary_with_the_texts_that_stay(tmp_path: Path) -> None:
