@@ -101,7 +101,7 @@ def _is_ours(value: dict[str, Any]) -> bool:
     if value.get("record_type") == "state":
         return True
     if value.get("type") in _RECORDS:
-        return "timestamp" in value and "payload" in value
+        return as_object(value.get("payload")) is not None
     # Items without a header. Messages have the same form in other APIs.
     is_call = value.get("type") in (*_CALLS, *_OUTPUTS) and "call_id" in value
     return is_call and "payload" not in value and "role" not in value
@@ -187,7 +187,8 @@ class _Rollout:
         # A forked session repeats the header of its origin after its own.
         if not self.has_header:
             self.name, self.has_header = usable_id(header.get("id")) or self.name, True
-            self.is_of_agent = "subagent" in (as_object(header.get("source")) or {})
+            is_agent = "subagent" in (as_object(header.get("source")) or {})
+            self.is_of_agent = is_agent or header.get("thread_source") == "subagent"
 
     def _take_summary(self, at: datetime | None, payload: dict[str, Any]) -> None:
         text = text_or_none(payload.get("message")) or ""

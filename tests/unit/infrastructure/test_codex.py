@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.transcript_files import (
     contents,
     keys,
@@ -171,6 +173,14 @@ def test_a_session_in_one_object_is_read_too(tmp_path: Path) -> None:
     assert reasons(talk) == ["session header"]
 
 
+def test_records_without_times_are_read_too(tmp_path: Path) -> None:
+    records = [META, words("user", "Hi"), words("assistant", "Hello")]
+    bare = [{key: one for key, one in each.items() if key != "timestamp"} for each in records]
+    talk = read_records(tmp_path, *bare)
+    assert talk.format == "codex"
+    assert [one.at for one in only(talk).messages] == [None, None]
+
+
 def test_items_without_a_header_are_read_too(tmp_path: Path) -> None:
     items = [words("user", "Hi"), call("c", "{}"), output("c", "x")]
     talk = read_records(tmp_path, *(one["payload"] for one in items))
@@ -202,9 +212,17 @@ def test_a_search_for_tools_is_a_call_and_an_image_a_result(tmp_path: Path) -> N
     ]
 
 
-def test_the_task_of_a_sub_agent_is_written_by_a_program(tmp_path: Path) -> None:
-    source = {"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}
-    header = record("session_meta", {"id": "s-2", "source": source})
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}},
+        {"source": "cli", "thread_source": "subagent"},
+    ],
+)
+def test_the_task_of_a_sub_agent_is_written_by_a_program(
+    tmp_path: Path, origin: dict[str, Any]
+) -> None:
+    header = record("session_meta", {"id": "s-2", **origin})
     talk = read_records(tmp_path, header, words("user", "Look for trees"))
     assert [m.message.author for m in only(talk).messages] == ["program"]
 
