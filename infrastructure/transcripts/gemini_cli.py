@@ -1,6 +1,7 @@
 """Convert session files of the Gemini CLI to Anthropic shape: one JSON object, or the same as JSON lines."""
 
 import json
+import re
 from typing import Any
 
 from refold.application.conversation.transcripts import (
@@ -9,6 +10,7 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
     Skipped,
 )
+from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Author, Block, Message, said
 
 from .conversation_draft import joined, thinking_block
@@ -50,6 +52,7 @@ _ACKNOWLEDGED = "Got it. Thanks for the additional context!"
 """Answer to a summary, which the program gives in the name of the model."""
 _MASKED = "<tool_output_masked>"
 """Sign of a result that the program shortened in its own history."""
+_TAKEN_OUT = lazy_pattern(r"[\u200b-\u200f\ufeff]|<!--.*?-->", re.DOTALL)
 _ENDED = ("success", "error", "cancelled")
 _NEW = object()
 """Arguments of a call that was not there before."""
@@ -321,9 +324,9 @@ def _calls_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _texts(record: dict[str, Any]) -> list[str]:
-    """Return the texts of a record, without reasoning."""
+    """Return the texts of a record, without reasoning and what the program takes out of an answer."""
     texts = [
-        str(block.get("text")).strip()
+        _TAKEN_OUT.sub("", str(block.get("text"))).strip()
         for block in as_blocks(_content(record.get("content")) or "")
         if block.get("type") == "text"
     ]

@@ -129,7 +129,7 @@ def test_messages_in_a_change_of_the_session_are_read(tmp_path: Path) -> None:
 
 
 def test_a_history_that_is_written_again_after_a_compression_counts_once(tmp_path: Path) -> None:
-    kept = [again("user", "u9", "And blue?"), again("gemini", "g9", "Yes.")]
+    kept = [again("user", "u9", "And blue?"), again("gemini", "g9", "Yes.\u200b <!-- hm -->")]
     context = [
         again("user", "s", "<state_snapshot>They like red.</state_snapshot>"),
         again("gemini", "a", "Got it. Thanks for the additional context!"),
