@@ -167,6 +167,8 @@ class _Rollout:
                 self._take_item(line, at, payload)
             case _ if payload is None and record.get("type") in (*_ITEMS, *_CALLS, *_OUTPUTS):
                 self._take_item(line, at, record)
+            case None if record.get("role") in _ROLES and "content" in record:
+                self._take_item(line, at, {**record, "type": "message"})
             case None if "instructions" in record and "id" in record:
                 self._take_header(record)
                 self._skip(line, "session_meta")

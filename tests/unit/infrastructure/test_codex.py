@@ -183,9 +183,13 @@ def test_records_without_times_are_read_too(tmp_path: Path) -> None:
 
 def test_items_without_a_header_are_read_too(tmp_path: Path) -> None:
     items = [words("user", "Hi"), call("c", "{}"), output("c", "x")]
-    talk = read_records(tmp_path, *(one["payload"] for one in items))
+    untyped = {"role": "assistant", "content": "Done."}
+    talk = read_records(tmp_path, *(one["payload"] for one in items), untyped)
     assert talk.format == "codex"
-    assert len(only(talk).messages) == 3
+    assert [one.message.role for one in only(talk).messages] == [
+        *("user", "assistant"),
+        *("user", "assistant"),
+    ]
 
 
 def test_a_search_for_tools_is_a_call_and_an_image_a_result(tmp_path: Path) -> None:
