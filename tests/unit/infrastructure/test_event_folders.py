@@ -54,7 +54,7 @@ def test_a_folder_of_events_is_one_conversation_in_their_order(tmp_path: Path) -
     assert talk.format == "openhands"
     assert only(talk).thread_id == "c-1"
     assert keys(only(talk)) == ["e0", "e9", "e10"]
-    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+    call: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
     assert contents(only(talk)) == [[text("Look")], [call], [result("t1", [text("a tree")])]]
     assert [one.line for one in only(talk).messages] == [0, 9, 10]
 

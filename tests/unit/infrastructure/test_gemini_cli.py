@@ -115,7 +115,7 @@ def looked(**more: Any) -> dict[str, Any]:
     return {"id": "look-1", "name": "look", "args": {}, **more}
 
 
-CALL = {"type": "tool_use", "id": "look-1", "name": "look", "input": {}}
+CALL: dict[str, Any] = {"type": "tool_use", "id": "look-1", "name": "look", "input": {}}
 
 
 def test_messages_in_a_change_of_the_session_are_read(tmp_path: Path) -> None:
