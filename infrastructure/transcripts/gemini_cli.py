@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import zip_longest
 from typing import Any
 
 from refold.application.conversation.transcripts import (
@@ -77,7 +78,7 @@ def read(source: Source) -> Reading:
             journal.take(line.line, line.value)
     session = _Session(journal, of_agent=header.get("kind") == "subagent")
     records = [*journal.found.values()]
-    for (place, record), following in zip(records, [*records[1:], None], strict=True):
+    for (place, record), following in zip_longest(records, records[1:]):
         session.take(place, record, following and following[1])
     conversation = RecordedConversation(
         thread_id=thread_id(usable_id(header.get("sessionId")) or source.stem),

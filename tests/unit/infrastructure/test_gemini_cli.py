@@ -265,3 +265,8 @@ def test_calls_without_ids_stay_apart_and_find_their_results(tmp_path: Path) -> 
         ("call_2_1", "b"),
     ]
     assert answered == [result("call_2", "A"), result("call_2_1", "B")]
+
+
+def test_a_session_without_messages_is_no_error(tmp_path: Path) -> None:
+    assert read_records(tmp_path, HEADER).conversations == ()
+    assert read_records(tmp_path, HEADER, {"$set": {"messages": []}}).conversations == ()
