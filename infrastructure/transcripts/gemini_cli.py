@@ -257,11 +257,11 @@ class _Session:
         said = [block for block in given if "functionCall" not in block]
         if thoughts:  # The parts of an answer have the same thoughts in another form.
             said = [block for block in said if block.get("type") != "thinking"]
-        known = {one.get(key) for one in calls for key in ("id", "name")}
+        known = {str(one.get(key)) for one in calls for key in ("id", "name")}
         apart = [
             one
             for one in _parts(record, "functionCall")
-            if (one.get("id") or one.get("name")) not in known
+            if str(one.get("id") or one.get("name")) not in known
         ]
         used = [*calls, *_with_ids(apart, place, len(calls))]
         # A call and its result can be in two records, and the call in both.

@@ -252,10 +252,10 @@ def _calls_of(fields: dict[str, Any], blocks: list[Block]) -> list[dict[str, Any
     calls = [*objects_in(fields.get("tool_calls")), *objects_in(fields.get("invalid_tool_calls"))]
     if not calls:
         calls = [*_provider_calls(_more(fields))]
-    known = {call.get("id") for call in calls}
+    known = {str(call.get("id")) for call in calls}
     for block in blocks:
         given = block.get("call_id") or block.get("id")
-        if block.get("type") in _IN_CONTENT and given not in known:
+        if block.get("type") in _IN_CONTENT and str(given) not in known:
             args = block.get("args", block.get("arguments"))
             calls.append({"id": given, "name": block.get("name"), "args": args})
     return calls

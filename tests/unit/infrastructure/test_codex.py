@@ -250,3 +250,9 @@ def test_events_that_no_item_has_are_counted_apart(tmp_path: Path) -> None:
         "step back; the messages that it took back are kept",
         "event of the program",
     ]
+
+
+def test_a_type_that_is_no_text_does_not_end_the_reading(tmp_path: Path) -> None:
+    odd = item(type="message", role="user", content=[{"type": []}])
+    (message,) = only(read_records(tmp_path, {"timestamp": AT, **META}, odd)).messages
+    assert message.message.author == "program"

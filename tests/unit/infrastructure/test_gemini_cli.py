@@ -270,3 +270,9 @@ def test_calls_without_ids_stay_apart_and_find_their_results(tmp_path: Path) -> 
 def test_a_session_without_messages_is_no_error(tmp_path: Path) -> None:
     assert read_records(tmp_path, HEADER).conversations == ()
     assert read_records(tmp_path, HEADER, {"$set": {"messages": []}}).conversations == ()
+
+
+def test_ids_that_are_no_texts_do_not_end_the_reading(tmp_path: Path) -> None:
+    parts = [{"functionCall": looked(id={})}, {"functionCall": looked(id=[])}]
+    odd = talked("gemini", "g1", parts, toolCalls=[looked(id={}, name=[])])
+    assert len(only(read_records(tmp_path, HEADER, odd)).messages[0].message.content) == 3
