@@ -119,7 +119,7 @@ class _Stream:
             self._append(place, event, "assistant", tuple(self._take_thoughts()))
 
     def _reasoned(self, place: int, event: dict[str, Any]) -> None:
-        """Add reasoning to its answer, which is before it in most versions and after it in others."""
+        """Add reasoning to its answer, which most versions write before the reasoning, and some after it."""
         text, given = text_or_none(event.get("content")), usable_id(event.get("messageId"))
         if text is None:
             self.draft.skip(place, "reasoning without words")

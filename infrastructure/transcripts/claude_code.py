@@ -1,6 +1,6 @@
 """Read Claude Code sessions. The lines of one answer become one message."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from .transcript_source import (
     Content,
     Names,
     Reading,
-    Record,
     Source,
     as_blocks,
     as_content,
@@ -176,23 +175,23 @@ _SYSTEM_RECORDS = {
 
 def fits(source: Source) -> bool:
     """Return whether at least one record has the Claude Code format."""
-    return any(_is_ours(record.value) for record in _records(source))
+    return any(_is_ours(value) for _, value in _placed(source))
 
 
 def read(source: Source) -> Reading:
     """Read the main conversation of each session in the file, and one for each sub-agent."""
     session = _Session(source.stem)
-    for record in _records(source):
-        session.take(record)
+    for line, value in _placed(source):
+        session.take(line, value)
     return session.build()
 
 
-def _records(source: Source) -> Sequence[Record]:
-    """Return the records. ``claude -p`` prints them as JSON lines or as one list."""
+def _placed(source: Source) -> Iterable[tuple[int, Any]]:
+    """Return the records with their places. ``claude -p`` prints them as JSON lines or as one list."""
     listed = as_list(source.document) if source.is_document else None
     if listed is None:
-        return source.records
-    return [Record(line=index, value=value) for index, value in enumerate(listed)]
+        return ((record.line, record.value) for record in source.records)
+    return enumerate(listed)
 
 
 def _is_ours(given: Any) -> bool:
@@ -241,14 +240,14 @@ class _Session:
         self._titles: list[_Title] = []
         self._skipped: list[Skipped] = []
 
-    def take(self, record: Record) -> None:
+    def take(self, line: int, given: Any) -> None:
         """Add one record."""
-        value, line = as_object(record.value), record.line
+        value = as_object(given)
         if value is None:
             self._skip(line, "record that is no object", damage=True)
             return
-        given = (usable_id(value.get(key)) for key in _SESSION)
-        self._session = next(filter(None, given), self._session)
+        names = (usable_id(value.get(key)) for key in _SESSION)
+        self._session = next(filter(None, names), self._session)
         agent = self._agent(value)
         match value.get("type"):
             case "user" | "assistant" as kind:
