@@ -193,6 +193,6 @@ def test_a_summary_of_langchain_is_written_by_a_program(tmp_path: Path) -> None:
 
 
 def test_ids_that_are_no_texts_do_not_end_the_reading(tmp_path: Path) -> None:
-    blocks = [{"type": "tool_call", "id": {}, "name": "look", "args": {}}]
+    blocks: list[Any] = [{"type": "tool_call", "id": {}, "name": "look", "args": {}}]
     odd = said("ai", 2, blocks, tool_calls=[{**call("c1", {}), "id": []}])
     assert len(only(read_json(tmp_path, state([MESSAGES[0], odd]))).messages) == 2
