@@ -96,14 +96,18 @@ class Session(NamedTuple):
 
 def find_sessions(paths: Sequence[Path]) -> list[Session]:
     """Return the files that are named and those in named folders, the oldest of a folder first."""
-    from refold.infrastructure.transcripts.session_files import IMPORTED_ENDINGS, find_files
+    from refold.infrastructure.transcripts.session_files import (
+        IMPORTED_ENDINGS,
+        find_files,
+        join_events,
+    )
 
     found: list[Session] = []
     for path in paths:
         if not path.is_dir():
             found.append(Session(path, True, _state_of(path)))
             continue
-        oldest_first = reversed(find_files([path], IMPORTED_ENDINGS).files)
+        oldest_first = reversed(join_events(find_files([path], IMPORTED_ENDINGS).files))
         found += [Session(file.path, False, (file.size, file.changed)) for file in oldest_first]
     return found
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from refold.domain.messages import Author, Block
+from refold.domain.value import replace
 
 from .conversation_draft import (
     ConversationDraft,
@@ -30,7 +31,9 @@ from .transcript_source import (
     usable_id,
 )
 
-_STARTS = ("user_message", "agent_run_start", "session_start")
+_SIGNS = ("user_message", "assistant_message", "agent_run_start", "session_start")
+_FIRST = 20
+"""Number of events that are looked at to recognise a stream."""
 _OTHER = {
     "agent_run_start": "beginning of a run",
     "agent_run_end": "end of a run",
@@ -46,12 +49,9 @@ _OTHER = {
 
 
 def fits(source: Source) -> bool:
-    """Return whether the first event of a stream is in the file."""
-    events = _events(source)
-    first = as_object(events[0][1]) if events else None
-    return (
-        first is not None and first.get("type") in _STARTS and {"id", "timestamp"} <= first.keys()
-    )
+    """Return whether one of the first events shows that the file is a stream."""
+    first = [as_object(value) or {} for _, value in _events(source)[:_FIRST]]
+    return any(one.get("type") in _SIGNS and {"id", "timestamp"} <= one.keys() for one in first)
 
 
 def _events(source: Source) -> list[tuple[int, Any]]:
@@ -71,6 +71,7 @@ def read(source: Source) -> Reading:
             stream.draft.skipped.append(not_a_message(place, "an event that is no object"))
         else:
             stream.take(place, event)
+    stream.end()
     return reading_of([stream.draft])
 
 
@@ -82,6 +83,10 @@ class _Stream:
         self._model: str | None = None
         self._thoughts: list[Block] = []
         """Reasoning before an answer."""
+        self._thought: tuple[int, dict[str, Any]] = (0, {})
+        """The newest event of it."""
+        self._answer: tuple[int, str | None] | None = None
+        """Index and id of an answer that was not followed by a result or other words yet."""
         self._announced: set[str] = set()
         """Ids of calls that an answer has, and no event of a call yet."""
 
@@ -94,9 +99,7 @@ class _Stream:
             case "environment_input":
                 self._said(place, event, "program")
             case "assistant_thinking_message":
-                self._thoughts += map(
-                    thinking_block, filter(None, [text_or_none(event.get("content"))])
-                )
+                self._reasoned(place, event)
             case "assistant_message" | "final_answer":
                 self._answered(place, event)
             case "tool_call":
@@ -109,11 +112,40 @@ class _Stream:
                 reason = _OTHER.get(str(kind), "record of another type")
                 draft.skip(place, reason, kind)
 
+    def end(self) -> None:
+        """Add reasoning of an answer that was interrupted."""
+        if self._thoughts:
+            place, event = self._thought
+            self._append(place, event, "assistant", tuple(self._take_thoughts()))
+
+    def _reasoned(self, place: int, event: dict[str, Any]) -> None:
+        """Add reasoning to its answer, which most versions write before the reasoning, and some after it."""
+        text, given = text_or_none(event.get("content")), usable_id(event.get("messageId"))
+        if text is None:
+            self.draft.skip(place, "reasoning without words")
+            return
+        block = thinking_block(text)
+        if self._answer is None or (
+            None not in (given, self._answer[1]) and given != self._answer[1]
+        ):
+            self._thoughts.append(block)
+            self._thought = (place, event)
+            return
+        index, _ = self._answer
+        recorded = self.draft.messages[index]
+        blocks = recorded.message.blocks() if recorded.message.content else ()
+        if block in blocks:
+            self.draft.skip(place, "event, which a message has again", event.get("type"))
+            return
+        message = replace(recorded.message, content=(block, *blocks))
+        self.draft.messages[index] = replace(recorded, message=message)
+
     def _said(self, place: int, event: dict[str, Any], author: Author | None) -> None:
         content = convert_content(event.get("content"))
         if content is None:
             self.draft.skipped.append(not_a_message(place, "content of an unknown kind"))
             return
+        self.end()
         self._append(place, event, "user", content, author or author_of(content))
 
     def _answered(self, place: int, event: dict[str, Any]) -> None:
@@ -138,6 +170,7 @@ class _Stream:
         self._append(
             place, event, "assistant", content if blocks == as_blocks(content) else tuple(blocks)
         )
+        self._answer = (len(self.draft.messages) - 1, usable_id(event.get("messageId")))
 
     def _called(self, place: int, event: dict[str, Any]) -> None:
         """Add a call that no answer has. The others come twice."""
@@ -165,6 +198,7 @@ class _Stream:
         content: Content,
         author: Author | None = None,
     ) -> None:
+        self._answer = None
         self.draft.append(
             place,
             role,

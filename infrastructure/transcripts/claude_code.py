@@ -1,5 +1,6 @@
 """Read Claude Code sessions. The lines of one answer become one message."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,17 +11,17 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
     Skipped,
 )
-from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, gist, said
 
+from .conversation_draft import author_of
 from .transcript_source import (
     Content,
     Names,
     Reading,
-    Record,
     Source,
     as_blocks,
     as_content,
+    as_list,
     as_object,
     moment,
     not_a_message,
@@ -160,6 +161,11 @@ _OTHER_RECORDS = {
     "attachment": "attachment record",
     "last-prompt": "last prompt record",
 }
+_SESSION = ("sessionId", "session_id")
+_CALLER = "parent_tool_use_id"
+"""Call that began a sub-agent, in what ``claude -p`` prints."""
+_OF_OTHER_AGENTS = ("<teammate-message", "<channel ")
+"""Beginnings of what other agents and programs write."""
 _SYSTEM_RECORDS = {
     "compact_boundary": "compaction boundary",
     "microcompact_boundary": "micro compaction boundary",
@@ -169,22 +175,30 @@ _SYSTEM_RECORDS = {
 
 def fits(source: Source) -> bool:
     """Return whether at least one record has the Claude Code format."""
-    return any(_is_ours(record.value) for record in source.records)
+    return any(_is_ours(value) for _, value in _placed(source))
 
 
 def read(source: Source) -> Reading:
     """Read the main conversation of each session in the file, and one for each sub-agent."""
     session = _Session(source.stem)
-    for record in source.records:
-        session.take(record)
+    for line, value in _placed(source):
+        session.take(line, value)
     return session.build()
+
+
+def _placed(source: Source) -> Iterable[tuple[int, Any]]:
+    """Return the records with their places. ``claude -p`` prints them as JSON lines or as one list."""
+    listed = as_list(source.document) if source.is_document else None
+    if listed is None:
+        return ((record.line, record.value) for record in source.records)
+    return enumerate(listed)
 
 
 def _is_ours(given: Any) -> bool:
     value = as_object(given) or {}
     match value:
         case {"type": "user" | "assistant", "message": dict()}:
-            return any(key in value for key in ("uuid", "sessionId", "parentUuid"))
+            return any(key in value for key in ("uuid", "parentUuid", *_SESSION))
         case {"type": "system"}:
             return "sessionId" in value
         case {"type": "summary"}:
@@ -226,19 +240,22 @@ class _Session:
         self._titles: list[_Title] = []
         self._skipped: list[Skipped] = []
 
-    def take(self, record: Record) -> None:
+    def take(self, line: int, given: Any) -> None:
         """Add one record."""
-        value, line = as_object(record.value), record.line
+        value = as_object(given)
         if value is None:
             self._skip(line, "record that is no object", damage=True)
             return
-        self._session = usable_id(value.get("sessionId")) or self._session
+        names = (usable_id(value.get(key)) for key in _SESSION)
+        self._session = next(filter(None, names), self._session)
         agent = self._agent(value)
         match value.get("type"):
             case "user" | "assistant" as kind:
                 self._take_message(kind, value, line, agent)
             case "progress" if (said := _said_by_agent(value)) is not None:
                 self._take_progress(said, line)
+            case "attachment" if (queued := _queued(value)) is not None:
+                self._take_queued(queued, line, agent)
             case "system":
                 subtype = value.get("subtype")
                 reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
@@ -263,6 +280,8 @@ class _Session:
 
         Only earlier records are considered, so that a longer file gives the same result.
         """
+        if (caller := usable_id(value.get(_CALLER))) is not None:
+            return caller
         if value.get("isSidechain") is not True:
             return None
         uuid, parent = usable_id(value.get("uuid")), usable_id(value.get("parentUuid"))
@@ -295,6 +314,16 @@ class _Session:
             thread.uuids.add(uuid)
             self._seen.setdefault(uuid, message)
         self._skipped.extend(thread.add(draft))
+
+    def _take_queued(self, record: dict[str, Any], line: int, agent: str | None) -> None:
+        """Take a message out of an attachment, unless it has a record of its own as well."""
+        source = usable_id((as_object(record.get("attachment")) or {}).get("source_uuid"))
+        if source in self._seen:
+            self._skip(line, "record that came before, with the same uuid")
+            return
+        self._take_message("user", record, line, agent)
+        if source is not None:
+            self._seen[source] = record["message"]
 
     def _take_progress(self, record: dict[str, Any], line: int) -> None:
         """Take the message of a sub-agent out of a record of its progress."""
@@ -390,9 +419,29 @@ def _author(role: Role, value: dict[str, Any], content: Content) -> Author | Non
     if role != "user" or not gist(Message(role=role, content=content)).speaks:
         return None
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
-    if any(value.get(mark) is True for mark in marks):
+    if any(value.get(mark) is True for mark in marks) or value.get(_CALLER):
         return "program"
-    return "program" if is_program_text(said(Message(role=role, content=content))) else "person"
+    if (as_object(value.get("origin")) or {}).get("kind") not in (None, "human"):
+        return "program"  # Another session, a channel, or a task that has ended.
+    words = said(Message(role=role, content=content)).lstrip()
+    return "program" if words.startswith(_OF_OTHER_AGENTS) else author_of(content)
+
+
+def _queued(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the record of a message that was typed while the agent worked, or None.
+
+    Claude Code gives it to the model within the running turn, and records it as an attachment only.
+    """
+    attachment = as_object(value.get("attachment")) or {}
+    prompt = attachment.get("prompt")
+    if attachment.get("type") != "queued_command" or not prompt:
+        return None
+    is_meta = (
+        attachment.get("isMeta") is True or attachment.get("commandMode", "prompt") != "prompt"
+    )
+    message = {"role": "user", "content": prompt}
+    origin = attachment.get("origin") or value.get("origin")
+    return {**value, "message": message, "isMeta": is_meta, "origin": origin}
 
 
 def _lookup(reasons: dict[str, str], kind: Any, otherwise: str) -> str:

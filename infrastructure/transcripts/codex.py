@@ -1,5 +1,6 @@
 """Convert rollouts of the Codex CLI, which are JSON lines, to Anthropic shape."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,15 +11,15 @@ from refold.application.conversation.transcripts import (
     RecordedSummary,
     Skipped,
 )
-from refold.domain.facts.speech import is_program_text
 from refold.domain.messages import Author, Block, Message, Role, said
 from refold.domain.originals import Original
 from refold.domain.value import replace
 
 from .chats import why_no_role
-from .conversation_draft import thinking_block
+from .conversation_draft import author_of, thinking_block
 from .openai import convert_content
 from .transcript_source import (
+    Content,
     Names,
     Reading,
     Source,
@@ -27,6 +28,7 @@ from .transcript_source import (
     as_content,
     as_list,
     as_object,
+    image_block,
     moment,
     not_a_message,
     objects_in,
@@ -40,17 +42,25 @@ FORMAT = "codex"
 """Form of messages whose reasoning is sealed: its items."""
 _RECORDS = ("session_meta", "turn_context", "event_msg", "response_item", "compacted")
 _ITEMS = ("message", "reasoning", "function_call", "function_call_output")
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _OTHER = {
     "session_meta": "session header",
     "turn_context": "settings of a turn",
     "event_msg": "event, which an item has again",
+    "thread_rolled_back": "step back; the messages that it took back are kept",
+    "other_event": "event of the program",
     "reasoning": "reasoning that has no words and cannot be opened",
     "web_search_call": "web search without its result",
     "ghost_snapshot": "snapshot of the files",
     "compacted": "summary by the recording tool; the original is before it",
 }
+_TOLD_AGAIN = (
+    *("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content"),
+    *("context_compacted", "mcp_tool_call_end", "exec_command_end", "patch_apply_end"),
+    *("mcp_tool_call_begin", "exec_command_begin", "patch_apply_begin", "view_image_tool_call"),
+    *("web_search_begin", "web_search_end", "item_started", "item_completed"),
+)
 # Texts that Codex itself sends as user messages.
 _PROGRAM = (
     *(
@@ -59,9 +69,14 @@ _PROGRAM = (
         "<INSTRUCTIONS>",
         "<turn_aborted>",
         "<skill>",
+        "<user_action>",
+        "<hook_prompt",
+        "<goal_context>",
     ),
     *("# AGENTS.md instructions", "<permissions instructions>", "<subagent_notification>"),
 )
+_SHELL = "<user_shell_command>"
+"""Beginning of a command that the user ran. Most of the text is its output."""
 _ROLES = ("user", "assistant", "system", "developer")
 
 
@@ -70,18 +85,37 @@ def fits(source: Source) -> bool:
     first = as_object(source.records[0].value) if source.records else None
     if first is not None and {"id", "timestamp", "instructions"} <= first.keys():
         return True
-    return any(_is_ours(as_object(record.value) or {}) for record in source.records)
+    return _whole(source) is not None or any(
+        _is_ours(as_object(record.value) or {}) for record in source.records
+    )
+
+
+def _whole(source: Source) -> tuple[dict[str, Any], list[Any]] | None:
+    """Return header and items of a session in one object, as the first versions wrote it, or None."""
+    whole = as_object(source.document) or {}
+    header, items = as_object(whole.get("session")), as_list(whole.get("items"))
+    return None if header is None or "id" not in header or items is None else (header, items)
 
 
 def _is_ours(value: dict[str, Any]) -> bool:
     if value.get("record_type") == "state":
         return True
-    return value.get("type") in _RECORDS and "timestamp" in value and "payload" in value
+    if value.get("type") in _RECORDS:
+        return as_object(value.get("payload")) is not None
+    # Items without a header. Messages have the same form in other APIs.
+    is_call = value.get("type") in (*_CALLS, *_OUTPUTS) and "call_id" in value
+    return is_call and "payload" not in value and "role" not in value
 
 
 def read(source: Source) -> Reading:
     """Read the conversation of a rollout. Items of one answer become one message."""
     rollout = _Rollout(source.stem)
+    if (whole := _whole(source)) is not None:
+        header, items = whole
+        rollout.take(0, {"instructions": None, **header})
+        for index, item in enumerate(items):
+            rollout.take(index, as_object(item))
+        return rollout.build()
     for record in source.records:
         rollout.take(record.line, as_object(record.value))
     return rollout.build()
@@ -94,6 +128,8 @@ class _Rollout:
     name: str
     model: str | None = None
     has_header: bool = False
+    is_of_agent: bool = False
+    """True for a sub-agent, to which another agent writes what a person writes elsewhere."""
     messages: list[RecordedMessage] = field(default_factory=list[RecordedMessage])
     summaries: list[RecordedSummary] = field(default_factory=list[RecordedSummary])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
@@ -124,10 +160,15 @@ class _Rollout:
             case "compacted" if payload is not None:
                 self._take_summary(at, payload)
                 self._skip(line, "compacted")
+            case "event_msg" if payload is not None and payload.get("type") not in _TOLD_AGAIN:
+                event = str(payload.get("type"))
+                self._skip(line, event if event == "thread_rolled_back" else "other_event", event)
             case "response_item" if payload is not None:
                 self._take_item(line, at, payload)
             case _ if payload is None and record.get("type") in (*_ITEMS, *_CALLS, *_OUTPUTS):
                 self._take_item(line, at, record)
+            case None if record.get("role") in _ROLES and "content" in record:
+                self._take_item(line, at, {**record, "type": "message"})
             case None if "instructions" in record and "id" in record:
                 self._take_header(record)
                 self._skip(line, "session_meta")
@@ -148,6 +189,8 @@ class _Rollout:
         # A forked session repeats the header of its origin after its own.
         if not self.has_header:
             self.name, self.has_header = usable_id(header.get("id")) or self.name, True
+            is_agent = "subagent" in (as_object(header.get("source")) or {})
+            self.is_of_agent = is_agent or header.get("thread_source") == "subagent"
 
     def _take_summary(self, at: datetime | None, payload: dict[str, Any]) -> None:
         text = text_or_none(payload.get("message")) or ""
@@ -167,6 +210,8 @@ class _Rollout:
                 self._take_reasoning(line, item)
             case "web_search_call" | "ghost_snapshot" as kind:
                 self._skip(line, kind)
+            case "image_generation_call":
+                self._take_image(line, at, item)
             case kind if kind in _CALLS:
                 self._add(line, at, "assistant", (_call(item, line),))
             case kind if kind in _OUTPUTS:
@@ -207,11 +252,27 @@ class _Rollout:
             return
         self._end_answer(at)
         made: Role = "user" if role == "user" else "system"
-        message = Message(role=made, content=content)
-        author: Author | None = _author(message) if made == "user" else None
+        author: Author | None = self._author(content) if made == "user" else None
         message = Message(role=made, content=content, author=author)
         self._append(line, at, message, usable_id(item.get("id")))
         self._is_open = False
+
+    def _author(self, content: Content) -> Author:
+        words = said(Message(role="user", content=content)).lstrip()
+        if words.startswith(_SHELL):
+            return "tool"
+        is_sent = self.is_of_agent or words.startswith(_PROGRAM)
+        return "program" if is_sent else author_of(content)
+
+    def _take_image(self, line: int, at: datetime | None, item: dict[str, Any]) -> None:
+        """Take an image that the model made. Call and result stand in one item."""
+        call_id = usable_id(item.get("id")) or f"call_{line}"
+        asked = {"prompt": text} if (text := text_or_none(item.get("revised_prompt"))) else {}
+        self._add(line, at, "assistant", (tool_use(call_id, "image_generation", asked),))
+        if (data := text_or_none(item.get("result"))) is not None:
+            shown = [image_block("image/png", data)]
+            made = {"type": "tool_result", "tool_use_id": call_id, "content": shown}
+            self._add(line, at, "user", (made,))
 
     def _add(
         self,
@@ -255,24 +316,21 @@ class _Rollout:
             )
         )
 
-    def _skip(self, line: int, kind: str) -> None:
-        reason = _OTHER.get(kind, "record of another type")
-        self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(kind)[1:-1][:80]))
+    def _skip(self, line: int, kind: str, detail: str | None = None) -> None:
+        reason, shown = _OTHER.get(kind, "record of another type"), detail or kind
+        self.skipped.append(Skipped(line=line, reason=reason, detail=ascii(shown)[1:-1][:80]))
 
 
 def _original(sealed: list[dict[str, Any]]) -> Original | None:
     return Original(format=FORMAT, data=sealed) if sealed else None
 
 
-def _author(message: Message) -> Author:
-    words = said(message).lstrip()
-    return "program" if words.startswith(_PROGRAM) or is_program_text(words) else "person"
-
-
 def _call(item: dict[str, Any], line: int) -> Block:
     call_id = usable_id(item.get("call_id")) or usable_id(item.get("id")) or f"call_{line}"
     if item["type"] == "local_shell_call":
         return tool_use(call_id, "local_shell", arguments_of(item.get("action")))
+    if item["type"] == "tool_search_call":
+        return tool_use(call_id, "tool_search", arguments_of(item.get("arguments")))
     given = item.get("arguments") if item["type"] == "function_call" else item.get("input")
     if item["type"] == "custom_tool_call" and isinstance(given, str):
         given = {"input": given}
@@ -281,6 +339,8 @@ def _call(item: dict[str, Any], line: int) -> Block:
 
 def _output(item: dict[str, Any]) -> Block:
     given = item.get("output")
+    if item["type"] == "tool_search_output":
+        given = json.dumps(item.get("tools"), ensure_ascii=False)
     whole = as_object(given) or {}
     content = convert_content(whole.get("content", given)) or as_content(given) or ""
     result: Block = {

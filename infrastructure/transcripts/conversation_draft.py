@@ -11,7 +11,7 @@ from refold.application.conversation.transcripts import (
     Skipped,
 )
 from refold.domain.facts.speech import is_program_text
-from refold.domain.messages import Author, Block, Message, Role, said
+from refold.domain.messages import SHOWN, Author, Block, Message, Role, said
 from refold.domain.originals import Original
 from refold.domain.value import replace
 
@@ -107,7 +107,10 @@ def reading_of(drafts: Iterable[ConversationDraft]) -> Reading:
 
 def author_of(content: Content) -> Author:
     """Return whether a person or the program wrote a user message."""
-    return "program" if is_program_text(said(Message(role="user", content=content))) else "person"
+    words = said(Message(role="user", content=content))
+    if not words.strip() and any(block.get("type") in tuple(SHOWN) for block in as_blocks(content)):
+        return "person"  # A picture without words.
+    return "program" if is_program_text(words) else "person"
 
 
 def thinking_block(text: str) -> Block:

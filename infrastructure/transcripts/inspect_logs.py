@@ -3,15 +3,16 @@
 import os
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from refold.application.errors import TranscriptError
-from refold.domain.messages import Block, Role
+from refold.domain.messages import Author, Block, Role
 
 from .conversation_draft import ConversationDraft, reading_of, result_block, thinking_block
-from .openai import convert_content, convert_tool
+from .openai import convert_content, convert_document, convert_tool
 from .transcript_source import (
     MAX_BYTES,
     BrokenJsonError,
@@ -43,6 +44,9 @@ _ATTACHED = "attachment://"
 """Beginning of a text that is stored once for the whole sample, under its digest."""
 
 
+_BEGIN = "begin:"
+_OF_CALL = "call:"
+"""Names of the time at which a sample began, and of the times of calls."""
 ARCHIVE = b"PK\x03\x04"
 """Beginning of a log in Inspect's own format ``.eval``, which is a zip file with the header and each sample."""
 
@@ -153,6 +157,7 @@ class _Sample:
         output = as_object(sample.get("output")) or {}
         self._model = text_or_none(output.get("model")) or text_or_none(header.get("model"))
         self._times = _times(sample)
+        self._input = self._attached(sample.get("input"))
         for place, value in enumerate(as_list(sample.get("messages")) or ()):
             self._take(place, self._attached(as_object(value) or {}))
 
@@ -201,6 +206,22 @@ class _Sample:
             content = str(error.get("message") or "")
         return result_block(self.draft.answered(given), content, is_error=error is not None)
 
+    def _at(self, given: str | None, message: dict[str, Any]) -> datetime | None:
+        """Return the time of an answer, of a result, or of what was said before the first answer."""
+        call = usable_id(message.get("tool_call_id"))
+        found = self._times.get(given or "") or self._times.get(f"{_OF_CALL}{call}")
+        is_input = not any(one.message.role == "assistant" for one in self.draft.messages)
+        if found is None and is_input and message.get("role") in ("system", "user"):
+            return self._times.get(_BEGIN)
+        return found
+
+    def _author(self, message: dict[str, Any]) -> Author:
+        """Return the author of a user message. What is neither the sample's input nor typed in is the program's."""
+        source, content = message.get("source"), message.get("content")
+        given = [one.get("content") for one in objects_in(self._input)]
+        is_input = source is None and (content == self._input or content in given)
+        return "person" if is_input or source in ("input", "operator") else "program"
+
     def _append(self, place: int, message: dict[str, Any], role: Role, content: Content) -> None:
         given = usable_id(message.get("id"))
         self.draft.append(
@@ -208,15 +229,10 @@ class _Sample:
             role,
             content,
             given_id=given,
-            at=self._times.get(given or ""),
-            author=_author(message) if role == "user" and message.get("role") == "user" else None,
+            at=self._at(given, message),
+            author=self._author(message) if message.get("role") == "user" else None,
             model=text_or_none(message.get("model")) or self._model,
         )
-
-
-def _author(message: dict[str, Any]) -> Any:
-    """Return the author of a user message. What is neither the sample's input nor typed in is the program's."""
-    return "person" if message.get("source") in ("input", "operator") else "program"
 
 
 def _content(value: Any) -> Content | None:
@@ -230,13 +246,30 @@ def _content(value: Any) -> Content | None:
 
 
 def _block(block: Block) -> Block:
-    if block.get("type") != "reasoning":
-        return block
+    match block:
+        case {"type": "reasoning"}:
+            return _reasoning(block)
+        case {"type": "tool_use"} if "input" not in block:
+            return _provider_call(block)
+        case {"type": "document", "document": str(address)}:
+            return convert_document(address, block)
+        case _:
+            return block
+
+
+def _reasoning(block: Block) -> Block:
     text, signature = str(block.get("reasoning") or ""), text_or_none(block.get("signature"))
     if block.get("redacted") is True:
         return {"type": "redacted_thinking", "data": text}
     made = thinking_block(text)
     return made if signature is None else {**made, "signature": signature}
+
+
+def _provider_call(block: Block) -> Block:
+    """Return a call that the provider of the model answered itself. It is no call of the agent."""
+    title = f"{block.get('name')} {block.get('arguments')}"
+    content = str(block.get("error") or block.get("result") or "")
+    return {"type": "provider_tool_use", "title": title, "content": content, "id": block.get("id")}
 
 
 def _tools(sample: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -247,15 +280,27 @@ def _tools(sample: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return ()
 
 
-def _times(sample: dict[str, Any]) -> dict[str, Any]:
-    """Map ids of answers to the time when they were complete."""
-    found: dict[str, Any] = {}
+def _times(sample: dict[str, Any]) -> dict[str, datetime]:
+    """Map ids of answers and calls to the time when they were complete, and the beginning to its time."""
+    found: dict[str, datetime] = {}
     for event in objects_in(sample.get("events")):
-        if event.get("event") != "model":
-            continue
         at = moment(event.get("completed")) or moment(event.get("timestamp"))
-        for choice in objects_in((as_object(event.get("output")) or {}).get("choices")):
-            given = usable_id((as_object(choice.get("message")) or {}).get("id"))
-            if given is not None and at is not None:
-                found.setdefault(given, at)
+        if at is not None:
+            for name in _named_in(event):
+                found.setdefault(name, at)
     return found
+
+
+def _named_in(event: dict[str, Any]) -> Iterator[str]:
+    match event.get("event"):
+        case "sample_init":
+            yield _BEGIN
+        case "tool" if (call := usable_id(event.get("id"))) is not None:
+            yield f"{_OF_CALL}{call}"
+        case "model":
+            for choice in objects_in((as_object(event.get("output")) or {}).get("choices")):
+                given = usable_id((as_object(choice.get("message")) or {}).get("id"))
+                if given is not None:
+                    yield given
+        case _:
+            pass

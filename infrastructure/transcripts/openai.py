@@ -83,15 +83,17 @@ def _block(part: Block) -> Block:
             return _image(url)
         case {"type": "image", "image": str(url)}:
             return _image(url)
+        case {"type": "image", "data": str(data), "mimeType": str(media_type)}:
+            return image_block(media_type, data)  # In results of MCP.
         case {"type": "file", "file": {"file_data": str(url)} as file}:
-            return _document(url, file)
+            return convert_document(url, file)
         case {"type": "input_file", "file_data": str(url)}:
-            return _document(url, part)
+            return convert_document(url, part)
         case _:
             return part
 
 
-def _document(url: str, file: Block) -> Block:
+def convert_document(url: str, file: Block) -> Block:
     """Return a document block with its data. The file name becomes its title."""
     head, comma, data = url.partition(",")
     media_type = head.removeprefix("data:").split(";")[0] if comma else ""

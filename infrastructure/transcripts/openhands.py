@@ -21,6 +21,7 @@ from .openhands_parts import (
     metadata_of,
     model_of,
     parts_of,
+    screen_of,
     seen_of,
     thoughts_of,
     tools_of_events,
@@ -48,7 +49,7 @@ _KINDS = (
     "ObservationEvent",
     "ConversationStateUpdateEvent",
 )
-_LISTS = ("history", "events")
+_LISTS = ("history", "events", "items")
 _NAMES = ("instance_id", "conversation_id", "session_id", "sid", "id")
 _OF_PROGRAM = {
     "change_agent_state": "state of the agent",
@@ -207,6 +208,7 @@ class _Reader:
                 content = (*parts_of(seen.get("content")), *parts_of(event.get("extended_content")))
                 if not content:
                     content = parts_of(seen.get("output") or seen.get("error") or seen.get("text"))
+                content = (*content, *screen_of(seen))
                 self._result(place, event, content, is_error=seen.get("is_error") is True)
             case "AgentErrorEvent":
                 self._result(place, event, str(event.get("error") or ""), is_error=True)
@@ -222,7 +224,7 @@ class _Reader:
         said = as_object(event.get("llm_message")) or {}
         content = parts_of(said.get("content"))
         if said.get("role") == "assistant" or event.get("source") == "agent":
-            thoughts = thoughts_of(said)
+            thoughts = thoughts_of(said) or thoughts_of(event)
             self._append(place, event, "assistant", (*thoughts, *content))
             return
         author = author_of(content) if event.get("source") == "user" else "program"

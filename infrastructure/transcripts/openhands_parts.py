@@ -76,6 +76,15 @@ def thoughts_of(message: dict[str, Any]) -> tuple[Block, ...]:
     return (thinking_block(found),) if found is not None else ()
 
 
+def screen_of(seen: dict[str, Any]) -> tuple[Block, ...]:
+    """Return the picture of the screen that an observation of a browser has next to its text."""
+    data = text_or_none(seen.get("screenshot_data"))
+    if data is None:
+        return ()
+    url = data if data.startswith("data:") else f"data:image/png;base64,{data}"
+    return parts_of([{"type": "image_url", "image_url": {"url": url}}])
+
+
 def seen_of(event: dict[str, Any], extras: dict[str, Any]) -> Content:
     """Return the content of an observation of the first version, with its pictures."""
     content = event.get("content")
@@ -96,11 +105,6 @@ def is_failure(kind: str, event: dict[str, Any], extras: dict[str, Any]) -> bool
 
 
 def knowledge_of(extras: dict[str, Any]) -> Iterator[str]:
-    """Return whether an observation of the first version is of something that failed."""
-    """Return the content of an observation of the first version, with its pictures."""
-    """Return definitions of tools."""
-    """Return the model that an event of the first version names."""
-    """Return what an event of the first version says about its call."""
     """Yield the texts that the program found for the model."""
     for key in ("repo_instructions", "additional_agent_instructions"):
         yield str(extras.get(key) or "")

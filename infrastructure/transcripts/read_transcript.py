@@ -23,6 +23,7 @@ from . import (
     pi,
 )
 from .chats import ROLES, odd_role
+from .event_folders import is_event_folder, read_folder
 from .transcript_source import (
     Names,
     Reading,
@@ -125,6 +126,7 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
 
     Args:
         path: the file; at most 1 GiB unpacked. A SQLite file of LangGraph's checkpoints needs ``refold[langchain]``.
+            A folder ``events`` of OpenHands, which has a file for each event, is one as well.
         format: one of ``FORMATS``, or ``auto`` to detect it from the content.
 
     Raises:
@@ -143,6 +145,8 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
             "refold.adapters.checkpoint_files"
         ).read_checkpoint_file
         return read(path)
+    if is_event_folder(path):
+        return read_source(path, read_folder(path), format=format)
     begin = _begin_of(path)
     is_archive = begin == inspect_logs.ARCHIVE
     source = inspect_logs.open_archive(path) if is_archive else parse_source(path, read_bytes(path))

@@ -13,6 +13,7 @@ from refold.application.lab.session_scan import ScannedSession, scan_session
 from refold.application.ports.token_counter import TokenCounter
 from refold.domain.value import Value, replace
 
+from .event_folders import is_event_folder, possible_folder
 from .read_transcript import find_format, read_source
 from .transcript_source import Record, Source, as_object, parse_run, parse_source, read_bytes
 
@@ -95,6 +96,21 @@ def find_files(places: Sequence[Path], endings: tuple[str, ...] = _ENDINGS) -> F
                 found.setdefault(path.resolve(), file)
     newest = sorted(found.values(), key=lambda file: (-file.changed, str(file.path)))
     return FoundFiles(tuple(newest), tuple(unreadable))
+
+
+def join_events(files: Sequence[SessionFile]) -> list[SessionFile]:
+    """Replace the files of events by their folder, in which they are one conversation. The order stays."""
+    joined: dict[Path, SessionFile] = {}
+    known: dict[Path, bool] = {}
+    for file in files:
+        place, folder = file.path, possible_folder(file.path)
+        if folder is not None:
+            if folder not in known:
+                known[folder] = is_event_folder(folder)
+            place = folder if known[folder] else place
+        newest = joined.get(place, file._replace(size=0))
+        joined[place] = SessionFile(place, newest.size + file.size, newest.changed)
+    return list(joined.values())
 
 
 def _files_in(place: Path, endings: tuple[str, ...], unreadable: list[str]) -> Iterator[Path]:

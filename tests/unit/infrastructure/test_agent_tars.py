@@ -98,3 +98,72 @@ def test_events_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert contents(only(talk)) == ["Open it"]
     assert sum(one.damage for one in talk.skipped) == 2
     assert "record of another type" in reasons(talk)
+
+
+def test_pictures_in_results_of_mcp_are_kept(tmp_path: Path) -> None:
+    seen = [text("a page"), {"type": "image", "data": "QQ==", "mimeType": "image/png"}]
+    talk = read_text(
+        tmp_path, json.dumps([*EVENTS[:6], event("tool_result", 6, toolCallId="c", content=seen)])
+    )
+    assert contents(only(talk))[-1] == [result("c", [text("a page"), PICTURE])]
+
+
+def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
+    shown = EVENTS[2] | {"type": "user_message"}
+    (message,) = only(read_text(tmp_path, json.dumps([shown]))).messages
+    assert message.message.author == "person"
+
+
+@pytest.mark.parametrize("first", ["system", "environment_input", "assistant_message"])
+def test_a_stream_may_begin_with_any_event(tmp_path: Path, first: str) -> None:
+    talk = read_text(tmp_path, json.dumps([event(first, 0, content="Ready"), *EVENTS[1:2]]))
+    assert talk.format == "agent-tars"
+    assert contents(only(talk))[-1] == "Open it"
+
+
+THOUGHT = {"type": "thinking", "thinking": "A page, I think."}
+
+
+def thought(number: int, **more: Any) -> dict[str, Any]:
+    return event("assistant_thinking_message", number, content="A page, I think.", **more)
+
+
+@pytest.mark.parametrize("ids", [{}, {"messageId": "x"}], ids=["without ids", "with ids"])
+def test_reasoning_that_follows_an_answer_belongs_to_it(
+    tmp_path: Path, ids: dict[str, str]
+) -> None:
+    call = asked("c", "go", "{}")
+    told = [
+        event("user_message", 1, content="Open it"),
+        event("assistant_message", 2, content="", toolCalls=[call], messageId="x"),
+        thought(3, **ids),
+        thought(4, **ids),
+        event("tool_call", 5, toolCallId="c", name="go", arguments={}),
+        event("tool_result", 6, toolCallId="c", name="go", content="ok"),
+        event("assistant_message", 7, content="Done.", messageId="y"),
+    ]
+    talk = read_text(tmp_path, json.dumps(told))
+    assert contents(only(talk)) == [
+        "Open it",
+        [THOUGHT, use("c", "go")],
+        [result("c", "ok")],
+        "Done.",
+    ]
+    assert reasons(talk) == ["event, which a message has again"] * 2
+
+
+def test_reasoning_of_another_answer_waits_for_it(tmp_path: Path) -> None:
+    told = [
+        event("assistant_message", 1, content="One", messageId="x"),
+        thought(2, messageId="y"),
+        event("assistant_message", 3, content="Two", messageId="y"),
+    ]
+    assert contents(only(read_text(tmp_path, json.dumps(told)))) == ["One", [THOUGHT, text("Two")]]
+
+
+def test_reasoning_without_an_answer_is_kept(tmp_path: Path) -> None:
+    words = [event("user_message", n, content="Open it") for n in (1, 3)]
+    told = [words[0], thought(2), words[1], thought(4)]
+    talk = only(read_text(tmp_path, json.dumps(told)))
+    assert contents(talk) == ["Open it", [THOUGHT], "Open it", [THOUGHT]]
+    assert keys(talk) == ["e1", "e2", "e3", "e4"]

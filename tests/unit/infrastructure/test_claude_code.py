@@ -2,8 +2,12 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.transcript_files import (
+    Json,
     call,
     claude_answer,
     claude_user,
@@ -11,6 +15,7 @@ from tests.support.transcript_files import (
     jsonl,
     keys,
     only,
+    read_json,
     read_records,
     read_text,
     reasons,
@@ -295,3 +300,87 @@ def test_the_task_of_a_sub_agent_is_written_by_a_program(tmp_path: Path) -> None
 def test_a_block_of_no_kind_was_written_by_nobody(tmp_path: Path) -> None:
     talk = read_records(tmp_path, claude_user("u1", [{**result("t1"), "type": []}]))
     assert [m.message.author for c in talk.conversations for m in c.messages] in ([], [None])
+
+
+def queued(uuid: str, prompt: Any, **more: Any) -> Json:
+    """An attachment with a message that was queued while the agent worked."""
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"} | more
+    return {"type": "attachment", "uuid": uuid, "sessionId": "s1", "attachment": attachment}
+
+
+def test_a_message_typed_while_the_agent_works_is_kept(tmp_path: Path) -> None:
+    note = "<task-notification>done</task-notification>"
+    picture = [text("like this"), {"type": "image", "source": {"type": "url", "url": "https://x"}}]
+    talk = read_records(
+        tmp_path,
+        claude_user("u1", "go"),
+        claude_answer("a1", "m1", call("t1")),
+        queued("q1", "and the tests", origin={"kind": "human"}),
+        queued("q2", picture),
+        queued("q3", note, commandMode="task-notification"),
+        queued("q4", "from another session", origin={"kind": "peer"}),
+        {"type": "attachment", "sessionId": "s1", "attachment": {"type": "todo_reminder"}},
+        claude_user("u2", [result("t1")]),
+    )
+    said = [(m.key, m.message.content, m.message.author) for m in only(talk).messages[2:]]
+    assert said == [
+        ("q1", "and the tests", "person"),
+        ("q2", tuple(picture), "person"),
+        ("q3", note, "program"),
+        ("q4", "from another session", "program"),
+        ("u2", (result("t1"),), None),
+    ]
+    assert reasons(talk) == ["attachment record"]
+
+
+def test_a_queued_message_with_a_record_of_its_own_counts_once(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        claude_user("u1", "first"),
+        queued("q1", "first", source_uuid="u1"),
+        queued("q2", "second", source_uuid="u2"),
+        claude_user("u2", "second"),
+    )
+    assert contents(only(talk)) == ["first", "second"]
+    assert reasons(talk) == ["record that came before, with the same uuid"] * 2
+
+
+def test_a_picture_without_words_is_shown_by_a_person(tmp_path: Path) -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://x"}}
+    talk = read_records(tmp_path, claude_user("u1", [image]))
+    assert [m.message.author for m in only(talk).messages] == ["person"]
+
+
+def test_other_agents_are_not_persons(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        claude_user("u1", '<teammate-message teammate_id="lead">Go</teammate-message>'),
+        claude_user("u2", "Go", origin={"kind": "peer"}),
+        claude_user("u3", "Go", origin={"kind": "human"}),
+    )
+    assert [m.message.author for m in only(talk).messages] == ["program", "program", "person"]
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_what_claude_prints_is_read_and_sub_agents_stay_apart(tmp_path: Path, form: str) -> None:
+    def printed(kind: str, content: Any, caller: str | None = None, **more: Any) -> Json:
+        message = {"role": kind, "content": content} | more
+        return {"type": kind, "message": message, "session_id": "p1", "parent_tool_use_id": caller}
+
+    records = [
+        {"type": "system", "subtype": "init", "session_id": "p1"},
+        printed("user", "go"),
+        printed("assistant", [call("t1")], id="m1"),
+        printed("user", "look for trees", "t1"),
+        printed("assistant", [text("a tree")], "t1", id="m2"),
+        printed("user", [result("t1")]),
+        {"type": "result", "result": "done", "session_id": "p1"},
+    ]
+    talk = read_records(tmp_path, *records) if form == "lines" else read_json(tmp_path, records)
+    assert talk.format == "claude-code"
+    assert {one.thread_id: contents(one) for one in talk.conversations} == {
+        "p1": ["go", [call("t1")], [result("t1")]],
+        "p1:t1": ["look for trees", [text("a tree")]],
+    }
+    assert talk.conversations[1].messages[0].message.author == "program"
+    assert reasons(talk) == ["system record", "record of another type"]

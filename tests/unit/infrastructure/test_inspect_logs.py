@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from refold.application.errors import TranscriptError
+from refold.domain.messages import gist, readable
 from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.transcript_files import contents, keys, only, read_json, result, text
 
@@ -78,6 +79,38 @@ def test_who_said_it_and_when_and_with_which_tools(tmp_path: Path) -> None:
     assert [m.model for m in one.messages if m.model] == ["m", "openai/m"]
     assert [str(m.at) for m in one.messages if m.at] == ["2026-02-01 10:00:00+00:00"]
     assert [tool["name"] for tool in one.tools] == ["zoom"]
+
+
+def test_results_and_what_was_said_first_have_their_times(tmp_path: Path) -> None:
+    events = [
+        {"event": "sample_init", "timestamp": "2026-02-01T09:00:00+00:00"},
+        {"event": "tool", "id": "c1", "timestamp": "2026-02-01T11:00:00+00:00",
+         "completed": "2026-02-01T12:00:00+00:00"},
+    ]  # fmt: skip
+    one = only(read_json(tmp_path, log(sample(events=events))))
+    assert [m.at and m.at.hour for m in one.messages] == [9, 9, None, 12, None, None]
+
+
+def test_a_call_that_the_provider_answered_is_no_call_of_the_agent(tmp_path: Path) -> None:
+    used = {"type": "tool_use", "tool_type": "web_search", "id": "w1", "name": "web_search",
+            "arguments": '{"query": "hedgehog"}', "result": "small and brown"}  # fmt: skip
+    answer = {"id": "m1", "role": "assistant", "content": [used, text("Brown.")]}
+    (message,) = only(read_json(tmp_path, log(sample(messages=[answer])))).messages
+    assert gist(message.message).calls == ()
+    shown = 'web_search {"query": "hedgehog"}\nsmall and brown\nBrown.'
+    assert readable(message.message) == shown
+
+
+def test_a_document_keeps_its_data_and_name(tmp_path: Path) -> None:
+    paper = {
+        "type": "document",
+        "document": "data:application/pdf;base64,QQ==",
+        "filename": "a.pdf",
+    }
+    asked = {"id": "m1", "role": "user", "source": "input", "content": [paper]}
+    source = {"type": "base64", "media_type": "application/pdf", "data": "QQ=="}
+    document = {"type": "document", "source": source, "title": "a.pdf"}
+    assert contents(only(read_json(tmp_path, log(sample(messages=[asked]))))) == [[document]]
 
 
 def archive(path: Path, **files: Any) -> Path:
@@ -162,3 +195,11 @@ def test_a_sample_by_itself(tmp_path: Path) -> None:
     talk = read_json(tmp_path, sample())
     assert talk.format == "inspect"
     assert contents(only(talk)) == SAID
+
+
+def test_the_input_of_a_sample_is_a_persons_without_a_source_too(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": one} for one in ("What is it?", "Look again")]
+    talk = read_json(tmp_path, log(sample(messages=asked, input="What is it?")))
+    assert [m.message.author for m in only(talk).messages] == ["person", "program"]
+    talk = read_json(tmp_path, log(sample(messages=asked, input=asked[1:])))
+    assert [m.message.author for m in only(talk).messages] == ["program", "person"]

@@ -99,3 +99,100 @@ def test_what_is_no_message_is_named(tmp_path: Path) -> None:
     talk = read_json(tmp_path, state([*MESSAGES[:2], {"type": "remove", "id": "m1"}, 7]))
     assert contents(only(talk)) == SAID[:2]
     assert sum(one.damage for one in talk.skipped) == 2
+
+
+def test_a_dump_of_a_checkpoint_is_read(tmp_path: Path) -> None:
+    saved = {"v": 1, "ts": "2026-01-25T09:00:00+00:00", "channel_values": {"messages": MESSAGES}}
+    config = {"configurable": {"thread_id": "t-2", "checkpoint_ns": ""}}
+    talk = read_json(tmp_path, {"config": config, "checkpoint": saved, "metadata": {"step": 3}})
+    assert only(talk).thread_id == "t-2"
+    assert contents(only(talk)) == SAID
+
+
+def test_states_without_times_are_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    half = {**MESSAGES[5], "content": "A hedge"}
+    older = {"values": {"messages": [*MESSAGES[:5], half]}, "metadata": {"step": 1}}
+    newer = {"values": {"messages": [MESSAGES[5]]}, "metadata": {"step": 2}}
+    assert contents(only(read_json(tmp_path, [newer, older]))) == SAID
+
+
+def test_a_message_of_several_states_has_the_time_of_the_first(tmp_path: Path) -> None:
+    later = "2026-01-25T10:00:00+00:00"
+    one = only(read_json(tmp_path, [state(MESSAGES, at=later), state(MESSAGES[:2])]))
+    hours = [m.at and m.at.hour for m in one.messages]
+    assert hours == [9, 9, 10, 10, 10, 10]
+    assert [m.at for m in only(read_json(tmp_path, state(MESSAGES))).messages] == [None] * 6
+
+
+def test_messages_without_ids_that_a_later_state_lacks_are_kept(tmp_path: Path) -> None:
+    bare = [{key: one for key, one in m.items() if key != "id"} for m in MESSAGES]
+    later = state([*bare[4:], said("human", 6, "Thanks")], at="2026-01-25T10:00:00+00:00")
+    assert contents(only(read_json(tmp_path, [state(bare), later]))) == [*SAID, "Thanks"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said("ai", 2, [{"type": "tool_use", "id": "c1", "name": "look", "input": {}, "index": 1,
+                        "partial_json": '{"by": 2}'}], tool_calls=[call("c1", {"by": 2})]),
+        said("ai", 2, [{"type": "function_call", "id": "fc", "call_id": "c1", "name": "look",
+                        "arguments": '{"by": 2}'}], tool_calls=[call("c1", {"by": 2})]),
+        said("ai", 2, [{"type": "tool_call", "id": "c1", "name": "look", "args": {"by": 2}}]),
+        said("ai", 2, "", additional_kwargs={"tool_calls": [
+            {"id": "c1", "function": {"name": "look", "arguments": '{"by": 2}'}}]}),
+    ],
+    ids=["streamed", "responses", "standard", "provider"],
+)  # fmt: skip
+def test_a_call_is_read_once_with_its_arguments_wherever_it_is(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    talk = read_json(tmp_path, state([MESSAGES[0], answer]))
+    assert contents(only(talk))[1] == [
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {"by": 2}}
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said("ai", 2, [{"type": "reasoning", "summary": [{"text": "Hm"}]}, text("Yes")]),
+        said("ai", 2, [{"type": "reasoning", "summary": []}, {"type": "reasoning", "reasoning": "Hm"},
+                       text("Yes")]),
+        said("ai", 2, [{"type": "reasoning_content", "reasoning_content": {"text": "Hm"}}, text("Yes")]),
+        said("ai", 2, "Yes", additional_kwargs={"reasoning": {"summary": [{"text": "Hm"}]}}),
+    ],
+)  # fmt: skip
+def test_reasoning_is_read_in_every_form(tmp_path: Path, answer: dict[str, Any]) -> None:
+    talk = read_json(tmp_path, state([MESSAGES[0], answer]))
+    assert contents(only(talk))[1] == [{"type": "thinking", "thinking": "Hm"}, text("Yes")]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "media"),
+    [
+        ({"type": "image", "source_type": "base64", "data": "QQ=="}, "image", "image/png"),
+        ({"type": "media", "data": "QQ==", "mime_type": "image/jpeg"}, "image", "image/jpeg"),
+        ({"type": "file", "base64": "QQ==", "mime_type": "application/pdf"}, "document",
+         "application/pdf"),
+    ],
+)  # fmt: skip
+def test_pictures_and_documents_are_read_in_every_form(
+    tmp_path: Path, part: dict[str, Any], kind: str, media: str
+) -> None:
+    source = {"type": "base64", "media_type": media, "data": "QQ=="}
+    talk = read_json(tmp_path, state([said("human", 1, [part])]))
+    assert contents(only(talk)) == [[{"type": kind, "source": source}]]
+
+
+def test_a_summary_of_langchain_is_written_by_a_program(tmp_path: Path) -> None:
+    summary = said(
+        "human", 1, "So far: a hedgehog.", additional_kwargs={"lc_source": "summarization"}
+    )
+    (message,) = only(read_json(tmp_path, state([summary]))).messages
+    assert message.message.author == "program"
+
+
+def test_ids_that_are_no_texts_do_not_end_the_reading(tmp_path: Path) -> None:
+    blocks: list[Any] = [{"type": "tool_call", "id": {}, "name": "look", "args": {}}]
+    odd = said("ai", 2, blocks, tool_calls=[{**call("c1", {}), "id": []}])
+    assert len(only(read_json(tmp_path, state([MESSAGES[0], odd]))).messages) == 2

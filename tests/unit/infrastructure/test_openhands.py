@@ -178,3 +178,28 @@ def test_a_trajectory_of_another_agent_is_not_taken_for_events(tmp_path: Path) -
     talk = read_json(tmp_path, {"trajectory": [step], "history": [said, answer]})
     assert talk.format != "openhands"
     assert contents(only(talk)) == ["Fix it", "ls"]
+
+
+def test_a_page_of_events_is_read(tmp_path: Path) -> None:
+    said = {"role": "user", "content": [text("Hello")]}
+    hello = {"id": "e1", "kind": "MessageEvent", "source": "user", "llm_message": said}
+    talk = read_json(tmp_path, {"items": [hello], "next_page_id": None})
+    assert contents(only(talk)) == [[text("Hello")]]
+
+
+def test_pictures_of_a_browser_and_reasoning_of_a_message_are_kept(tmp_path: Path) -> None:
+    seen = {"kind": "BrowserObservation", "content": [text("a page")], "screenshot_data": "QQ=="}
+    said = {"role": "assistant", "content": [text("A page.")]}
+    events = [
+        {"id": "e1", "kind": "ActionEvent", "source": "agent", "tool_name": "look",
+         "tool_call_id": "c1", "tool_call": {"id": "c1", "name": "look", "arguments": "{}"}},
+        {"id": "e2", "kind": "ObservationEvent", "source": "environment", "tool_name": "look",
+         "tool_call_id": "c1", "observation": seen},
+        {"id": "e3", "kind": "MessageEvent", "source": "agent", "llm_message": said,
+         "reasoning_content": "Hm"},
+    ]  # fmt: skip
+    picture = {"type": "base64", "media_type": "image/png", "data": "QQ=="}
+    assert contents(only(read_records(tmp_path, *events)))[1:] == [
+        [result("c1", [text("a page"), {"type": "image", "source": picture}])],
+        [{"type": "thinking", "thinking": "Hm"}, text("A page.")],
+    ]

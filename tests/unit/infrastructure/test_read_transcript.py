@@ -115,7 +115,27 @@ SEEDS = [
             {"type": "human", "id": "a", "content": "go"},
             {"type": "ai", "id": "b", "content": [call("d")], "tool_calls": [
                 {"id": "c", "name": "f", "args": {}}], "additional_kwargs": {"reasoning": "x"}},
-            {"type": "tool", "id": "e", "content": "ok", "tool_call_id": "c", "status": "error"}]}}
+            {"type": "tool", "id": "e", "content": "ok", "tool_call_id": "c", "status": "error"},
+            {"type": "ai", "id": "f", "content": [
+                {"type": "tool_call", "id": "g", "name": "f", "args": {}},
+                {"type": "reasoning", "summary": [text("x")]},
+                {"type": "file", "data": "QQ==", "mime_type": "application/pdf"}]}]}}
+    ),
+    jsonl(
+        {"sessionId": "s", "projectHash": "h", "kind": "main"},
+        {"$set": {"messages": [{"id": "a", "type": "user", "content": [{"text": "go"}]}]}},
+        {"id": "b", "type": "gemini", "model": "m", "thoughts": [{"subject": "x"}],
+         "content": [{"functionCall": {"id": "d", "name": "f", "args": {}}}],
+         "toolCalls": [{"id": "c", "name": "f", "args": {}, "result": [
+             {"functionResponse": {"id": "c", "response": {"output": "ok"}}}]}]},
+        {"id": "e", "type": "user", "content": [
+            {"functionResponse": {"id": "d", "name": "f", "response": {"error": "no"}}}]},
+        {"id": "f", "type": "gemini", "content": [{"text": "go", "thought": False}]},
+    ),
+    jsonl(
+        claude_user("u1", [{"type": "image", "source": {}}], origin={"kind": "human"}),
+        {"type": "attachment", "uuid": "u2", "sessionId": "s1", "attachment": {
+            "type": "queued_command", "prompt": "go", "source_uuid": "u3", "isMeta": False}},
     ),
 ]  # fmt: skip
 PIECES = [b"null", b"[]", b"{}", b'"', b"1e999", b"-1", b"NaN", b"\xff", b"\x00", b"\n", b"[" * 300]
@@ -192,6 +212,8 @@ def test_the_undamaged_seeds_are_read_as_what_they_are() -> None:
         "inspect",
         "agent-tars",
         "langchain",
+        "gemini-cli",
+        "claude-code",
     ]
 
 
