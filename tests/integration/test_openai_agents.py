@@ -145,6 +145,35 @@ def test_a_pop_that_ended_in_its_middle_is_completed(memory: refold.Memory) -> N
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("taken", ["popped", "cleared"])
+@pytest.mark.parametrize("begins_first", ["a", "a~1"])
+def test_a_session_never_gets_the_items_of_another(
+    memory: refold.Memory, taken: str, begins_first: str
+) -> None:
+    said = {name: {"role": "user", "content": f"I am {name}."} for name in ("a", "a~1", "b")}
+
+    async def play() -> None:
+        for name in sorted(("a", "a~1"), key=lambda name: name != begins_first):
+            session = RefoldSession(name, memory)
+            assert await session.get_items() == []
+            await session.add_items([said[name], said["b"]])
+            if taken == "popped":
+                assert await session.pop_item() == said["b"]
+            else:
+                await session.clear_session()
+                await session.add_items([said[name]])
+        for name in ("a", "a~1", "a"):
+            assert await RefoldSession(name, memory).get_items() == [said[name]]
+
+    asyncio.run(play())
+
+
+def test_an_older_session_that_is_named_like_a_copy_goes_on(memory: refold.Memory) -> None:
+    memory.conversation("ann~42").append({"role": "user", "content": "hi"})
+    session = RefoldSession("ann~42", memory)
+    assert [item["content"] for item in asyncio.run(session.get_items())] == ["hi"]
+
+
 def test_two_runs_at_once_do_not_mix(server: OpenAIServer, memory: refold.Memory) -> None:
     async def play() -> list[list[Any]]:
         sessions = [RefoldSession(name, memory) for name in ("a", "b")]
@@ -394,5 +423,8 @@ def test_what_is_no_session_is_refused() -> None:
     given: Any = "no memory"
     with pytest.raises(refold.InvalidSetting):
         RefoldSession("t", given)
-    with refold.open(":memory:") as memory, pytest.raises(refold.InvalidThreadId):
-        RefoldSession(" ", memory)
+    with refold.open(":memory:") as memory:
+        # The copies of a session have longer ids.
+        for name in (" ", "x" * 499):
+            with pytest.raises(refold.InvalidThreadId):
+                RefoldSession(name, memory)
