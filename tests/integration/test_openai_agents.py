@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import refold
+from tests.support.adapter_pages import assert_page_prints
 from tests.support.openai_server import OpenAIServer
 from tests.support.prefixes import prefix_breaks, recorded_changes
 
@@ -92,6 +93,18 @@ def test_sixty_turns_of_an_agent_are_never_refused(
     field = "input" if responses else "messages"
     assert prefix_breaks(server.bodies, field) <= changes < 60
     assert server.refused == []
+
+
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    variables = {
+        "OPENAI_BASE_URL": server.base_url,
+        "OPENAI_API_KEY": "key",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }
+    assert_page_prints("openai-agents.md", tmp_path, variables)
+    assert "My name is Ann." in str(server.bodies[-1]["input"])
 
 
 def test_items_come_back_exactly(memory: refold.Memory) -> None:
