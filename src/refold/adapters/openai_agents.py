@@ -255,14 +255,14 @@ class RefoldSession:
         return self._first
 
     def _begun(self) -> str:
-        """Return the conversation in which the session began. It is none of another session's copies."""
+        """Return the conversation in which the session began, never a copy of another session."""
         root, _, number = self.session_id.rpartition("~")
         if not root or not number.isdecimal():
             return self.session_id
         apart = f"{self.session_id}~0"
         row = self._memory.conversation(self.session_id).row()
-        is_free = row is None or row.forked_from is not None or row.label == root
-        return apart if is_free or self._memory.length(apart) else self.session_id
+        is_own = row is not None and row.forked_from is None and row.label != root
+        return self.session_id if is_own and not self._memory.length(apart) else apart
 
     def _newest(self, limit: int | None) -> list[Item]:
         conversation = self._current()
