@@ -181,6 +181,19 @@ def test_a_session_never_gets_the_items_of_another(
     asyncio.run(play())
 
 
+def test_an_erased_copy_is_no_place_for_another_session(memory: refold.Memory) -> None:
+    async def play() -> None:
+        first, other = RefoldSession("a", memory), RefoldSession("a~1", memory)
+        await first.add_items(ITEMS[:2])
+        await first.pop_item()
+        memory.erase_conversation("a~1", "a request")
+        await other.add_items(ITEMS[:1])
+        assert await first.get_items() == []
+        assert await other.get_items() == ITEMS[:1]
+
+    asyncio.run(play())
+
+
 def test_an_older_session_that_is_named_like_a_copy_goes_on(memory: refold.Memory) -> None:
     memory.conversation("ann~42").append({"role": "user", "content": "hi"})
     session = RefoldSession("ann~42", memory)

@@ -261,8 +261,9 @@ class RefoldSession:
             return self.session_id
         apart = f"{self.session_id}~0"
         row = self._memory.conversation(self.session_id).row()
-        is_own = row is not None and row.forked_from is None and row.label != root
-        return self.session_id if is_own and not self._memory.length(apart) else apart
+        if row is None or row.erased or row.forked_from is not None or row.label == root:
+            return apart
+        return apart if self._memory.length(apart) else self.session_id
 
     def _newest(self, limit: int | None) -> list[Item]:
         conversation = self._current()
