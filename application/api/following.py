@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from refold.application.conversation.followed_lists import FollowedLists
+from refold.application.ports.read_models import ConversationRow
 from refold.application.recall.hits import Recalled
 from refold.application.runtime.plain_lines import conversation as named
 from refold.application.runtime.plain_lines import raised, strip_quotations
@@ -52,19 +53,26 @@ class FollowingMemory:
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
         return core.log.load(name).state.length
 
-    def names(self, prefix: str) -> list[str]:
-        """Return the ids of the conversations that begin with a text, oldest first."""
+    def rows(self, prefix: str) -> list[ConversationRow]:
+        """Return the conversations whose ids begin with a text, oldest first."""
         rows = self._blocking.iter_conversations()
-        found = [
-            (row.created_at, row.thread_id) for row in rows if row.thread_id.startswith(prefix)
-        ]
-        return [name for _, name in sorted(found)]
+        found = [row for row in rows if row.thread_id.startswith(prefix)]
+        return sorted(found, key=lambda row: (row.created_at, row.thread_id))
 
-    def logged_at(self, name: str) -> str:
-        """Return the time when the newest event of a conversation was logged: ISO 8601, UTC."""
+    def logged_at(self, row: ConversationRow) -> str:
+        """Return the time when the newest event of a listed conversation was logged: ISO 8601, UTC."""
         core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
-        version = core.log.load(name).state.version
-        return next(logged.at for logged in core.log.read(name, version, version))
+        found = core.log.read_at(row.thread_id, (row.version,))
+        return found[0].at if found else row.last_activity
+
+    def began_at(self, name: str) -> str:
+        """Return the time when the first event of a conversation was logged; empty if it does not exist.
+
+        One that was erased and has begun again has another.
+        """
+        core = self._blocking._core  # pyright: ignore[reportPrivateUsage]
+        found = core.log.read_at(name, (1,))
+        return found[0].at if found else ""
 
     def erase_conversation(self, name: str, reason: str) -> None:
         """Erase a conversation for good, if it exists."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
@@ -187,3 +188,80 @@ def test_odd_keys_stay_apart(memory: refold.Memory) -> None:
             assert await lists.list_subkeys(again) == ["subagents/a"]
 
     asyncio.run(play())
+
+
+def test_what_the_application_has_seen_is_stored(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refold.adapters.claude_agent._PROMPT", 30)
+
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        adding = asyncio.ensure_future(store.append(KEY, ENTRIES))
+        await asyncio.sleep(0)
+        assert len(memory.conversation("-home-ann-shop/s1").messages()) == 3
+        await adding
+
+    asyncio.run(play())
+
+
+def test_a_long_call_does_not_hold_the_event_loop(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refold.adapters.claude_agent._PROMPT", 0.01)
+    ended = threading.Event()
+
+    class Slow(RefoldSessionStore):
+        def _sessions(self, project_key: str) -> list[dict[str, Any]]:
+            assert ended.wait(30)
+            raise OSError(project_key)
+
+    async def play() -> None:
+        asyncio.get_running_loop().call_soon(ended.set)
+        with pytest.raises(OSError, match="-home-ann-shop"):
+            await Slow(memory).list_sessions("-home-ann-shop")
+
+    asyncio.run(play())
+
+
+def _refuse(*_: Any) -> Any:
+    raise AssertionError("a session was read")
+
+
+def test_sessions_are_listed_without_reading_them(
+    memory: refold.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        store = RefoldSessionStore(memory)
+        keys: list[Any] = [{**KEY, "session_id": f"s{number}"} for number in range(3)]
+        for key in keys:
+            await store.append(key, ENTRIES)
+        summaries = await store.list_session_summaries("-home-ann-shop")
+        with monkeypatch.context() as patch:
+            patch.setattr("refold.application.conversation.thread_log.ThreadLog._newest", _refuse)
+            listed = await store.list_sessions("-home-ann-shop")
+            assert await store.list_session_summaries("-home-ann-shop") == summaries
+        assert [one["session_id"] for one in listed] == ["s0", "s1", "s2"]
+        assert [one["mtime"] for one in listed] == [one["mtime"] for one in summaries]
+        await store.append(keys[1], [{"type": "custom-title", "customTitle": "Green"}])
+        again = await store.list_session_summaries("-home-ann-shop")
+        assert again == await RefoldSessionStore(memory).list_session_summaries("-home-ann-shop")
+        assert [one["data"].get("custom_title") for one in again] == [None, "Green", None]
+
+    asyncio.run(play())
+
+
+def test_a_summary_forgets_what_another_process_has_deleted(tmp_path: Path) -> None:
+    async def play(one: RefoldSessionStore, other: RefoldSessionStore) -> None:
+        await one.append(KEY, [user("u1", "My number is 12345678.")])
+        assert "12345678" in str(await one.list_session_summaries("-home-ann-shop"))
+        await other.delete(KEY)
+        await other.append(KEY, [user(f"v{number}", "Hello.") for number in range(3)])
+        assert "Hello." in str(found := await one.list_session_summaries("-home-ann-shop"))
+        assert "12345678" not in str(found)
+
+    with (
+        refold.open(tmp_path / "a.db", telemetry=False) as first,
+        refold.open(tmp_path / "a.db", telemetry=False) as second,
+    ):
+        asyncio.run(play(RefoldSessionStore(first), RefoldSessionStore(second)))

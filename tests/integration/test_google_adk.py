@@ -1,11 +1,17 @@
 """Google's ADK: its memory service finds what the sessions of a user said, and of that user alone."""
 
 import asyncio
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 import refold
+from tests.support.adapter_pages import assert_page_prints
 
 pytest.importorskip("google.adk")
 
@@ -152,3 +158,21 @@ def test_a_memory_names_the_author_of_its_event(memory: refold.Memory) -> None:
 def test_a_wrong_limit_is_refused(memory: refold.Memory) -> None:
     with pytest.raises(refold.InvalidSetting, match="limit"):
         RefoldMemoryService(memory, limit=0)
+
+
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(
+    httpserver: HTTPServer, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request.get_data(as_text=True))
+        content = {"role": "model", "parts": [{"text": "Well."}]}
+        body = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+        return Response(json.dumps(body), content_type="application/json")
+
+    httpserver.expect_request(re.compile(".*:generateContent")).respond_with_handler(answer)
+    base_url = httpserver.url_for("").rstrip("/")
+    variables = {"GOOGLE_GEMINI_BASE_URL": base_url, "GOOGLE_API_KEY": "key"}
+    assert_page_prints("google-adk.md", tmp_path, variables)
+    assert ["Zorro" in one for one in asked] == [True, True]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import refold
+from tests.support.adapter_pages import assert_page_prints
 from tests.support.openai_server import OpenAIServer
 from tests.support.prefixes import prefix_breaks, recorded_changes
 
@@ -94,6 +95,18 @@ def test_sixty_turns_of_an_agent_are_never_refused(
     assert server.refused == []
 
 
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    variables = {
+        "OPENAI_BASE_URL": server.base_url,
+        "OPENAI_API_KEY": "key",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }
+    assert_page_prints("openai-agents.md", tmp_path, variables)
+    assert "My name is Ann." in str(server.bodies[-1]["input"])
+
+
 def test_items_come_back_exactly(memory: refold.Memory) -> None:
     async def play() -> None:
         session = RefoldSession("t", memory)
@@ -143,6 +156,47 @@ def test_a_pop_that_ended_in_its_middle_is_completed(memory: refold.Memory) -> N
             assert await RefoldSession("t", memory).get_items() == ITEMS[:-1]
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("taken", ["popped", "cleared"])
+@pytest.mark.parametrize("begins_first", ["a", "a~1"])
+def test_a_session_never_gets_the_items_of_another(
+    memory: refold.Memory, taken: str, begins_first: str
+) -> None:
+    said = {name: {"role": "user", "content": f"I am {name}."} for name in ("a", "a~1", "b")}
+
+    async def play() -> None:
+        for name in sorted(("a", "a~1"), key=lambda name: name != begins_first):
+            session = RefoldSession(name, memory)
+            assert await session.get_items() == []
+            await session.add_items([said[name], said["b"]])
+            if taken == "popped":
+                assert await session.pop_item() == said["b"]
+            else:
+                await session.clear_session()
+                await session.add_items([said[name]])
+        for name in ("a", "a~1", "a"):
+            assert await RefoldSession(name, memory).get_items() == [said[name]]
+
+    asyncio.run(play())
+
+
+def test_an_erased_copy_is_no_place_for_another_session(memory: refold.Memory) -> None:
+    async def play() -> None:
+        first, other = RefoldSession("a", memory), RefoldSession("a~1", memory)
+        await first.add_items(ITEMS[:2])
+        await first.clear_session()
+        memory.erase_conversation("a~1", "a request")
+        await other.add_items(ITEMS[:1])
+        assert await first.get_items() == []
+
+    asyncio.run(play())
+
+
+def test_an_older_session_that_is_named_like_a_copy_goes_on(memory: refold.Memory) -> None:
+    memory.conversation("ann~42").append({"role": "user", "content": "hi"})
+    session = RefoldSession("ann~42", memory)
+    assert [item["content"] for item in asyncio.run(session.get_items())] == ["hi"]
 
 
 def test_two_runs_at_once_do_not_mix(server: OpenAIServer, memory: refold.Memory) -> None:
@@ -394,5 +448,8 @@ def test_what_is_no_session_is_refused() -> None:
     given: Any = "no memory"
     with pytest.raises(refold.InvalidSetting):
         RefoldSession("t", given)
-    with refold.open(":memory:") as memory, pytest.raises(refold.InvalidThreadId):
-        RefoldSession(" ", memory)
+    with refold.open(":memory:") as memory:
+        # The copies of a session have longer ids.
+        for name in (" ", "x" * 499):
+            with pytest.raises(refold.InvalidThreadId):
+                RefoldSession(name, memory)

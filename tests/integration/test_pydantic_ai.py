@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import refold
+from tests.support.adapter_pages import assert_page_runs
 from tests.support.prefixes import prefix_breaks, recorded_changes
 from tests.support.strict_server import StrictServer
 
@@ -314,3 +315,7 @@ def test_the_stored_history_is_read_from_either_face(tmp_path: Path) -> None:
             return len(await asyncio.to_thread(stored_messages, memory.conversation("t")))
 
     assert asyncio.run(read()) == 1
+
+
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
+    assert_page_runs("pydantic-ai.md", tmp_path)

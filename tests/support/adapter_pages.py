@@ -1,5 +1,6 @@
 """Pages about adapters: their code runs against a local server, and prints what the page shows."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.architecture.rules import ROOT
@@ -15,8 +16,12 @@ def _says_the_name(body: Json, number: int) -> list[Json]:
 
 def assert_page_runs(name: str, folder: Path, reply: Reply = _says_the_name) -> None:
     """Run the code of a page in a folder, and compare what it prints. The server answers with ``reply``."""
-    page = (ROOT / "docs" / "adapters" / name).read_text("utf-8")
     with StrictServer(reply) as running:
         server = {"ANTHROPIC_BASE_URL": running.base_url, "ANTHROPIC_API_KEY": "key"}
-        ran = run(page, folder, server)
-    assert list(faults_of(page, ran)) == []
+        assert_page_prints(name, folder, server)
+
+
+def assert_page_prints(name: str, folder: Path, server: Mapping[str, str]) -> None:
+    """Do the same with the server of these environment variables."""
+    page = (ROOT / "docs" / "adapters" / name).read_text("utf-8")
+    assert list(faults_of(page, run(page, folder, server))) == []

@@ -162,7 +162,8 @@ def _response(body: Json, number: int) -> Json:
         "summary": [],
         "encrypted_content": "c2VhbA==",
     }
-    said = f"I run part {number}." if not _is_done(rounds) else f"Done in request {number}. " * 8
+    works = bool(body.get("tools")) and not _is_done(rounds)
+    said = f"I run part {number}." if works else f"Done in request {number}. " * 8
     text: Json = {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
     output: list[Json] = [
         reasoning,
@@ -174,7 +175,7 @@ def _response(body: Json, number: int) -> Json:
             "content": [text],
         },
     ]
-    if not _is_done(rounds):
+    if works:
         output.append(
             {
                 "type": "function_call",

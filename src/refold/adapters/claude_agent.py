@@ -2,11 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from datetime import datetime
 from hashlib import sha256
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -25,7 +27,9 @@ from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.following import FollowingMemory
 from refold.application.api.memory import Memory
+from refold.application.api.results import StoredMessage
 from refold.application.conversation.transcripts import RecordedMessage
+from refold.application.ports.read_models import ConversationRow
 from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.domain.value import replace
@@ -38,9 +42,38 @@ FORMAT = "claude-agent-sdk"
 _LONGEST = 80
 """Characters of a project's key in the id of a conversation. A longer key is named by its beginning and a digest."""
 
+_PROMPT = 0.1
+"""Seconds that the event loop waits for a call; asyncio's own debugging calls what is longer slow."""
+_REMEMBERED = 256
+"""Conversations whose entries are known by their ids, the last ones that got any."""
+
+Answer = TypeVar("Answer")
 Entry = dict[str, Any]
 Key = Mapping[str, Any]
 """A project, a session, and maybe the path of a sub-agent."""
+
+
+class _Known(NamedTuple):
+    """The entries of a conversation that were read."""
+
+    begin: str
+    """Time when it began."""
+    read: int
+    """Number of its messages that were read."""
+    uuids: set[str]
+
+
+class _Folded(NamedTuple):
+    """The summary of a session."""
+
+    begin: str
+    """Time when its conversation began."""
+    erased: int
+    """Number of messages that were erased."""
+    version: int = 0
+    read: int = 0
+    """Number of messages that are in the summary."""
+    summary: Any = None
 
 
 class RefoldSessionStore:
@@ -58,34 +91,34 @@ class RefoldSessionStore:
         """
         self._memory = FollowingMemory(memory, owner)
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[int, set[str]]] = {}
-        """Number of messages of a conversation that were read, and the ids of their entries."""
+        self._known: dict[str, _Known] = {}
+        self._folded: dict[str, _Folded] = {}
         self._last_ms = 0
         """Millisecond in which the last append ended, so that it was logged then or before."""
 
     async def append(self, key: Key, entries: Sequence[Any]) -> None:
         """Store entries of a transcript."""
-        await to_thread.run_sync(self._append, key, entries)
+        await _promptly(self._append, key, entries)
 
     async def load(self, key: Key) -> Any:
         """Return all entries of a transcript, or None if there are none."""
-        return await to_thread.run_sync(self._load, _name(key)) or None
+        return await _promptly(self._load, _name(key)) or None
 
     async def list_sessions(self, project_key: str) -> Any:
         """Return the sessions of a project, each with the time of its last entry in milliseconds."""
-        return await to_thread.run_sync(self._sessions, project_key)
+        return await _promptly(self._sessions, project_key)
 
     async def list_session_summaries(self, project_key: str) -> Any:
         """Return the summaries that the SDK makes of the sessions of a project, from all of their entries."""
-        return await to_thread.run_sync(self._summaries, project_key)
+        return await _promptly(self._summaries, project_key)
 
     async def delete(self, key: Key) -> None:
         """Erase a session with its sub-agents, or one sub-agent."""
-        await to_thread.run_sync(self._delete, key)
+        await _promptly(self._delete, key)
 
     async def list_subkeys(self, key: Key) -> list[str]:
         """Return the paths of the sub-agents of a session."""
-        return await to_thread.run_sync(self._subkeys, key)
+        return await _promptly(self._subkeys, key)
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         name = _name(key)
@@ -110,16 +143,17 @@ class RefoldSessionStore:
 
     def _uuids(self, conversation: ConversationMemory) -> set[str]:
         name = conversation.thread_id
-        nothing: tuple[int, set[str]] = (0, set())
-        read, known = self._known.get(name, nothing)
-        length = self._memory.length(name)
-        if length < read:
-            read, known = nothing
-        for entry in _entries(conversation, read, length):
+        begin, length = self._memory.began_at(name), self._memory.length(name)
+        known = self._known.pop(name, None)
+        if known is None or known.begin != begin:
+            known = _Known(begin, 0, set())
+        for entry in _entries(conversation, known.read, length):
             if isinstance(uuid := entry.get("uuid"), str):
-                known.add(uuid)
-        self._known[name] = (length, known)
-        return known
+                known.uuids.add(uuid)
+        self._known[name] = known._replace(read=length)
+        if len(self._known) > _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return known.uuids
 
     def _wait_for_the_next_millisecond(self) -> None:
         """Wait, so that each append is logged in a later millisecond than the one before."""
@@ -131,20 +165,36 @@ class RefoldSessionStore:
 
     def _sessions(self, project_key: str) -> list[dict[str, Any]]:
         return [
-            {"session_id": session_id, "mtime": self._changed(name)}
-            for name, session_id, subpath in self._names(project_key)
+            {"session_id": session_id, "mtime": self._changed(row)}
+            for row, session_id, subpath in self._listed(project_key)
             if not subpath
         ]
 
     def _summaries(self, project_key: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for name, session_id, subpath in self._names(project_key):
-            if subpath:
-                continue
-            changed = self._changed(name)
-            key = {"project_key": project_key, "session_id": session_id}
-            found.append({**_fold(None, key, self._load(name)), "mtime": changed})
-        return found
+        return [
+            {**self._summary(row, project_key, session_id), "mtime": self._changed(row)}
+            for row, session_id, subpath in self._listed(project_key)
+            if not subpath
+        ]
+
+    def _summary(self, row: ConversationRow, project_key: str, session_id: str) -> Any:
+        """Return the SDK's summary of a session. Only messages that are new are read."""
+        key = {"project_key": project_key, "session_id": session_id}
+        name = row.thread_id
+        folded = _Folded(self._memory.began_at(name), row.erased_messages)
+        before = self._folded.get(name, folded)
+        if before[:2] == folded[:2]:
+            folded = before
+        if folded.version != row.version:
+            fresh = [*self._memory.conversation(name).iter_messages(folded.read)]
+            entries = [entry for stored in fresh for entry in _entries_of(stored)]
+            folded = folded._replace(
+                version=row.version,
+                read=folded.read + len(fresh),
+                summary=_fold(folded.summary, key, entries),
+            )
+            self._folded[name] = folded
+        return folded.summary
 
     def _delete(self, key: Key) -> None:
         name = _name(key)
@@ -152,25 +202,50 @@ class RefoldSessionStore:
         under = (
             []
             if subpath
-            else [n for n, *_ in self._names(key["project_key"]) if n.startswith(f"{name}/")]
+            else [
+                row.thread_id
+                for row, *_ in self._listed(key["project_key"])
+                if row.thread_id.startswith(f"{name}/")
+            ]
         )
         for one in (name, *under):
             self._memory.erase_conversation(one, "deleted by the Claude Agent SDK")
             self._known.pop(one, None)
+            self._folded.pop(one, None)
 
     def _subkeys(self, key: Key) -> list[str]:
-        found = self._names(key["project_key"])
+        found = self._listed(key["project_key"])
         return [path for _, session_id, path in found if path and session_id == key["session_id"]]
 
-    def _names(self, project_key: str) -> Iterator[tuple[str, str, str]]:
+    def _listed(self, project_key: str) -> Iterator[tuple[ConversationRow, str, str]]:
         """Yield the conversations of a project, each with its session and the path of its sub-agent."""
         prefix = f"{_project(project_key)}/"
-        for name in self._memory.names(prefix):
-            session_id, _, subpath = name.removeprefix(prefix).partition("/")
-            yield name, unquote(session_id), unquote(subpath)
+        for row in self._memory.rows(prefix):
+            session_id, _, subpath = row.thread_id.removeprefix(prefix).partition("/")
+            yield row, unquote(session_id), unquote(subpath)
 
-    def _changed(self, name: str) -> int:
-        return int(datetime.fromisoformat(self._memory.logged_at(name)).timestamp() * 1000)
+    def _changed(self, row: ConversationRow) -> int:
+        return int(datetime.fromisoformat(self._memory.logged_at(row)).timestamp() * 1000)
+
+
+async def _promptly(call: Callable[..., Answer], *given: Any) -> Answer:
+    """Run a call in a thread. The event loop waits for a short one.
+
+    So entries are in the log before the application sees what they say. All but the first calls of a process are short,
+    while no other process holds the log.
+    """
+    answer = Future[Answer]()
+
+    def run() -> None:
+        try:
+            answer.set_result(call(*given))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name="refold-store").start()
+    if not wait((answer,), _PROMPT).done:
+        await to_thread.run_sync(wait, (answer,))
+    return answer.result()
 
 
 def _milliseconds() -> int:
@@ -223,6 +298,9 @@ def _messages(entries: Sequence[Entry]) -> list[RecordedMessage]:
 
 def _entries(conversation: ConversationMemory, start: int, stop: int | None) -> Iterator[Entry]:
     for stored in conversation.iter_messages(start, stop):
-        original = stored.original
-        if original is not None and original.format == FORMAT:
-            yield from original.data
+        yield from _entries_of(stored)
+
+
+def _entries_of(stored: StoredMessage) -> Sequence[Entry]:
+    original = stored.original
+    return original.data if original is not None and original.format == FORMAT else ()

@@ -40,6 +40,8 @@ logger = plain_logger("refold.adapters.openai_agents")
 Answer = TypeVar("Answer")
 _COMPARED = 64
 """Number of items at the end of a session that the input of a model is compared with."""
+_LAST = "~99999"
+"""Longest end of a copy's id."""
 _PAGE = 200
 """Number of messages that are read at a time, from the end."""
 
@@ -72,12 +74,15 @@ class RefoldSession:
             TypeError: the SDK has no such setting.
         """
         self.session_id = read_thread_id(session_id)
+        read_thread_id(f"{session_id}{_LAST}")
         self.session_settings: SessionSettings | dict[str, Any] | None = coerce_session_settings(
             session_settings or SessionSettings()
         )
         self._memory = FollowingMemory(memory, owner)
         self._lock_wait = lock_wait
         self._lock = threading.RLock()
+        self._first: str | None = None
+        """Conversation in which the session began, once it is known."""
         self._number = 0
         """Number of the copy in which the session goes on; 0 is the first conversation."""
         self._unsaved: list[Item] = []
@@ -216,10 +221,10 @@ class RefoldSession:
         copy = self._memory.conversation(name)
         if position:
             conversation.fork(position=position - 1, thread_id=name)
-        elif not rest:
-            copy.label(self.session_id)
         if rest:
             copy.append(messages_of(rest), recorded=True, key=_rest_key(position))
+        if not position:
+            copy.label(self.session_id)
         self._number += 1
 
     def _current(self) -> ConversationMemory:
@@ -243,7 +248,22 @@ class RefoldSession:
         return found[-1] if found else None
 
     def _name(self, number: int) -> str:
-        return f"{self.session_id}~{number}" if number else self.session_id
+        if number:
+            return f"{self.session_id}~{number}"
+        if self._first is None:
+            self._first = self._begun()
+        return self._first
+
+    def _begun(self) -> str:
+        """Return the conversation in which the session began, never a copy of another session."""
+        root, _, number = self.session_id.rpartition("~")
+        if not root or not number.isdecimal():
+            return self.session_id
+        apart = f"{self.session_id}~0"
+        row = self._memory.conversation(self.session_id).row()
+        if row is None or row.erased or row.forked_from is not None or row.label == root:
+            return apart
+        return apart if self._memory.length(apart) else self.session_id
 
     def _newest(self, limit: int | None) -> list[Item]:
         conversation = self._current()
