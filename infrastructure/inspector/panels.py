@@ -1,4 +1,4 @@
-"""The panels of a conversation: summaries, recall, comparison, health and the raw request."""
+"""The panels of a conversation: timeline, ledger, recall, comparison, health and the raw request."""
 
 import json
 import shlex
@@ -18,6 +18,7 @@ from .message_views import html_size, message_views, sent_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
+from .summaries_panel import summaries_panel
 
 TEXT_BUDGET = 60_000
 """Bytes of HTML that the texts of a page take at most, about."""
@@ -25,12 +26,10 @@ MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""
 LONGEST_LINE = 500
 """Characters of a line of a difference that a page shows."""
-SHOWN_MISSING = 40
-"""Facts that a summary did not take over and that are shown without unfolding."""
 MOST_SEEN, MOST_UNSEEN = 30, 60
 """Entries of the ledger under each heading that a page shows, and that it shows folded."""
-MOST_ATTEMPTS, MOST_SUMMARIES = 100, 40
-"""Compactions and summaries that a page lists."""
+MOST_ATTEMPTS = 100
+"""Compactions that a page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
 MOST_SENT, MOST_JSON = 120_000, 60_000
@@ -51,24 +50,6 @@ def timeline_panel(scene: Scene) -> Mapping[str, Any]:
         page.messages, page.fates, budget=TEXT_BUDGET, around=page.around, near=near
     )
     return {"timeline": page, "messages": views, "PAGE": PAGE}
-
-
-def summaries_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return all summaries, and one of them with the sources of its lines and what it did not take over."""
-    made = [one for one in reversed(scene.conversation.summaries()) if scene.has(one.version)]
-    wanted = scene.query.get("summary")
-    first = next((one for one in made if one.is_active), made[0] if made else None)
-    chosen = wanted or (first.summary_id if first else None)
-    sizes = {one.summary_id: one for one in scene.conversation.compactions()}
-    return {
-        "summaries": made[:MOST_SUMMARIES],
-        "sizes": sizes,
-        "more": max(0, len(made) - MOST_SUMMARIES),
-        "chosen": None
-        if chosen is None
-        else scene.conversation.summary_sources(chosen, stop=scene.number("stop"), at=scene.at),
-        "shown": SHOWN_MISSING,
-    }
 
 
 def ledger_panel(scene: Scene) -> Mapping[str, Any]:

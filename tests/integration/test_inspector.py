@@ -1,5 +1,8 @@
 """The pages of the inspector, asked without a browser."""
 
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -8,6 +11,8 @@ from starlette.testclient import TestClient
 
 import refold.inspector
 from refold.application.api.memory import Memory
+from refold.application.conversation.transcripts import RecordedMessage
+from refold.domain.messages import Message
 from refold.infrastructure.inspector.panels import PANELS
 from tests.support.counted_reads import counted_reads
 from tests.support.inspected import assistant, call, client_of, open_quiet, result, user
@@ -69,7 +74,7 @@ def test_a_page_reads_and_renders_as_much_of_a_long_conversation_as_of_a_short_o
         if panel not in READ_WHOLE:
             assert long["events"] <= short["events"] + 10 <= 100, panel
             assert long["messages"] <= 1.1 * short["messages"], panel
-            assert long["rows"] <= short["rows"] + 100, panel
+            assert long["rows"] <= short["rows"] + 125, panel
 
 
 def test_a_log_of_a_smaller_window_says_how_to_see_its_limits(tmp_path: Path) -> None:
@@ -102,3 +107,74 @@ def test_the_page_of_a_message_has_all_of_it_and_says_how_to_get_it_back(tmp_pat
     assert "appended as the result of a tool" in page
     assert "refold://a%20b/2" in page
     assert "refold pin &#39;a b&#39; 2" in page
+
+
+BEGAN = datetime(2019, 5, 4, 10, tzinfo=UTC)
+
+
+def fill_compacted(path: Path) -> int:
+    """Play a recording of 2019 with several compactions, and return how many."""
+    with open_quiet(path, 8_000) as memory:
+        conversation = memory.conversation("t")
+        for n in range(240):
+            note = f"The lock file of job {n} is /var/run/job-{n}.lock on port {7_000 + n}. {WORDS}"
+            message = (user(note), assistant(f"Noted {n}. {WORDS}"))[n % 2]
+            said = RecordedMessage(
+                message=Message.model_validate(message),
+                key=f"{n}",
+                at=BEGAN + timedelta(minutes=n),
+            )
+            conversation.append_recorded([said])
+            conversation.context()
+        return len(conversation.summaries())
+
+
+def test_the_losses_of_all_compactions_are_on_one_page_and_none_is_there_twice(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agent.db"
+    count = fill_compacted(path)
+    assert count > 2
+    with open_quiet(path, 8_000) as memory:
+        browser = client_of(memory)
+        page = browser.get("/conversation?id=t&panel=summaries").text
+        (link,) = re.findall(r'href="([^"]*losses=1)"', page)
+        losses = browser.get(unescape(link)).text
+        ends = [one.first_kept_index for one in memory.conversation("t").summaries()]
+    found = re.findall(r">messages (\d+) to (\d+)</a>: <b>", losses)
+    starts = [0, *ends[:-1]]
+    expected = [(start, end - 1) for start, end in zip(starts, ends, strict=True)]
+    assert [tuple(map(int, one)) for one in reversed(found)] == expected
+
+
+def test_a_summary_is_first_compared_with_the_messages_that_it_is_the_first_to_cover(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agent.db"
+    fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        browser = client_of(memory)
+        page = browser.get("/conversation?id=t&panel=summaries").text
+        *_, before, newest = memory.conversation("t").summaries()
+        new = f"in messages {before.first_kept_index} to {newest.compact_up_to_index}, which no"
+        assert new in page
+        (link,) = re.findall(r'href="([^"]*)">Compare with older messages', page)
+        assert f"to {before.compact_up_to_index}: " in browser.get(unescape(link)).text
+
+
+def test_a_compaction_says_after_which_message_it_was_and_when_that_was_said(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agent.db"
+    fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        browser = client_of(memory)
+        pages = [
+            browser.get(f"/conversation?id=t&panel=summaries{more}").text
+            for more in ("", "&losses=1")
+        ]
+        count = memory.conversation("t").summaries()[-1].message_count
+        assert count
+        said_at = BEGAN + timedelta(minutes=count - 1)
+        assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[0]
+        assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[1]
