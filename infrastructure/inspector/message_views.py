@@ -99,7 +99,7 @@ _BADGES: Mapping[str, Badge] = {
     "summarised": Badge("compacted", "", "summary"),
     "omitted": Badge("left out", "", "summary"),
     "pinned": Badge("pinned", "", "pinned"),
-    "protected": Badge("protected", "", "ledger"),
+    "protected": Badge("protected", "", "pinned"),
     "erased": Badge("erased", "", "damage"),
 }
 

@@ -59,9 +59,11 @@ def test_each_head_leads_to_its_order(memory: Memory, client: TestClient) -> Non
     say(memory, "young", "a")
     heads = client.get("/").text.partition("<thead>")[2].partition("</thead>")[0]
     assert re.findall(r'<a href="/([^"]*)">', heads) == [
+        "?order=messages",
         "?order=size",
         "?order=compactions",
         "?order=failures",
+        "?order=compacted",
         "",
         "?order=age",
     ]
@@ -75,7 +77,7 @@ def test_each_head_leads_to_its_order(memory: Memory, client: TestClient) -> Non
 def test_an_unknown_order_is_refused_in_a_sentence(client: TestClient) -> None:
     answer = client.get("/?order=newest")
     assert answer.status_code == 404
-    assert "there are activity, size, age" in answer.text
+    assert "there are activity, messages, size, age" in answer.text
 
 
 def test_an_owner_leads_to_what_is_theirs(memory: Memory, client: TestClient) -> None:
