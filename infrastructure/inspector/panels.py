@@ -167,6 +167,7 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     shown = shown[: len(shown) * MOST_JSON // max(MOST_JSON, html_size(shown))]
     first = context.summary.coverage.stop if context.summary else 0
     fates = scene.conversation.explain(first, at=context.version)
+    sent = sent_views(context, budget=MOST_SENT)
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
@@ -174,7 +175,8 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
         "system": system if isinstance(system, str) else "\n\n".join(map(text_of, system)),
         "tools": [str(tool.get("name")) for tool in context.tools],
-        "sent": sent_views(context, budget=MOST_SENT),
+        "sent": sent,
+        "is_cut": any(block.left_out for one in sent for block in one.blocks),
         "json": shown,
         "left_out": len(text) - len(shown),
         "curl": _curl(context.model or "MODEL"),

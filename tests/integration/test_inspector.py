@@ -1,6 +1,7 @@
 """The pages of the inspector, asked without a browser."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
@@ -11,8 +12,14 @@ from starlette.testclient import TestClient
 
 import refold.inspector
 from refold.application.api.memory import Memory
+from refold.application.api.results import StoredMessage
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
+from refold.infrastructure.inspector.message_views import (
+    LEAST_FOLDED,
+    SHOWN_AT_ONCE,
+    message_views,
+)
 from refold.infrastructure.inspector.panels import PANELS
 from tests.support.counted_reads import counted_reads
 from tests.support.inspected import assistant, call, client_of, open_quiet, result, user
@@ -158,7 +165,7 @@ def test_a_summary_is_first_compared_with_the_messages_that_it_is_the_first_to_c
         *_, before, newest = memory.conversation("t").summaries()
         new = f"in messages {before.first_kept_index} to {newest.compact_up_to_index}, which no"
         assert new in page
-        (link,) = re.findall(r'href="([^"]*)">Compare with older messages', page)
+        (link,) = re.findall(r'href="([^"]*)"[^>]*>Compare with older messages', page)
         assert f"to {before.compact_up_to_index}: " in browser.get(unescape(link)).text
 
 
@@ -178,3 +185,44 @@ def test_a_compaction_says_after_which_message_it_was_and_when_that_was_said(
         said_at = BEGAN + timedelta(minutes=count - 1)
         assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[0]
         assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[1]
+
+
+def test_a_request_is_found_by_the_position_of_its_last_message(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        browser, version = client_of(memory), memory.conversation("t").read(150).version
+        assert version != 151
+        pages = [
+            browser.get(f"/conversation?id=t&panel=request&{at}").text
+            for at in ("message=150", f"at={version}")
+        ]
+        assert "Noted 149" in pages[0]
+        assert "job 152" not in pages[0]
+        assert pages[0] == pages[1]
+        assert browser.get("/conversation?id=t&message=240").status_code == 404
+
+
+def test_the_legend_of_an_earlier_version_counts_what_had_happened_by_then(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    count = fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        browser, second = client_of(memory), memory.conversation("t").summaries()[1].version
+        legend = re.compile(r"compaction <b>(\d+)</b>([^<]*)<")
+        (now,) = legend.findall(browser.get("/conversation?id=t").text)
+        (then,) = legend.findall(browser.get(f"/conversation?id=t&at={second}").text)
+    assert now == (f"{count}", "")
+    assert then == ("2", f" of {count}")
+
+
+def test_few_characters_are_not_folded() -> None:
+    def blocks_of(length: int) -> Iterator[tuple[int, int, int]]:
+        message = Message(role="user", content="x" * length)
+        stored = StoredMessage(
+            position=0, message_id="m", version=1, message=message, at="", tokens=1
+        )
+        (view,) = message_views([stored], {}, budget=None)
+        yield from ((len(one.head), one.folded, one.left_out) for one in view.blocks)
+
+    assert [*blocks_of(SHOWN_AT_ONCE + LEAST_FOLDED)] == [(620, 0, 0)]
+    assert [*blocks_of(SHOWN_AT_ONCE + LEAST_FOLDED + 1)] == [(500, 121, 0)]
