@@ -35,7 +35,7 @@ _MARKS: Mapping[str, tuple[str, str]] = {
 """Meaning of the colour of each kind of mark, and its name for people."""
 DASHED = frozenset({"rebuilt", "condensed", "erased", "unpinned", "memories"})
 """Kinds of marks that share their colour with another kind. Their lines are dashed."""
-STRIPED = frozenset({"condensed", "omitted", "protected"})
+STRIPED = frozenset({"condensed", "omitted", "protected", "preamble"})
 """Fates that share their colour with another fate. Their messages are striped."""
 
 
@@ -59,9 +59,9 @@ class MarkKind(NamedTuple):
 
     meaning: str
     name: str
-    count: int
+    before: int
     """Number of marks up to the version that is shown."""
-    all: int
+    total: int
     is_dashed: bool
 
 
@@ -85,6 +85,8 @@ class ChartView(NamedTuple):
     trigger_y: float
     limit_y: float | None
     """Height of the largest request, or None if it is above the upper edge."""
+    is_over: bool
+    """Whether there was more at some version than may be sent."""
     marks: tuple[MarkView, ...]
     """Decisions that lead to their version; empty if there are too many."""
     lines: tuple[tuple[str, str], ...]
@@ -113,6 +115,7 @@ def chart_of(history: SizeHistory, newest: int, at: int) -> ChartView:
         top,
         scale.y(history.trigger),
         scale.y(history.limit) if history.limit < top else None,
+        peak > history.limit,
         marks if len(marks) <= MOST_MARKS else (),
         _lines_of(marks) if len(marks) > MOST_MARKS else (),
         len(marks),

@@ -50,11 +50,12 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
     begins = new_starts(made)
     made.reverse()
     first = next((one for one in made if one.is_active), made[0] if made else None)
-    chosen = scene.query.get("summary") or (first.summary_id if first else None)
-    start, stop = None, scene.number("stop")
-    if chosen is not None and stop is None:
-        start = begins.get(chosen)
+    chosen = scene.query.get("summary")
+    if chosen is None and first and not scene.query.get("losses"):
+        chosen = first.summary_id
     row = next((one for one in made if one.summary_id == chosen), None)
+    stop = scene.number("stop")
+    start = begins[row.summary_id] if row and stop is None else None
     tried = {one.summary_id: one for one in scene.conversation.compactions()}
     return {
         "summaries": [
@@ -66,11 +67,10 @@ def summaries_panel(scene: Scene) -> Mapping[str, Any]:
         else scene.conversation.summary_sources(chosen, start, stop, at=scene.at),
         "chosen_row": row,
         "said_at": _said_at(scene, row) if row else None,
-        "is_new": bool(start) and stop is None,
+        "is_new": row is not None and start is not None and start > row.covered_from,
         "shown": SHOWN_MISSING,
         "losses": _losses(scene, made, begins) if scene.query.get("losses") else None,
         "made_count": len(made),
-        "most_losses": MOST_LOSSES,
     }
 
 
