@@ -142,7 +142,7 @@ def test_hits_are_grouped_by_conversation(memory: Memory, client: TestClient) ->
     page = client.get("/?q=quokka").text
     assert "in 2 conversations" in page
     assert page.count('<section class="found">') == 2
-    assert page.count("in the context now") == 3
+    assert page.count(">in the request<") == 3
     assert "The quokka lives on an island." in page
 
 
