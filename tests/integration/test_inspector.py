@@ -21,6 +21,7 @@ from refold.infrastructure.inspector.message_views import (
     message_views,
 )
 from refold.infrastructure.inspector.panels import PANELS
+from refold.infrastructure.inspector.summaries_panel import new_starts
 from tests.support.counted_reads import counted_reads
 from tests.support.inspected import assistant, call, client_of, open_quiet, result, user
 
@@ -167,6 +168,20 @@ def test_a_summary_is_first_compared_with_the_messages_that_it_is_the_first_to_c
         assert new in page
         (link,) = re.findall(r'href="([^"]*)"[^>]*>Compare with older messages', page)
         assert f"to {before.compact_up_to_index}: " in browser.get(unescape(link)).text
+
+
+def test_after_a_reverted_compaction_the_next_is_again_the_first_to_cover_its_messages(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agent.db"
+    fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        conversation = memory.conversation("t")
+        *_, kept, _reverted = conversation.summaries()
+        conversation.revert_compaction()
+        assert conversation.compact().outcome == "performed"
+        starts = new_starts(conversation.summaries())
+        assert [*starts.values()][-2:] == [kept.first_kept_index] * 2
 
 
 def test_a_compaction_says_after_which_message_it_was_and_when_that_was_said(
