@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 LARGEST_PAGE = 1_000
 _NO_LIST = 1 << 62
 """Length that no list reaches; a store accepts no larger number."""
-ORDERS: tuple[ConversationOrder, ...] = ("activity", "size", "age", "compactions", "failures")
+ORDERS: tuple[ConversationOrder, ...] = (
+    "activity",
+    "messages",
+    "size",
+    "age",
+    "compactions",
+    "failures",
+    "compacted",
+)
 
 
 @checked
@@ -59,8 +67,9 @@ class MemoryLists:
 
         ``start``: index of the first one in the sorted list. ``count``: most conversations, up to 1,000.
         ``owner``: list only the conversations of this owner.
-        ``order``: ``activity`` (the latest first), ``size`` (the most tokens first), ``age`` (the oldest
-        first), ``compactions`` or ``failures`` (the most first).
+        ``order``: ``activity`` (the latest first), ``messages`` (the most first), ``size`` (the most tokens
+        first), ``age`` (the oldest first), ``compactions`` or ``failures`` (the most first) or ``compacted``
+        (the latest attempt of a compaction first).
 
         Raises:
             InvalidSetting: an option is invalid; the message says what is allowed.

@@ -12,6 +12,7 @@ from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces, stored_messages
 from refold.application.frames.sent_request import load_sent
+from refold.application.projections.row_changes import message_time
 from refold.application.recall.hits import ContextVisibility
 from refold.application.rendering.render import ledger_line, pin_line, topics_line
 from refold.application.runtime.core import Core, Extras
@@ -274,7 +275,11 @@ class _History:
         return context_of(self._core, loaded, Extras()).tokens
 
     def _time_of(self, version: int) -> str:
-        return next((e.at for e in self._core.log.read_at(self._thread_id, [version])), "")
+        """Return when the message of a version was written, or else logged."""
+        for logged in self._core.log.read_at(self._thread_id, [version]):
+            event = logged.event
+            return message_time(logged, event) if isinstance(event, MessageAppended) else logged.at
+        return ""
 
     def _occurrence(self, index: int) -> Occurrence | None:
         position = self._found.positions[index]

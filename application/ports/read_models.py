@@ -49,9 +49,12 @@ class ConversationRow(Value, frozen=True):
         return self.label or self.first_words or ""
 
 
-ConversationOrder = Literal["activity", "size", "age", "compactions", "failures"]
-"""Order of a list of conversations: the latest activity, the most tokens, the oldest, the most compactions or
-the most failed compactions first. Conversations that are equal in this follow by their latest activity.
+ConversationOrder = Literal[
+    "activity", "messages", "size", "age", "compactions", "failures", "compacted"
+]
+"""Order of a list of conversations: the latest activity, the most messages, the most tokens, the oldest, the most
+compactions, the most failed compactions or the latest attempt of a compaction first. Conversations that are equal in
+this follow by their latest activity.
 """
 
 

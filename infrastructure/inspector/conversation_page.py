@@ -62,7 +62,7 @@ def header_values(scene: Scene) -> dict[str, Any]:
     return {
         "gauge": gauge,
         "began_below": _began_below(history, gauge),
-        "chart": chart_of(history, scene.row.version),
+        "chart": chart_of(history, scene.row.version, scene.at or scene.row.version),
         "strip": strip_of(strip),
         "facts": _facts(scene, history, strip),
         "seen": scene.number("seen") or scene.row.messages,

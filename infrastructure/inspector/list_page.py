@@ -30,10 +30,12 @@ OF_ONE = 3
 
 _ORDERED: Mapping[ConversationOrder, str] = {
     "activity": "the latest activity first",
+    "messages": "the most messages first",
     "size": "the largest first",
     "age": "the oldest first",
     "compactions": "the most compactions first",
     "failures": "the most failed compactions first",
+    "compacted": "the latest compaction first",
 }
 OUTCOMES: Mapping[str, tuple[str, Meaning]] = {
     "performed": ("performed", "summary"),

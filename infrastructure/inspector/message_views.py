@@ -29,7 +29,8 @@ QUIET = ("full", "preamble")
 """Fates without a badge."""
 SHOWN_AT_ONCE = 500
 """Characters of a block that are shown without unfolding it."""
-LEAST_SHOWN = 200
+LEAST_SHOWN, LEAST_FOLDED = 200, 120
+"""Characters of a block that a page shows at least, and that are worth unfolding."""
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -99,7 +100,7 @@ _BADGES: Mapping[str, Badge] = {
     "summarised": Badge("compacted", "", "summary"),
     "omitted": Badge("left out", "", "summary"),
     "pinned": Badge("pinned", "", "pinned"),
-    "protected": Badge("protected", "", "ledger"),
+    "protected": Badge("protected", "", "pinned"),
     "erased": Badge("erased", "", "damage"),
 }
 
@@ -270,6 +271,8 @@ def _block(meaning: Meaning, label: str, text: str, most: int) -> BlockView:
     if len(text) > min(most, SHOWN_AT_ONCE):
         head = _to_line_end(text, min(most, SHOWN_AT_ONCE))
         rest = text[len(head) : most]
+        if len(rest) <= LEAST_FOLDED:
+            head, rest = head + rest, ""
     return BlockView(
         meaning,
         label,

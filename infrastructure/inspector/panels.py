@@ -1,4 +1,4 @@
-"""The panels of a conversation: summaries, recall, comparison, health and the raw request."""
+"""The panels of a conversation: timeline, ledger, recall, comparison, health and the raw request."""
 
 import json
 import shlex
@@ -18,6 +18,7 @@ from .message_views import html_size, message_views, sent_views
 from .reader import PAGE, request_at, timeline_page
 from .request_view import gauge_of
 from .scene import Scene
+from .summaries_panel import summaries_panel
 
 TEXT_BUDGET = 60_000
 """Bytes of HTML that the texts of a page take at most, about."""
@@ -25,15 +26,13 @@ MOST_CHANGES, MOST_LINES, MOST_MOMENTS = 200, 300, 12
 """Rows of changed messages, lines of a difference and compactions that a page shows."""
 LONGEST_LINE = 500
 """Characters of a line of a difference that a page shows."""
-SHOWN_MISSING = 40
-"""Facts that a summary did not take over and that are shown without unfolding."""
 MOST_SEEN, MOST_UNSEEN = 30, 60
 """Entries of the ledger under each heading that a page shows, and that it shows folded."""
-MOST_ATTEMPTS, MOST_SUMMARIES = 100, 40
-"""Compactions and summaries that a page lists."""
+MOST_ATTEMPTS = 100
+"""Compactions that a page lists."""
 LARGEST = 10
 """Messages that are named as the largest."""
-MOST_SENT, MOST_JSON = 120_000, 60_000
+MOST_SENT, MOST_JSON = 100_000, 60_000
 """Bytes of HTML that the messages of a request take, about, and that its JSON takes; the rest is in the file."""
 
 
@@ -51,24 +50,6 @@ def timeline_panel(scene: Scene) -> Mapping[str, Any]:
         page.messages, page.fates, budget=TEXT_BUDGET, around=page.around, near=near
     )
     return {"timeline": page, "messages": views, "PAGE": PAGE}
-
-
-def summaries_panel(scene: Scene) -> Mapping[str, Any]:
-    """Return all summaries, and one of them with the sources of its lines and what it did not take over."""
-    made = [one for one in reversed(scene.conversation.summaries()) if scene.has(one.version)]
-    wanted = scene.query.get("summary")
-    first = next((one for one in made if one.is_active), made[0] if made else None)
-    chosen = wanted or (first.summary_id if first else None)
-    sizes = {one.summary_id: one for one in scene.conversation.compactions()}
-    return {
-        "summaries": made[:MOST_SUMMARIES],
-        "sizes": sizes,
-        "more": max(0, len(made) - MOST_SUMMARIES),
-        "chosen": None
-        if chosen is None
-        else scene.conversation.summary_sources(chosen, stop=scene.number("stop"), at=scene.at),
-        "shown": SHOWN_MISSING,
-    }
 
 
 def ledger_panel(scene: Scene) -> Mapping[str, Any]:
@@ -186,6 +167,7 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
     shown = shown[: len(shown) * MOST_JSON // max(MOST_JSON, html_size(shown))]
     first = context.summary.coverage.stop if context.summary else 0
     fates = scene.conversation.explain(first, at=context.version)
+    sent = sent_views(context, budget=MOST_SENT)
     return {
         "context": context,
         "parts": gauge_of(scene.conversation, context).segments,
@@ -193,7 +175,8 @@ def request_panel(scene: Scene) -> Mapping[str, Any]:
         "largest": sorted(fates, key=lambda fate: -fate.shown_tokens)[:LARGEST],
         "system": system if isinstance(system, str) else "\n\n".join(map(text_of, system)),
         "tools": [str(tool.get("name")) for tool in context.tools],
-        "sent": sent_views(context, budget=MOST_SENT),
+        "sent": sent,
+        "is_cut": any(block.left_out for one in sent for block in one.blocks),
         "json": shown,
         "left_out": len(text) - len(shown),
         "curl": _curl(context.model or "MODEL"),

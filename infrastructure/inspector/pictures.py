@@ -1,6 +1,6 @@
 """The chart of the request's size and the strip of all messages, as shapes in units of their own."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from refold.application.inspection.message_strip import MessageStrip, StripCell
@@ -33,6 +33,10 @@ _MARKS: Mapping[str, tuple[str, str]] = {
     "frame": ("tools", "system text, tools or model changed"),
 }
 """Meaning of the colour of each kind of mark, and its name for people."""
+DASHED = frozenset({"rebuilt", "condensed", "erased", "unpinned", "memories"})
+"""Kinds of marks that share their colour with another kind. Their lines are dashed."""
+STRIPED = frozenset({"condensed", "omitted", "protected", "preamble"})
+"""Fates that share their colour with another fate. Their messages are striped."""
 
 
 class MarkView(NamedTuple):
@@ -43,6 +47,22 @@ class MarkView(NamedTuple):
     meaning: str
     name: str
     mark: SizeMark
+
+    @property
+    def style(self) -> str:
+        """Classes of its line."""
+        return f"s-{self.meaning} dashed" if self.mark.kind in DASHED else f"s-{self.meaning}"
+
+
+class MarkKind(NamedTuple):
+    """The marks of one kind."""
+
+    meaning: str
+    name: str
+    before: int
+    """Number of marks up to the version that is shown."""
+    total: int
+    is_dashed: bool
 
 
 class Column(NamedTuple):
@@ -65,20 +85,21 @@ class ChartView(NamedTuple):
     trigger_y: float
     limit_y: float | None
     """Height of the largest request, or None if it is above the upper edge."""
+    is_over: bool
+    """Whether there was more at some version than may be sent."""
     marks: tuple[MarkView, ...]
     """Decisions that lead to their version; empty if there are too many."""
     lines: tuple[tuple[str, str], ...]
-    """For each meaning, the lines of all decisions as a path, if they are too many to lead anywhere."""
+    """For each style, the lines of all decisions as a path, if they are too many to lead anywhere."""
     decisions: int
     columns: tuple[Column, ...]
-    kinds: tuple[tuple[str, str, int], ...]
-    """Meaning, name and number of the marks of each kind."""
+    kinds: tuple[MarkKind, ...]
     newest: int
     is_estimate: bool
 
 
-def chart_of(history: SizeHistory, newest: int) -> ChartView:
-    """Return the chart of the requests up to the ``newest`` version."""
+def chart_of(history: SizeHistory, newest: int, at: int) -> ChartView:
+    """Return the chart of the requests up to the ``newest`` version. Its legend also counts marks up to ``at``."""
     peak = max((point.tokens for point in history.points), default=0)
     top = max(int(1.12 * history.trigger), int(1.05 * peak), 1)
     scale = _Scale(max(newest, 1), top)
@@ -94,11 +115,12 @@ def chart_of(history: SizeHistory, newest: int) -> ChartView:
         top,
         scale.y(history.trigger),
         scale.y(history.limit) if history.limit < top else None,
+        peak > history.limit,
         marks if len(marks) <= MOST_MARKS else (),
         _lines_of(marks) if len(marks) > MOST_MARKS else (),
         len(marks),
         tuple(_columns(history, scale)),
-        tuple(_kinds(history.marks)),
+        tuple(_kinds(history.marks, at)),
         newest,
         history.is_estimate,
     )
@@ -125,17 +147,16 @@ def _mark_views(marks: Iterable[SizeMark], scale: _Scale) -> Iterator[MarkView]:
 def _lines_of(marks: Iterable[MarkView]) -> tuple[tuple[str, str], ...]:
     shapes: dict[str, list[str]] = {}
     for one in marks:
-        shapes.setdefault(one.meaning, []).append(f"M{one.x:.1f} {one.y:.1f}V{CHART_HEIGHT:.0f}")
-    return tuple((meaning, "".join(parts)) for meaning, parts in shapes.items())
+        shapes.setdefault(one.style, []).append(f"M{one.x:.1f} {one.y:.1f}V{CHART_HEIGHT:.0f}")
+    return tuple((style, "".join(parts)) for style, parts in shapes.items())
 
 
-def _kinds(marks: Iterable[SizeMark]) -> Iterator[tuple[str, str, int]]:
-    counts: dict[str, int] = {}
-    for mark in marks:
-        counts[mark.kind] = counts.get(mark.kind, 0) + 1
+def _kinds(marks: Sequence[SizeMark], at: int) -> Iterator[MarkKind]:
     for kind, (meaning, name) in _MARKS.items():
-        if kind in counts:
-            yield meaning, name, counts[kind]
+        versions = [mark.version for mark in marks if mark.kind == kind]
+        if versions:
+            before = sum(version <= at for version in versions)
+            yield MarkKind(meaning, name, before, len(versions), kind in DASHED)
 
 
 def _columns(history: SizeHistory, scale: _Scale) -> Iterator[Column]:
@@ -157,32 +178,48 @@ class Place(NamedTuple):
     cell: StripCell
 
 
+class FateSum(NamedTuple):
+    """All messages of one fate."""
+
+    fate: str
+    colour: str
+    is_striped: bool
+    tokens: int
+
+
 class StripView(NamedTuple):
     """All messages of a conversation."""
 
-    paths: tuple[tuple[str, str], ...]
-    """For each colour, the outlines of its messages as a path."""
+    paths: tuple[tuple[str, bool, str], ...]
+    """For each colour, plain or striped, the outlines of its messages as a path."""
     places: tuple[Place, ...]
-    fates: tuple[tuple[str, str, int], ...]
-    """Name, colour and tokens of all messages of each fate."""
+    fates: tuple[FateSum, ...]
+    tokens: int
+    """Tokens of all messages as they were said."""
 
 
 def strip_of(strip: MessageStrip) -> StripView:
     """Return the strip as shapes: few paths and places, however many cells there are."""
     highest = max((cell.tokens for cell in strip.cells), default=0)
     width = WIDTH / max(1, len(strip.cells))
-    paths, totals = dict[str, list[str]](), dict[str, int]()
+    paths, totals = dict[tuple[str, bool], list[str]](), dict[str, int]()
     for number, cell in enumerate(strip.cells):
         bottom = STRIP_HEIGHT
         for fate, tokens in cell.fates:
             height = max(LEAST_HEIGHT, STRIP_HEIGHT * tokens / max(1, highest))
             bottom = max(0.0, bottom - height)
             shape = f"M{number * width:.1f} {bottom:.1f}h{width:.2f}v{height:.1f}h-{width:.2f}z"
-            paths.setdefault(FATES.get(fate, WHOLE), []).append(shape)
+            paths.setdefault((FATES.get(fate, WHOLE), fate in STRIPED), []).append(shape)
             totals[fate] = totals.get(fate, 0) + tokens
-    shapes = tuple((colour, "".join(parts)) for colour, parts in paths.items())
-    fates = tuple((fate, FATES.get(fate, WHOLE), tokens) for fate, tokens in totals.items())
-    return StripView(shapes, tuple(_places(strip, width)), fates)
+    return StripView(
+        tuple((*style, "".join(parts)) for style, parts in paths.items()),
+        tuple(_places(strip, width)),
+        tuple(
+            FateSum(fate, FATES.get(fate, WHOLE), fate in STRIPED, tokens)
+            for fate, tokens in totals.items()
+        ),
+        sum(totals.values()),
+    )
 
 
 def _places(strip: MessageStrip, width: float) -> Iterator[Place]:

@@ -47,9 +47,15 @@ class Scene(NamedTuple):
 def scene_of(reader: Reader, links: ServerLinks, request: Request) -> Scene:
     """Return the conversation that a request asks for.
 
+    The address has the version to show, or the position of the message after which it is.
+
     Raises:
         NotShown: there is no such conversation for this reader.
+        UnknownMessage: there is no such message.
     """
     query = request.query_params
     conversation, row = reader.conversation(query.get("id", ""))
-    return Scene(reader, links, conversation, row, number_in(query, "at"), query)
+    at, message = number_in(query, "at"), number_in(query, "message")
+    if at is None and message is not None:
+        at = conversation.read(message).version
+    return Scene(reader, links, conversation, row, at, query)

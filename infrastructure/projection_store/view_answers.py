@@ -64,12 +64,18 @@ _FAILURES = (
     "(SELECT count(*) FROM {compactions} AS tried "
     "WHERE tried.thread_id = {conversations}.thread_id AND tried.outcome = 'failed')"
 )
+_ATTEMPTED = (
+    "coalesce((SELECT max(coalesce(tried.ended_at, tried.requested_at)) FROM {compactions} AS tried "
+    "WHERE tried.thread_id = {conversations}.thread_id), '')"
+)
 _ORDERS: Mapping[ConversationOrder, str] = {
     "activity": _ACTIVE,
+    "messages": f"messages DESC, {_ACTIVE}",
     "size": f"{_SIZE} DESC, {_ACTIVE}",
     "age": f"created_at, {_ACTIVE}",
     "compactions": f"compactions DESC, {_ACTIVE}",
     "failures": f"{_FAILURES} DESC, {_ACTIVE}",
+    "compacted": f"{_ATTEMPTED} DESC, {_ACTIVE}",
 }
 
 

@@ -143,6 +143,31 @@ def test_everything_is_reached_by_keyboard(open_page: "OpenPage", small: Served)
     assert page.url.partition("#")[0] == f"{small.origin}/"
 
 
+@pytest.mark.parametrize(
+    ("address", "link", "shown"),
+    [
+        ("id=recalled&panel=summaries", "losses", "Facts and values of the messages"),
+        ("id=working&panel=health", "verify", "all is well"),
+        ("id=working&panel=compare", "compare", "Between them"),
+        ("id=working&panel=request", "go-message", "The request at version"),
+        ("id=working&panel=request", "to-previous", "The request at version"),
+    ],
+)
+def test_a_part_that_is_loaded_keeps_the_focus_and_the_place(
+    open_page: "OpenPage", address: str, link: str, shown: str
+) -> None:
+    page = open_page(f"/conversation?{address}")
+    page.evaluate("scrollTo(0, 200)")
+    page.locator(f"#{link}").focus()
+    before, place = page.evaluate("location.href"), page.evaluate("scrollY")
+    page.keyboard.press("Enter")
+    wait_until(lambda: page.evaluate("location.href") != before)
+    page.get_by_text(shown).first.wait_for()
+    assert page.evaluate("document.activeElement.id") == link
+    most = page.evaluate("document.documentElement.scrollHeight - innerHeight")
+    assert abs(page.evaluate("scrollY") - min(place, most)) < 5
+
+
 def test_a_text_unfolds_by_keyboard_and_the_focus_can_be_seen(open_page: "OpenPage") -> None:
     page = open_page("/conversation?id=live&start=0")
     press_until(page, "SUMMARY")

@@ -71,10 +71,12 @@ def test_every_order_has_its_reason(log: SQLiteLog, views: SQLiteViews) -> None:
     }
     assert found == {
         "activity": ["young", "failed", "compacted", "old"],
+        "messages": ["failed", "compacted", "young", "old"],
         "size": ["failed", "compacted", "young", "old"],
         "age": ["old", "compacted", "failed", "young"],
         "compactions": ["compacted", "young", "failed", "old"],
         "failures": ["failed", "compacted", "young", "old"],
+        "compacted": ["failed", "compacted", "young", "old"],
     }
 
 

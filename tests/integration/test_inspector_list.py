@@ -59,9 +59,11 @@ def test_each_head_leads_to_its_order(memory: Memory, client: TestClient) -> Non
     say(memory, "young", "a")
     heads = client.get("/").text.partition("<thead>")[2].partition("</thead>")[0]
     assert re.findall(r'<a href="/([^"]*)">', heads) == [
+        "?order=messages",
         "?order=size",
         "?order=compactions",
         "?order=failures",
+        "?order=compacted",
         "",
         "?order=age",
     ]
@@ -75,7 +77,7 @@ def test_each_head_leads_to_its_order(memory: Memory, client: TestClient) -> Non
 def test_an_unknown_order_is_refused_in_a_sentence(client: TestClient) -> None:
     answer = client.get("/?order=newest")
     assert answer.status_code == 404
-    assert "there are activity, size, age" in answer.text
+    assert "there are activity, messages, size, age" in answer.text
 
 
 def test_an_owner_leads_to_what_is_theirs(memory: Memory, client: TestClient) -> None:
@@ -140,7 +142,7 @@ def test_hits_are_grouped_by_conversation(memory: Memory, client: TestClient) ->
     page = client.get("/?q=quokka").text
     assert "in 2 conversations" in page
     assert page.count('<section class="found">') == 2
-    assert page.count("in the context now") == 3
+    assert page.count(">in the request<") == 3
     assert "The quokka lives on an island." in page
 
 

@@ -202,6 +202,7 @@ def test_a_wrong_number_is_never_an_unexpected_error(short: refold.Memory, wrong
         "/conversation?id=working&at=",
         "/conversation?id=working&position=",
         "/conversation?id=working&start=",
+        "/conversation?id=working&message=",
         "/conversation?id=working&panel=compare&before=",
         "/message?id=working&position=",
         "/live?id=working&version=",

@@ -112,6 +112,12 @@ def test_a_time_means_the_time_that_messages_show(memory: refold.Memory) -> None
     assert conversation.diff(moment, conversation.version).before == 5
 
 
+def test_a_value_came_in_at_the_time_that_its_message_shows(memory: refold.Memory) -> None:
+    conversation = imported(memory)
+    came = conversation.why("words 4").changes[0]
+    assert (came.cause, came.at) == ("appended", conversation.read(4).at)
+
+
 def test_what_was_decided_later_is_not_seen_at_the_time_of_the_messages(
     memory: refold.Memory,
 ) -> None:
