@@ -13,7 +13,6 @@ from refold.infrastructure.projection_store.row_checksums import open_row, stora
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall.index_search import (
     MOST,
-    WITH_NEIGHBOURS,
     Search,
     best_first,
     wanted_numbers,
@@ -130,8 +129,7 @@ def find(db: Tables, search: Search) -> Found:
     without = Found(found, {}, frequencies, total)
     if wants_neighbours is not None and not wants_neighbours(without):
         return without
-    best = found if also else found[:WITH_NEIGHBOURS]
-    return without._replace(neighbours=_neighbours(db, best))
+    return without._replace(neighbours=_neighbours(db, search.with_neighbours(found)))
 
 
 def in_order(db: Tables, after: int, limit: int, filters: Filters) -> list[Passage]:

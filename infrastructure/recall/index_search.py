@@ -187,6 +187,13 @@ class Search(NamedTuple):
     also: Sequence[int]
     wants_neighbours: Callable[[Found], bool] | None
 
+    def with_neighbours(self, found: Sequence[Passage]) -> Sequence[Passage]:
+        """Return the passages whose neighbours are read.
+
+        Passages that are near in meaning are not the best by words, and a line may be next to any.
+        """
+        return found if self.also or self.wants_neighbours else found[:WITH_NEIGHBOURS]
+
 
 def find(db: Tables, search: Search, proved: Proved) -> Found:
     """Find the best passages with these tokens that pass the filters."""
@@ -212,8 +219,7 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
         without = Found(found, {}, frequencies, total, _having(known, found))
         if not wants_neighbours(without):
             return without
-    # Passages that are near in meaning are not the best by words.
-    neighbours = read.neighbours(found if also else found[:WITH_NEIGHBOURS])
+    neighbours = read.neighbours(search.with_neighbours(found))
     having = _having(known, chain(found, *neighbours.values()))
     return Found(found, neighbours, frequencies, total, having)
 
