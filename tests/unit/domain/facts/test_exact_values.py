@@ -246,7 +246,8 @@ def test_names_are_those_of_the_plain_pattern(text: str) -> None:
 def test_different_names_are_main_if_one_of_each_is(text: str, start: int, size: int) -> None:
     main, wanted = range(start, start + size), dict[str, bool]()
     for name, at in composed_names(text):
-        wanted[name] = wanted.get(name, False) or at in main
+        if len(name) <= 240:  # A longer one is left out.
+            wanted[name] = wanted.get(name, False) or at in main
     assert list(distinct_names(text, main).items()) == list(wanted.items())
 
 
