@@ -20,8 +20,11 @@ from tests.support.page_code import (
 
 TESTED_ELSEWHERE = {
     "adapters/anthropic.md": "integration/test_anthropic_middleware.py",
+    "adapters/google-adk.md": "integration/test_google_adk.py",
     "adapters/langchain.md": "integration/test_langchain_middleware.py",
     "adapters/memory-tool.md": "integration/test_memory_tool.py",
+    "adapters/openai-agents.md": "integration/test_openai_agents.py",
+    "adapters/pydantic-ai.md": "integration/test_pydantic_ai.py",
     "postgres.md": "integration/test_operating_postgres.py",
     "howto/replicate-with-litestream.md": "integration/test_litestream.py",
 }
