@@ -227,12 +227,8 @@ def _best_of_each(
 
 def _accepted(filters: Filters, passages: Sequence[Passage]) -> Sequence[int]:
     """Return which passages the filters accept, the last one first."""
-    newest_first = range(len(passages) - 1, -1, -1)
-    if is_only_by_thread(filters):
-        only = filters.thread_id
-        return [at for at in newest_first if only is None or passages[at].thread_id == only]
     is_accepted = accepting(filters)
-    return [at for at in newest_first if is_accepted(passages[at])]
+    return [at for at in range(len(passages) - 1, -1, -1) if is_accepted(passages[at])]
 
 
 def all_passages(found: Found) -> list[Passage]:

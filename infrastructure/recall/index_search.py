@@ -7,8 +7,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, Visible
+from refold.application.ports.recall_index import Filters, Found, Visible
 from refold.application.recall.passages import Passage
+from refold.application.recall.ranking import is_only_by_thread
 from refold.infrastructure.projection_store.row_checksums import storable
 from refold.infrastructure.projection_store.tables import Tables
 
@@ -236,8 +237,7 @@ def wanted_numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
     """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""
-    is_free = filters._replace(thread_id=None, visible=None) == NO_FILTERS
-    known, most = 0, limit if is_free else 4 * limit
+    known, most = 0, limit if is_only_by_thread(filters) else 4 * limit
     while most:
         numbers = list(islice(best(most), known, most))
         yield from numbers

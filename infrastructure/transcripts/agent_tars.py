@@ -125,13 +125,12 @@ class _Stream:
             self.draft.skip(place, "reasoning without words")
             return
         block = thinking_block(text)
-        if self._answer is None or (
-            None not in (given, self._answer[1]) and given != self._answer[1]
-        ):
+        index, answer_id = self._answer or (None, None)
+        is_of_another = given is not None and answer_id is not None and given != answer_id
+        if index is None or is_of_another:
             self._thoughts.append(block)
             self._thought = (place, event)
             return
-        index, _ = self._answer
         recorded = self.draft.messages[index]
         blocks = recorded.message.blocks() if recorded.message.content else ()
         if block in blocks:
