@@ -137,6 +137,15 @@ def fill_compacted(path: Path) -> int:
         return len(conversation.summaries())
 
 
+@pytest.fixture
+def compacted(tmp_path: Path) -> Iterator[Memory]:
+    """A memory with one conversation that was compacted several times."""
+    path = tmp_path / "agent.db"
+    fill_compacted(path)
+    with open_quiet(path, 8_000) as memory:
+        yield memory
+
+
 def test_the_losses_of_all_compactions_are_on_one_page_and_none_is_there_twice(
     tmp_path: Path,
 ) -> None:
@@ -156,66 +165,53 @@ def test_the_losses_of_all_compactions_are_on_one_page_and_none_is_there_twice(
 
 
 def test_a_summary_is_first_compared_with_the_messages_that_it_is_the_first_to_cover(
-    tmp_path: Path,
+    compacted: Memory,
 ) -> None:
-    path = tmp_path / "agent.db"
-    fill_compacted(path)
-    with open_quiet(path, 8_000) as memory:
-        browser = client_of(memory)
-        page = browser.get("/conversation?id=t&panel=summaries").text
-        *_, before, newest = memory.conversation("t").summaries()
-        new = f"in messages {before.first_kept_index} to {newest.compact_up_to_index}, which no"
-        assert new in page
-        (link,) = re.findall(r'href="([^"]*)"[^>]*>Compare with older messages', page)
-        assert f"to {before.compact_up_to_index}: " in browser.get(unescape(link)).text
+    browser = client_of(compacted)
+    page = browser.get("/conversation?id=t&panel=summaries").text
+    *_, before, newest = compacted.conversation("t").summaries()
+    new = f"in messages {before.first_kept_index} to {newest.compact_up_to_index}, which no"
+    assert new in page
+    (link,) = re.findall(r'href="([^"]*)"[^>]*>Compare with older messages', page)
+    assert f"to {before.compact_up_to_index}: " in browser.get(unescape(link)).text
 
 
 def test_after_a_reverted_compaction_the_next_is_again_the_first_to_cover_its_messages(
-    tmp_path: Path,
+    compacted: Memory,
 ) -> None:
-    path = tmp_path / "agent.db"
-    fill_compacted(path)
-    with open_quiet(path, 8_000) as memory:
-        conversation = memory.conversation("t")
-        *_, kept, _reverted = conversation.summaries()
-        conversation.revert_compaction()
-        assert conversation.compact().outcome == "performed"
-        starts = new_starts(conversation.summaries())
-        assert [*starts.values()][-2:] == [kept.first_kept_index] * 2
+    conversation = compacted.conversation("t")
+    *_, kept, _reverted = conversation.summaries()
+    conversation.revert_compaction()
+    assert conversation.compact().outcome == "performed"
+    starts = new_starts(conversation.summaries())
+    assert [*starts.values()][-2:] == [kept.first_kept_index] * 2
 
 
 def test_a_compaction_says_after_which_message_it_was_and_when_that_was_said(
-    tmp_path: Path,
+    compacted: Memory,
 ) -> None:
-    path = tmp_path / "agent.db"
-    fill_compacted(path)
-    with open_quiet(path, 8_000) as memory:
-        browser = client_of(memory)
-        pages = [
-            browser.get(f"/conversation?id=t&panel=summaries{more}").text
-            for more in ("", "&losses=1")
-        ]
-        count = memory.conversation("t").summaries()[-1].message_count
-        assert count
-        said_at = BEGAN + timedelta(minutes=count - 1)
-        assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[0]
-        assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[1]
+    browser = client_of(compacted)
+    pages = [
+        browser.get(f"/conversation?id=t&panel=summaries{more}").text for more in ("", "&losses=1")
+    ]
+    count = compacted.conversation("t").summaries()[-1].message_count
+    assert count
+    said_at = BEGAN + timedelta(minutes=count - 1)
+    assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[0]
+    assert f"after message {count - 1}, {said_at:%Y-%m-%d %H:%M:%S}" in pages[1]
 
 
-def test_a_request_is_found_by_the_position_of_its_last_message(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
-    fill_compacted(path)
-    with open_quiet(path, 8_000) as memory:
-        browser, version = client_of(memory), memory.conversation("t").read(150).version
-        assert version != 151
-        pages = [
-            browser.get(f"/conversation?id=t&panel=request&{at}").text
-            for at in ("message=150", f"at={version}")
-        ]
-        assert "Noted 149" in pages[0]
-        assert "job 152" not in pages[0]
-        assert pages[0] == pages[1]
-        assert browser.get("/conversation?id=t&message=240").status_code == 404
+def test_a_request_is_found_by_the_position_of_its_last_message(compacted: Memory) -> None:
+    browser, version = client_of(compacted), compacted.conversation("t").read(150).version
+    assert version != 151
+    pages = [
+        browser.get(f"/conversation?id=t&panel=request&{at}").text
+        for at in ("message=150", f"at={version}")
+    ]
+    assert "Noted 149" in pages[0]
+    assert "job 152" not in pages[0]
+    assert pages[0] == pages[1]
+    assert browser.get("/conversation?id=t&message=240").status_code == 404
 
 
 def test_the_legend_of_an_earlier_version_counts_what_had_happened_by_then(tmp_path: Path) -> None:
