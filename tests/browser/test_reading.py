@@ -135,9 +135,11 @@ def test_everything_is_reached_by_keyboard(open_page: "OpenPage", small: Served)
     page.go_back()
     wait_until(lambda: page.locator("#panel .hits li").count() == 0)
     page.go_back()
-    wait_until(lambda: page.url == at)
+    page.locator("#rq").wait_for(state="detached")
+    assert page.url == at
     page.go_back()
     page.locator("#listed .hits li").first.wait_for()
+    page.wait_for_load_state()  # before it, htmx does not yet listen for the next step back
     page.go_back()
     page.locator("#listed table").wait_for()
     assert page.url.partition("#")[0] == f"{small.origin}/"
