@@ -1,6 +1,7 @@
 """Read the rows of a log that may be damaged one by one, and prove that each is unchanged."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from time import sleep
@@ -219,6 +220,17 @@ class RowProver:
                 raise
             return "unreadable"
         return f"{rows[0].number} {_link(rows[0].state)}" if rows else ""
+
+    def newest(self) -> int:
+        """Return the number of the newest row, or of a later one if it cannot be read. 0 if there is none."""
+        try:
+            with self._datastore.transaction(commit=False) as c:
+                row = c.sqlite_cursor.execute("SELECT MAX(rowid) FROM stored_events").fetchone()
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+            return sys.maxsize
+        return int(row[0] or 0)
 
     def number_of(self, thread_id: str, version: int) -> int | None:
         """Return the row number of an event according to the index, or None."""

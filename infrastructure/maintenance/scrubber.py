@@ -353,6 +353,7 @@ class LogScrubber:
         self._known = known
         self._left = budget
         self._unkept = 0
+        self._newest = 0
         self._begun = False
 
     def step(self) -> bool:
@@ -385,6 +386,7 @@ class LogScrubber:
             self._known.begin_again()
             self._known.record = replace(self._known.record, log=first, after=0, findings=())
         self._known.prove_again()
+        self._newest = self._prover.newest()
         return bool(first)
 
     def _read(self) -> bool:
@@ -394,9 +396,10 @@ class LogScrubber:
         read = sum(row.size for row in rows)
         self._left -= read
         self._unkept += read
-        # At the end of the log, the next scrub starts from the beginning.
-        self._known.record = replace(record, after=rows[-1].number if rows else 0)
-        if any(found) or self._unkept >= KEPT_EVERY or not rows:
+        # At the end of the log, the next scrub starts from the beginning. Rows of later appends are left to it.
+        ended = not rows or rows[-1].number >= self._newest
+        self._known.record = replace(record, after=0 if ended else rows[-1].number)
+        if any(found) or self._unkept >= KEPT_EVERY or ended:
             self._unkept += 1
             self.finish()
-        return bool(rows) and self._left > 0
+        return not ended and self._left > 0

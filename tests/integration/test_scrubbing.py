@@ -4,6 +4,7 @@ import logging
 import shutil
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged, TargetExists
 from refold.infrastructure.bootstrap import open_core
-from refold.infrastructure.maintenance.scrubber import ScrubFile, ScrubRecord, checked_path
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.scrubber import (
+    LogScrubber,
+    ScrubFile,
+    ScrubRecord,
+    checked_path,
+)
 from refold.infrastructure.observability.log_observer import Notice
 from tests.support.scrubbing import changed, covered, flip, flip_at, quiet, scrubbed
 
@@ -128,6 +135,19 @@ def test_it_goes_on_where_the_opening_before_stopped_and_then_starts_over(log: P
     assert places[:end] == sorted(set(places[:end]))
     assert places[0] > 0
     assert places[end + 1] == places[0]
+
+
+def test_it_ends_at_the_row_that_was_the_newest_when_it_began(log: Path) -> None:
+    with closing(SQLiteLog(log)) as opened, quiet(log) as memory:
+        scrubber = LogScrubber(opened.known, 1 << 30)
+        appends = 0
+        while scrubber.step() and appends < 9:
+            memory.conversation("u").append([MORE] * 60)
+            appends += 1
+    assert 0 < appends < 9
+    flip(log, b"one more")
+    scrubbed(log)
+    assert not takes_appends(log, "u")
 
 
 @pytest.mark.parametrize(
