@@ -36,7 +36,7 @@ from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .notes import MemoriesChosen, NotesFlushed
 from .turns import add_companions, change_prefix, drop_thinking
-from .value import replace
+from .value import build_unvalidated, replace
 
 # Maximum number of remembered messages, so that folding an append costs the same at any length.
 # Older messages are only counted: every cut is among the newer ones.
@@ -73,7 +73,8 @@ def _request_positions(live: Sequence[LiveMessage]) -> frozenset[int]:
 
 def _start_attempt(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
     """Fold in the start of a compaction."""
-    attempt = Attempt(
+    attempt = build_unvalidated(
+        Attempt,
         attempt_id=event.attempt_id,
         requested_at=event.requested_at,
         coverage=event.coverage,
@@ -93,7 +94,8 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
         state,
         version=version,
         live_from=after[0] if after else version,
-        summary=ActiveSummary(
+        summary=build_unvalidated(
+            ActiveSummary,
             summary_id=event.summary_id,
             version=version,
             coverage=event.coverage,
@@ -109,7 +111,7 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
             effective=event.effective,
         ),
         attempt=None,
-        setbacks=Setbacks(),
+        setbacks=build_unvalidated(Setbacks),
         lengths=add_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
@@ -124,7 +126,8 @@ def _replace_summary(state: Conversation, event: CompactionPerformed, version: i
     return replace(
         state,
         version=version,
-        summary=ActiveSummary(
+        summary=build_unvalidated(
+            ActiveSummary,
             summary_id=event.summary_id,
             version=version,
             coverage=event.coverage,
@@ -144,8 +147,8 @@ def _fail_attempt(state: Conversation, event: CompactionFailed, version: int) ->
     """Fold in the failure of a compaction."""
     if event.reason == ERASED:  # An erasure stopped the attempt, so it does not count as a setback.
         return replace(state, version=version, attempt=None)
-    setbacks = Setbacks(
-        count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
+    setbacks = build_unvalidated(
+        Setbacks, count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
     )
     return replace(state, version=version, attempt=None, setbacks=setbacks)
 
@@ -174,8 +177,8 @@ def _revert_summary(state: Conversation, event: CompactionReverted, version: int
     state = change_prefix(state, sorted(back, key=lambda m: m.position))
     # Without this setback the next compaction by size would start at once and make the same
     # summary.
-    setbacks = Setbacks(
-        count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
+    setbacks = build_unvalidated(
+        Setbacks, count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
     state = replace(state, setbacks=setbacks)
     return _forget_old(state) if len(state.live) > REMEMBERED else state
@@ -270,7 +273,7 @@ def are_messages(events: Sequence[Event]) -> TypeGuard[Sequence[MessageAppended]
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
     """Return the state after some events, starting from ``state`` or from an empty conversation."""
-    state = Conversation() if state is None else state
+    state = build_unvalidated(Conversation) if state is None else state
     if isinstance(events, tuple) and are_messages(events):
         return _append(state, events)
     for appends, run in groupby(events, _is_append):
@@ -352,7 +355,7 @@ def _remove(
         case MessageErased():
             return _erase(state, event, version)
         case ConversationErased():
-            return Conversation(version=version, erased=True)
+            return build_unvalidated(Conversation, version=version, erased=True)
         case EventLost():
             length = state.length if event.position is None else event.position + 1
             return replace(state, version=version, length=length)

@@ -21,7 +21,7 @@ from .lazy_pattern import lazy_pattern
 from .messages import Message, said
 from .notes import Note, NotesFlushed
 from .quoted_text import remove_headings
-from .value import replace
+from .value import build_unvalidated, replace
 
 LONGEST = 4_000
 """Maximum number of characters to clean. Notes are far shorter, but a model may write text of any length."""
@@ -224,7 +224,9 @@ def _lasting_statements(facts: Iterable[Fact]) -> Iterator[LedgerLine]:
         kind: Literal["rule", "value", "decision"] = "decision"
         if fact.kind == "preference":
             kind = "rule" if lasting.is_preference(fact.text) else "value"
-        yield LedgerLine(kind=kind, text=fact.text, position=fact.position, said_by="user")
+        yield build_unvalidated(
+            LedgerLine, kind=kind, text=fact.text, position=fact.position, said_by="user"
+        )
 
 
 def _expand_to_sentence(line: LedgerLine, own_words_at: Callable[[int], str]) -> LedgerLine:
@@ -320,14 +322,16 @@ def _note(line: LedgerLine) -> Note:
     at, text = (line.position,), " ".join((*line.under, line.text))
     match line.kind:
         case "prohibition":
-            return Note(kind="constraint", text=text, positions=at)
+            return build_unvalidated(Note, kind="constraint", text=text, positions=at)
         case "rule" if cues.PROHIBITION.search(line.text) and not lasting.is_liking(line.text):
-            return Note(kind="constraint", text=text, positions=at)
+            return build_unvalidated(Note, kind="constraint", text=text, positions=at)
         case "rule":
-            return Note(kind="preference", text=text, positions=at)
+            return build_unvalidated(Note, kind="preference", text=text, positions=at)
         case "decision":
-            return Note(kind="decision", text=text, positions=at)
+            return build_unvalidated(Note, kind="decision", text=text, positions=at)
         case "request":
-            return Note(kind="task", text=text, positions=at)
+            return build_unvalidated(Note, kind="task", text=text, positions=at)
         case _:
-            return Note(kind="fact", text=f"{line.note} {text}".strip(), positions=at)
+            return build_unvalidated(
+                Note, kind="fact", text=f"{line.note} {text}".strip(), positions=at
+            )

@@ -3,6 +3,7 @@
 from .conversation import Conversation
 from .errors import InvalidMessage, InvalidSetting, UnknownMessage
 from .events import ConversationLabelled, MessagePinned, MessageUnpinned
+from .value import build_unvalidated
 
 MOST_PINS = 256
 """Maximum number of pins, because pinned content costs tokens in every request."""
@@ -47,7 +48,11 @@ def pin(
         raise InvalidMessage("text", "is blank: give the text to pin")
     if len(state.pins) >= MOST_PINS:
         raise InvalidMessage("pin", f"there are {MOST_PINS} pins already: unpin one first")
-    return (MessagePinned(pin_id=pin_id, position=position, text=text, tokens=tokens),)
+    return (
+        build_unvalidated(
+            MessagePinned, pin_id=pin_id, position=position, text=text, tokens=tokens
+        ),
+    )
 
 
 def unpin(state: Conversation, pin_id: str) -> tuple[MessageUnpinned, ...]:

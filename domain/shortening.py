@@ -9,6 +9,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from .conversation import Conversation, LiveMessage
 from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from .turns import open_calls, thinking_start
+from .value import build_unvalidated
 
 Side = Literal["call", "result", "said"]
 """Side of a tool call, or ``said`` for user content. For the latter ``call_id`` is the index of the block."""
@@ -186,7 +187,11 @@ def offload_parts(
     parts: Sequence[ShortenedPart], *, head: int, tail: int
 ) -> tuple[ToolContentOffloaded, ...]:
     """Record that ``parts`` are shown as previews, or do nothing if there are none."""
-    return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
+    return (
+        (build_unvalidated(ToolContentOffloaded, parts=tuple(parts), head=head, tail=tail),)
+        if parts
+        else ()
+    )
 
 
 def _total_freed(parts: Sequence[ToolPart]) -> int:
@@ -223,4 +228,4 @@ def condense_parts(
     parts: Sequence[ShortenedPart], head: int, tail: int = 0
 ) -> tuple[MessagesCondensed, ...]:
     """Record that ``parts`` are cut to so many characters at both ends. With 0 only a marker remains."""
-    return (MessagesCondensed(parts=tuple(parts), characters=head, tail=tail),)
+    return (build_unvalidated(MessagesCondensed, parts=tuple(parts), characters=head, tail=tail),)

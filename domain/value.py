@@ -1,6 +1,6 @@
 """Base class of all domain values, and checks for plain JSON data."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import compress, repeat
 from operator import ne
@@ -107,6 +107,12 @@ class Value(LateBase, frozen=True):
                 return NotImplemented
             return type(self) is type(other) and self.__dict__ == other.__dict__
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Return the fields for the representation, as pydantic does, without reading the class."""
+        limits = fields_of(type(self)).limits
+        fields = self.__dict__.items()
+        return [part for part in fields if limits.get(part[0], _NO_LIMITS).get("repr", True)]
+
     def __replace__(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, as ``replace`` does.
 
@@ -117,6 +123,8 @@ class Value(LateBase, frozen=True):
         copy: Self = replace(value, **changes)
         return copy
 
+
+_NO_LIMITS: Mapping[str, Any] = {}
 
 P = ParamSpec("P")
 V = TypeVar("V", bound=Value)
@@ -258,7 +266,11 @@ def _fields_of_pydantic(fields: Mapping[str, Any]) -> Fields:
         frozenset(fields),
         defaults,
         made,
-        {name: {"metadata": field.metadata} for name, field in fields.items() if field.metadata},
+        {
+            name: {"metadata": field.metadata, "repr": field.repr}
+            for name, field in fields.items()
+            if field.metadata or not field.repr
+        },
     )
 
 

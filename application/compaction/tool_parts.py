@@ -26,8 +26,12 @@ class Decided(NamedTuple):
 def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
     """Return the parts of tool calls in the form of events."""
     return tuple(
-        ShortenedPart(
-            position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
+        build_unvalidated(
+            ShortenedPart,
+            position=p.position,
+            call_id=p.call_id,
+            side=p.side,
+            tokens_freed=p.tokens_freed,
         )
         for p in parts
         if p.side != "said"

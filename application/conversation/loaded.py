@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation, Coverage
@@ -24,7 +25,7 @@ from refold.domain.events import (
 from refold.domain.evolve import are_messages, fold
 from refold.domain.notes import MemoriesChosen
 from refold.domain.originals import Original
-from refold.domain.value import byte_size
+from refold.domain.value import build_unvalidated, byte_size
 
 from .entries import (
     SAID,
@@ -104,7 +105,7 @@ class LoadedConversation:
     """State and window of one conversation at one version."""
 
     thread_id: str
-    state: Conversation = field(default_factory=Conversation)
+    state: Conversation = field(default_factory=partial(build_unvalidated, Conversation))
     window: Window = field(default_factory=Window)
 
     def __post_init__(self) -> None:

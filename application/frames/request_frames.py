@@ -22,6 +22,7 @@ from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block
+from refold.domain.value import build_unvalidated
 
 System = str | Sequence[Block] | None
 """System prompt as accepted by the Messages API."""
@@ -83,7 +84,8 @@ class RecordedFrame:
         frame = self.frame
         system, instructions, tools = self._digests()
         parts = {p.digest: p for p in (*(self._system or ()), *self._instructions, *self._tools)}
-        return RequestFrameChanged(
+        return build_unvalidated(
+            RequestFrameChanged,
             digest=self.digest,
             model=frame.model,
             place=frame.place,
@@ -113,7 +115,9 @@ def _pieces(given: str | Sequence[Block]) -> Iterator[str | dict[str, Any]]:
 
 
 def _parts(values: Iterator[str | dict[str, Any]]) -> tuple[FramePart, ...]:
-    return tuple(FramePart(digest=_digest(value), value=value) for value in values)
+    return tuple(
+        build_unvalidated(FramePart, digest=_digest(value), value=value) for value in values
+    )
 
 
 def _digest(value: object) -> str:

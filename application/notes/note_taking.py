@@ -34,6 +34,7 @@ from refold.domain.noting import (
     notes_by_code,
     notes_start,
 )
+from refold.domain.value import build_unvalidated
 
 from .note_files import write_notes
 
@@ -241,7 +242,8 @@ class NoteTaking:
         notes = draft.notes if draft else notes_by_code(sources, self._core.reading)
         known = earlier_notes(self._core, loaded)
         noted = frozenset(source.position for source in messages)
-        return NotesFlushed(
+        return build_unvalidated(
+            NotesFlushed,
             flush_id=self._core.new_id(),
             start=span.start,
             stop=span.stop,

@@ -10,6 +10,7 @@ from refold.domain.events import (
     CompactionRequested,
     CompactionReverted,
 )
+from refold.domain.value import build_unvalidated
 
 from .row_changes import Added, Cell, Change, Changed, fold_each, utc
 
@@ -66,7 +67,8 @@ def _mark_ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Chang
 
 
 def _new_row(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
-    return CompactionRow(
+    return build_unvalidated(
+        CompactionRow,
         attempt_id=event.attempt_id,
         thread_id=logged.thread_id,
         trigger=event.trigger,

@@ -24,6 +24,7 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import MemoriesChosen
+from refold.domain.value import build_unvalidated
 
 from .row_changes import Added, Cell, Change, Changed, listed_time
 
@@ -67,7 +68,8 @@ def _add_steps(run: Sequence[LoggedEvent]) -> Iterator[Change]:
 
 
 def _new_row(first: LoggedEvent, events: int, number: int) -> RequestSizesRow:
-    return RequestSizesRow(
+    return build_unvalidated(
+        RequestSizesRow,
         thread_id=first.thread_id,
         events=events,
         number=number,

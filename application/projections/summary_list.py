@@ -11,6 +11,7 @@ from refold.domain.events import (
     MessageAppended,
     SummarySuperseded,
 )
+from refold.domain.value import build_unvalidated
 
 from .row_changes import Added, Cell, Change, Changed, fold_each
 
@@ -63,7 +64,8 @@ def _mark_reverted(logged: LoggedEvent, event: CompactionReverted) -> Sequence[C
 
 def _summary_row(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
     coverage = event.coverage
-    return SummaryRow(
+    return build_unvalidated(
+        SummaryRow,
         summary_id=event.summary_id,
         thread_id=logged.thread_id,
         summary_text=event.text,

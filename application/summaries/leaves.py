@@ -22,7 +22,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import ends_within
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .chunking import remove_omission_note
 
@@ -71,7 +71,8 @@ class NoteSummariser:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Return the note."""
-        return SummaryDraft(
+        return build_unvalidated(
+            SummaryDraft,
             text=self._text(request),
             complete=True,
             model=ALGORITHM,
@@ -244,12 +245,18 @@ async def leaf_within(
     """Return a leaf of about ``target`` tokens."""
     count = core.counter.count_text
     limit = int(target * core.settings.policy.summary_slack)
-    request = SummaryRequest(
-        messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit), read=read
+    request = build_unvalidated(
+        SummaryRequest,
+        messages=tuple(messages),
+        target_tokens=target,
+        limit_tokens=max(1, limit),
+        read=read,
     )
     text = ends_within(await _extract(core, thread_id, request), limit, count, GAP)
     positions = [source.position for source in messages]
-    return LeafSummary(start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text))
+    return build_unvalidated(
+        LeafSummary, start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text)
+    )
 
 
 def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
@@ -313,7 +320,7 @@ def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSu
     heading = _WRITTEN.format(model=model, first=start, last=max(start, stop - 1))
     text = f"{heading}\n\n{text}"
     tokens = core.counter.count_text(text)
-    return LeafSummary(start=start, stop=stop, text=text, tokens=tokens)
+    return build_unvalidated(LeafSummary, start=start, stop=stop, text=text, tokens=tokens)
 
 
 async def text_of_leaves(
@@ -340,7 +347,10 @@ async def keep_within(
         return tuple(newest)
     text = await _shorten_to(core, thread_id, join_leaves(older), room // 2)
     start, stop = min(leaf.start for leaf in older), max(leaf.stop for leaf in older)
-    return (LeafSummary(start=start, stop=stop, text=text, tokens=count(text)), *newest)
+    return (
+        build_unvalidated(LeafSummary, start=start, stop=stop, text=text, tokens=count(text)),
+        *newest,
+    )
 
 
 def _count_older(leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]) -> int:
@@ -367,7 +377,9 @@ async def shorten_text(core: Core, thread_id: str, text: str, room: int) -> str:
 async def _shorten_to(core: Core, thread_id: str, text: str, tokens: int) -> str:
     target = max(SHORTEST_SUMMARY, tokens)
     limit = int(target * core.settings.policy.summary_slack)
-    request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
+    request = build_unvalidated(
+        SummaryRequest, messages=(), previous=text, target_tokens=target, limit_tokens=limit
+    )
     extract = await _extract(core, thread_id, request)
     return ends_within(extract, limit, core.counter.count_text, GAP)
 

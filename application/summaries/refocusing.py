@@ -15,6 +15,7 @@ from refold.domain.compaction.budget import (
 from refold.domain.compaction.compacting import breaker_closes_at
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed
+from refold.domain.value import build_unvalidated
 
 from .summary import Source
 
@@ -58,7 +59,9 @@ def plan_refocus(
     if len(events) < len(new):
         return None  # Some of the messages were erased.
     source = Source(
-        messages=tuple(SourceMessage(position=e.position, message=e.message) for e in events),
+        messages=tuple(
+            build_unvalidated(SourceMessage, position=e.position, message=e.message) for e in events
+        ),
         before=before,
         earlier=made.earlier,
         focus=focus,
@@ -86,7 +89,8 @@ def _plan(
     kept, beside = loaded.state.tokens - made.tokens, reserve_room(budget, policy).beside
     room = budget.room - kept - budget.summary_overhead - beside
     limit = min(int(summary_target(budget, policy) * policy.summary_slack), room)
-    return CompactionPlan(
+    return build_unvalidated(
+        CompactionPlan,
         coverage=made.coverage,
         covered_tokens=covered_tokens,
         kept_tokens=kept,

@@ -16,7 +16,7 @@ from refold.domain.events import (
     Trigger,
 )
 from refold.domain.evolve import evolve
-from refold.domain.value import replace
+from refold.domain.value import build_unvalidated, replace
 
 from .budget import may_archive
 from .policy import CompactionPolicy
@@ -54,7 +54,8 @@ def request_compaction(
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.
     """
     settled = _abandon_expired(state, at, policy, owner_gone=owner_gone)
-    requested = CompactionRequested(
+    requested = build_unvalidated(
+        CompactionRequested,
         attempt_id=attempt_id,
         requested_at=at,
         trigger=trigger,
@@ -110,14 +111,18 @@ def perform_compaction(
         )
     if active is None:
         return (performed,)
-    return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
+    return (
+        performed,
+        build_unvalidated(SummarySuperseded, summary_id=active, by=summary.summary_id),
+    )
 
 
 def _performed_event(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
     generation, covered = _replaced_size(state, requested, plan)
-    performed = CompactionPerformed(
+    performed = build_unvalidated(
+        CompactionPerformed,
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
         text=summary.text,

@@ -19,7 +19,7 @@ from refold.domain.messages import Message
 from refold.domain.originals import Original
 from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
 
-from .plain_shapes import Unusual, read_plain
+from .plain_shapes import Unusual, plain_fields, read_plain
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
@@ -229,8 +229,11 @@ A compaction stores every line that it keeps, and most of its JSON are the same 
 LARGEST = 64 * 1024 * 1024
 """Maximum number of bytes of compressed JSON. It keeps damaged bytes from using all memory."""
 MOST_PLAIN = 32
-"""Values of a class that are read without its validator, which takes long to build but is faster then."""
+"""Values of a class that are read, or written, without what pydantic builds for it. That takes long, but is faster
+then.
+"""
 _read: Counter[type] = Counter()
+_written: Counter[type] = Counter()
 MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
@@ -250,15 +253,22 @@ def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
     # defaults of a message mean "nothing" and never change; leaving them out saves space, because a
     # log consists mostly of messages.
     try:
-        if isinstance(event, events.MessageAppended):
-            payload = _message_json(event)
-        else:
-            payload = event.model_dump_json().encode()
+        payload = _json_of(event)
     except PydanticSerializationError:
         # Lone surrogates have no UTF-8 form, but JSON can escape them.
         brief = name == MESSAGE_APPENDED
         payload = json.dumps(event.model_dump(exclude_defaults=brief), default=str).encode()
     return name, SHAPES[name], pack(name, SHAPES[name], payload)
+
+
+def _json_of(event: events.Event | Conversation) -> bytes:
+    """Return the JSON that pydantic writes. The first events of a class are written without its serializer."""
+    if isinstance(event, events.MessageAppended):
+        return _message_json(event)
+    cls = type(event)
+    if cls in late_classes and _is_one_of_few(_written, cls):
+        return to_json(plain_fields(event), inf_nan_mode="null")
+    return event.model_dump_json().encode()
 
 
 def _message_json(event: events.MessageAppended) -> bytes:
@@ -353,10 +363,14 @@ def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
         return None
 
 
+def _is_one_of_few(counted: Counter[type], cls: type) -> bool:
+    counted[cls] += 1
+    return counted[cls] <= MOST_PLAIN
+
+
 def _few(cls: type[V], fields: Json) -> V | None:
     """Return one of the first values of a class, or None if its validator exists or is needed."""
-    _read[cls] += 1
-    if _read[cls] > MOST_PLAIN or cls not in late_classes:
+    if cls not in late_classes or not _is_one_of_few(_read, cls):
         return None
     try:
         return read_plain(cls, fields)

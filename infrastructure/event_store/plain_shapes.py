@@ -1,13 +1,14 @@
-"""Read stored JSON as values without pydantic, whose validators take long to build.
+"""Read stored JSON, and settings, as values without pydantic, whose validators take long to build.
 
-Only JSON as refold writes it is read here. For anything unusual, the caller asks the validator, which also
-explains what is wrong.
+Only values of the types that the fields have are read here. For anything unusual, the caller asks the validator,
+which also explains what is wrong.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -93,6 +94,14 @@ def _read_time(value: Any) -> datetime:
         raise Unusual from None
 
 
+def _read_path(value: Any) -> Path:
+    if type(value) is str:
+        return Path(value)
+    if not isinstance(value, Path):
+        raise Unusual
+    return value
+
+
 def _read_object(value: Any) -> dict[str, Any]:
     if not is_object(value):
         raise Unusual
@@ -163,14 +172,18 @@ def _value(cls: type[Value]) -> Reader:
         name: _limited(_reader(kind), fields.limits.get(name, {}))
         for name, kind in fields.types.items()
     }
-    defaults = fields.defaults
-    required = fields.names - defaults.keys()
+    defaults, factories = fields.defaults, fields.factories
+    required = fields.names - defaults.keys() - factories.keys()
 
     def read(value: Any) -> Any:
         if not is_object(value) or not required <= value.keys() <= fields.names:
             raise Unusual
         found = {  # In the order of the fields, as the validator has them.
-            name: one(value[name]) if name in value else defaults[name]
+            name: one(value[name])
+            if name in value
+            else factories[name]()
+            if name in factories
+            else defaults[name]
             for name, one in readers.items()
         }
         return from_stored(cls, found)
@@ -182,6 +195,8 @@ def _limited(read: Reader, limits: Mapping[str, Any]) -> Reader:
     demanded = limits.keys() - {"default", "default_factory"}
     if not demanded:
         return read
+    if demanded <= {"min_length", "max_length"}:
+        return _of_length(read, limits.get("min_length", 0), limits.get("max_length", math.inf))
     if not demanded <= {"ge", "gt", "le", "lt"}:
         return _refuse
     least, above = limits.get("ge", -math.inf), limits.get("gt", -math.inf)
@@ -196,9 +211,20 @@ def _limited(read: Reader, limits: Mapping[str, Any]) -> Reader:
     return check
 
 
+def _of_length(read: Reader, least: int, most: float) -> Reader:
+    def check(value: Any) -> Any:
+        text = read(value)
+        if text is not None and not least <= len(text) <= most:
+            raise Unusual
+        return text
+
+    return check
+
+
 _READERS: dict[Any, Reader] = {
     **{kind: _exactly(kind) for kind in (str, int, bool, NoneType)},
     float: _read_float,
     datetime: _read_time,
+    Path: _read_path,
     Any: lambda value: value,
 }

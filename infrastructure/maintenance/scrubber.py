@@ -266,6 +266,8 @@ def _nothing() -> None:
     """Do nothing, because no background scrub runs."""
 
 
+START = 0.1
+"""Seconds before the first step, which leave the processor to the program that opened the log."""
 PAUSE = 0.002
 """Seconds between two steps, which leave the processor to other threads."""
 
@@ -314,6 +316,7 @@ class ScrubThread:
 
     def _run(self) -> None:
         try:
+            self._stopped.wait(START)
             for job in self._jobs:
                 while job.step() and not self._stopped.wait(PAUSE):
                     pass

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from refold.domain.events import Trigger
     from refold.infrastructure.settings.settings_model import RefoldSettings
 
+    from .observed_calls import Call
     from .telemetry import Telemetry
 
 
@@ -165,23 +166,22 @@ class LateTelemetry:
     def find(self) -> Telemetry | None:
         """Return the telemetry, or None while OpenTelemetry is not in use."""
         if self._used is None and ("opentelemetry" in sys.modules or _names_a_provider()):
-            return self.begin()
+            self._used = self._begun()
         return self._used
 
-    def begin(self) -> Telemetry | None:
-        """Return the telemetry, or None if OpenTelemetry is not installed."""
+    def _begun(self) -> Telemetry | None:
+        """Return new telemetry, or None if OpenTelemetry is not installed."""
         try:
             from .telemetry import Telemetry
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "opentelemetry":
                 raise
             return None
-        self._used = self._used or Telemetry(self._naming)
-        return self._used
+        return Telemetry(self._naming)
 
     def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[None]:
         """Open a span around a compaction."""
-        used = self.begin()
+        used = self.find()
         return nullcontext() if used is None else used.compacting(thread_id, trigger)
 
     def compaction_ended(self, result: CompactionResult) -> None:
@@ -201,8 +201,16 @@ class LateTelemetry:
 
     def observe(self, summariser: Summariser) -> Summariser:
         """Wrap the summariser so that each call is observed."""
-        used = self.begin()
-        return summariser if used is None else used.observe(summariser)
+        from .observed_calls import observe_calls
+
+        return observe_calls(summariser, self.calling)
+
+    def calling(self, summariser: Summariser) -> AbstractContextManager[Call]:
+        """Open a span around a call of a summariser."""
+        from .observed_calls import Unobserved
+
+        used = self.find()
+        return nullcontext(Unobserved()) if used is None else used.calling(summariser)
 
 
 def _names_a_provider() -> bool:

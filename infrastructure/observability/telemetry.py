@@ -1,32 +1,21 @@
-"""Spans and metrics by OpenTelemetry, and a wrapper that observes every call of a summariser, retries
-included.
-"""
+"""Spans and metrics by OpenTelemetry."""
 
-import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
-from typing import Protocol, TypeVar
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
-from refold.application.ports.summariser import (
-    NotesDraft,
-    NotesRequest,
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    TakeNotes,
-)
-from refold.application.summaries.summariser_calls import relay
+from refold.application.ports.summariser import Summariser
 from refold.domain.events import Trigger
 
 from .log_observer import Naming, Notice, describe_result
+from .observed_calls import ObservedDraft
 
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
 PROVIDERS = {"anthropic": "anthropic", "anthropic-server": "anthropic"}
@@ -114,10 +103,6 @@ class Telemetry:
         if isinstance(freed, int):
             self._metrics.shortened.add(freed, {"refold.decision": notice.name})
 
-    def observe(self, summariser: Summariser) -> Summariser:
-        """Wrap the summariser so that each call is observed."""
-        return observe_calls(summariser, self.calling)
-
     @contextmanager
     def calling(self, summariser: Summariser) -> Generator["_Call"]:
         """Open a span around a call of a summariser, named by the OpenTelemetry conventions for model calls."""
@@ -134,65 +119,6 @@ class Telemetry:
             set_status_on_exception=False,
         ) as span:  # fmt: skip
             yield _Call(span, attributes, self._metrics)
-
-
-class ObservedDraft(Protocol):
-    """The draft of a summariser, as telemetry sees it."""
-
-    @property
-    def model(self) -> str:
-        """Model that wrote the draft."""
-        ...
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Reason why the model stopped."""
-        ...
-
-
-Draft = TypeVar("Draft", bound=ObservedDraft)
-
-
-class Call(Protocol):
-    """A running call of a summariser."""
-
-    def answered(self, draft: ObservedDraft, seconds: float) -> None:
-        """Record a successful call."""
-        ...
-
-    def failed(self, error: BaseException, seconds: float) -> None:
-        """Record a failed call."""
-        ...
-
-
-CallContext = Callable[[Summariser], AbstractContextManager[Call]]
-"""A function that returns a context to enter for each call."""
-
-
-def observe_calls(summariser: Summariser, following: CallContext) -> Summariser:
-    """Wrap the summariser so that each call is observed."""
-
-    async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
-        return await _follow(following(behind), lambda: behind.summarise(request))
-
-    async def ask_notes(behind: TakeNotes, request: NotesRequest) -> NotesDraft:
-        return await _follow(following(summariser), lambda: behind(request))
-
-    return relay(summariser, ask, ask_notes)
-
-
-async def _follow(
-    followed: AbstractContextManager[Call], ask: Callable[[], Awaitable[Draft]]
-) -> Draft:
-    started = time.monotonic()
-    with followed as call:
-        try:
-            draft = await ask()
-        except BaseException as error:
-            call.failed(error, time.monotonic() - started)
-            raise
-        call.answered(draft, time.monotonic() - started)
-    return draft
 
 
 class _Call:

@@ -23,7 +23,7 @@ from refold.application.projections import request_sizes
 from refold.application.projections import summary_list as summaries
 from refold.application.projections import topic_list as topics
 from refold.application.projections.row_changes import Cell, Changes, RunChanges
-from refold.domain.value import Value
+from refold.domain.value import Value, fields_of
 
 from .row_checksums import CHECKSUM
 from .tables import Tables
@@ -61,7 +61,7 @@ class Table:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Columns without the checksum, in order."""
-        return tuple(self.row.model_fields)
+        return tuple(fields_of(self.row).types)
 
     @cached_property
     def selected(self) -> str:
@@ -71,8 +71,8 @@ class Table:
     @cached_property
     def flags(self) -> frozenset[str]:
         """Columns with truth values."""
-        fields = self.row.model_fields.items()
-        return frozenset(name for name, field in fields if field.annotation is bool)
+        types = fields_of(self.row).types
+        return frozenset(name for name, kind in types.items() if kind is bool)
 
     @cached_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
@@ -87,14 +87,14 @@ class Table:
     @cached_property
     def types(self) -> dict[str, type]:
         """Columns with their types."""
-        fields = self.row.model_fields.items()
-        return {name: _TYPES[field.annotation] for name, field in fields} | {CHECKSUM: int}
+        types = fields_of(self.row).types
+        return {name: _TYPES[kind] for name, kind in types.items()} | {CHECKSUM: int}
 
     @cached_property
     def required(self) -> frozenset[str]:
         """Columns that are never empty."""
-        fields = self.row.model_fields.items()
-        optional = {name for name, field in fields if field.annotation in _OPTIONAL}
+        types = fields_of(self.row).types
+        optional = {name for name, kind in types.items() if kind in _OPTIONAL}
         return frozenset(self.types) - optional
 
     def cells(self, row: Value) -> dict[str, Cell]:

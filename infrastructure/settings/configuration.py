@@ -19,10 +19,12 @@ from refold.application.runtime.memory_settings import (
 )
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
+from refold.domain.late_model import late_classes
 from refold.domain.text_cuts import beginning
 from refold.domain.value import build_unvalidated, fields_of, replace_from
+from refold.infrastructure.event_store.plain_shapes import Unusual, read_plain
 
-from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
+from .settings_model import CHECKED_BY_CODE, PREFIX, RefoldSettings, SettingsOfModel, expected
 
 OTHERS = f"{PREFIX}X_"
 """Prefix of variables that are not settings. Programs that use refold, and its tests, may use it."""
@@ -286,10 +288,20 @@ def _settings_of(values: dict[str, Any]) -> RefoldSettings:
     key = repr(values)  # Not by equality: True equals 1, but is not a valid number here.
     settings = _made.get(key)
     if settings is None:
-        settings = RefoldSettings(**values)
+        settings = _read(values)
         _made.clear()
         _made[key] = settings
     return settings
+
+
+def _read(values: dict[str, Any]) -> RefoldSettings:
+    """Read the settings. Building a validator takes longer than opening a memory, and few values need it."""
+    if RefoldSettings in late_classes and CHECKED_BY_CODE.isdisjoint(values):
+        try:
+            return read_plain(RefoldSettings, values)
+        except Unusual:
+            pass  # The validator converts the value, or explains what is wrong.
+    return RefoldSettings(**values)
 
 
 def _given_fields(policy: CompactionPolicy) -> dict[str, object]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PREFIX = "REFOLD_"
 """Prefix of the environment variables of settings."""
 
+CHECKED_BY_CODE = frozenset(("encryption_key", "notes_timezone", "instruction_files"))
+"""Settings that have a validator of their own."""
+
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 SummariserName = Literal[
     "extractive",

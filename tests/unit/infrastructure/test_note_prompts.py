@@ -20,7 +20,7 @@ from refold.application.ports.summariser import (
 )
 from refold.domain.messages import Message
 from refold.domain.notes import Note
-from refold.infrastructure.observability.telemetry import ObservedDraft, observe_calls
+from refold.infrastructure.observability.observed_calls import ObservedDraft, observe_calls
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
