@@ -1,11 +1,9 @@
 """The process that opened a memory, and the time limits of its writes for a locked log."""
 
-import ctypes
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 from weakref import WeakSet
 
 from refold.application.errors import OpenedBeforeFork
@@ -38,13 +36,23 @@ _kept: WeakSet[object] = WeakSet()
 """Objects that are never destroyed in a forked process."""
 
 
-def prevent_destruction(
-    one: object,
-    add: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
-    held: Callable[[object], Any] = ctypes.py_object,
-) -> None:
+_holders: list[Callable[[object], object]] = []
+"""The function that adds a reference to an object, once it was needed."""
+
+
+def prevent_destruction(one: object, holders: list[Callable[[object], object]] = _holders) -> None:
     """Prevent the destruction of an object, even during interpreter shutdown."""
-    add(held(one))
+    if not holders:
+        holders.append(_holder())
+    holders[0](one)
+
+
+def _holder() -> Callable[[object], object]:
+    # Imported in forked processes only, because it takes longer than other modules.
+    import ctypes
+
+    add, held = ctypes.pythonapi.Py_IncRef, ctypes.py_object
+    return lambda one: add(held(one))
 
 
 def keep_in_child(one: object) -> None:
@@ -58,6 +66,8 @@ def keep_in_child(one: object) -> None:
 def _note_fork() -> None:
     global _forks
     _forks += 1
+    if not _holders:  # It cannot be imported during interpreter shutdown.
+        _holders.append(_holder())
     for one in list(_kept):
         prevent_destruction(one)
     _kept.clear()
