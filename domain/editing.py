@@ -1,9 +1,8 @@
 """The decisions about edits that a model asks for: propose one, allow or refuse it, note or withdraw a text."""
 
 from .conversation import Conversation
-from .erasing import BY_ERASURE
 from .errors import InvalidMessage, InvalidSetting
-from .events import EditDecided, EditProposed
+from .events import BY_ERASURE, EditDecided, EditProposed
 from .notes import Note, NotesFlushed
 
 MOST_OPEN = 64

@@ -6,6 +6,9 @@ from typing import NamedTuple, assert_never
 from .choosing_memories import forget_memories
 from .conversation import Conversation, Coverage
 from .events import (
+    BY_ERASURE,
+    ERASED,
+    WITHDRAWN,
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
@@ -31,12 +34,6 @@ from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
 from .notes import MemoriesChosen, NotesFlushed, Rewritten
 from .value import replace
-
-ERASED = "erased"
-"""Failure reason of an attempt that covered erased content."""
-BY_ERASURE = "erasure"
-"""Name of who decided a proposed edit that an erasure closed."""
-WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
 
 
 class ErasedMessage(NamedTuple):

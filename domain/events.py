@@ -40,6 +40,13 @@ class GivenInPart(Value, frozen=True):
     """Number of characters in the whole message."""
 
 
+ERASED = "erased"
+"""Failure reason of an attempt that covered erased content."""
+BY_ERASURE = "erasure"
+"""Name of who decided a proposed edit that an erasure closed."""
+WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
+"""Text in place of one that was made from erased content."""
+
 Trigger = Literal["size", "manual", "background", "erasure"]
 """Reason for a compaction.
 

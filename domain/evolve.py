@@ -7,8 +7,8 @@ from typing import TypeGuard, assert_never, cast
 from refold.domain.compaction.summary_rules import add_length
 
 from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
-from .erasing import ERASED
 from .events import (
+    ERASED,
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
@@ -88,7 +88,6 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
     """Fold in a new summary."""
     left = [m for m in state.live if not event.coverage.covers(m.position)]
     state = change_prefix(replace(state, older_live=0, older_tokens=0), left)
-    live_tokens = state.live_tokens
     after = [m.version for m in left if m.position >= event.coverage.stop]
     return replace(
         state,
@@ -101,7 +100,7 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
             coverage=event.coverage,
             tokens=event.tokens,
             at_length=state.length,
-            at_tokens=live_tokens
+            at_tokens=state.live_tokens
             + event.tokens
             + sum(pin.tokens for pin in state.pins)
             + state.memories_tokens,

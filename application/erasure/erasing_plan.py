@@ -14,7 +14,6 @@ from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.erasing import (
-    WITHDRAWN,
     ErasedMessage,
     Withdrawn,
     erase_messages,
@@ -22,6 +21,7 @@ from refold.domain.erasing import (
     strip_event,
 )
 from refold.domain.events import (
+    WITHDRAWN,
     CompactionPerformed,
     CompactionRequested,
     ConversationLabelled,

@@ -30,8 +30,8 @@ from refold.application.summaries.ledger_and_index import (
 )
 from refold.application.topics.summary_topics import TopicGathering
 from refold.domain.conversation import Coverage
-from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import (
+    WITHDRAWN,
     CompactionPerformed,
     CompactionRequested,
     Event,

@@ -8,8 +8,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras, Layout
-from refold.domain.erasing import WITHDRAWN
-from refold.domain.events import LinesRecalled
+from refold.domain.events import WITHDRAWN, LinesRecalled
 from refold.domain.frames import FramePart, RequestFrameChanged
 
 from .request_frames import Frame, System

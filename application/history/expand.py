@@ -8,9 +8,8 @@ from refold.application.ports.read_models import SummaryRow
 from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.application.summaries.leaves import stored_leaves
-from refold.domain.erasing import WITHDRAWN
 from refold.domain.errors import UnknownSummary
-from refold.domain.events import CompactionPerformed
+from refold.domain.events import WITHDRAWN, CompactionPerformed
 from refold.domain.value import Value
 
 from .query import MOST_RECORDS, HistoryPage, RecordSelection, page_of, record_page, room_of

@@ -15,9 +15,9 @@ from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.compaction.compacting import abandon_compaction
 from refold.domain.conversation import Conversation
-from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
+from refold.domain.erasing import Withdrawn, erase_messages
 from refold.domain.errors import InvalidSetting
-from refold.domain.events import ConversationForked, EditProposed, Event, MessageErased
+from refold.domain.events import WITHDRAWN, ConversationForked, EditProposed, Event, MessageErased
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen, NotesFlushed, Rewritten
 from refold.domain.value import replace

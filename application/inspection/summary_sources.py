@@ -24,8 +24,7 @@ from refold.application.rendering.request_blocks import LEDGER_HEADING, copied, 
 from refold.application.runtime.core import Core
 from refold.application.summaries.leaves import BY_CODE, DIVIDER, TURN_HEADING
 from refold.domain.conversation import Coverage
-from refold.domain.erasing import WITHDRAWN
-from refold.domain.events import CompactionPerformed
+from refold.domain.events import WITHDRAWN, CompactionPerformed
 from refold.domain.facts.fact import Fact, Kind
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger import LedgerLine

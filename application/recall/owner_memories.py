@@ -22,8 +22,7 @@ from refold.domain.choosing_memories import (
 )
 from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
-from refold.domain.erasing import WITHDRAWN
-from refold.domain.events import Event
+from refold.domain.events import WITHDRAWN, Event
 from refold.domain.messages import said
 from refold.domain.notes import ChosenMemory, MemoryKind
 from refold.domain.noting import LEDGER

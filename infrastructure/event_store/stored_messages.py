@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from refold.application.conversation.entries import Entry, ScanResult, StoredRun, Words
 from refold.application.conversation.loaded import entry_of
-from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.compaction.budget import live_messages
 from refold.domain.conversation import Conversation
@@ -138,6 +137,8 @@ def stored_run(reader: StreamReader, thread_id: str, state: Conversation) -> Sto
 
     def read(first: int, last: int) -> list[LoggedEvent]:
         return [recorded.logged() for recorded in reader.read(thread_id, first, last)]
+
+    from refold.application.conversation.stream_places import StreamPlaces
 
     places = StreamPlaces(read, state.version, state.length)
     decided = [*places.decisions_after(0)] if others else []

@@ -7,7 +7,7 @@ import pytest
 
 import refold
 from refold.application.api.memory import Memory
-from refold.domain.erasing import WITHDRAWN
+from refold.domain.events import WITHDRAWN
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.dying import traced, watched, write_files
 from tests.support.erasing_scenes import SECRET, holding, is_sound, opened, talk

@@ -12,7 +12,6 @@ from refold.domain.editing import (
     withdraw_note,
 )
 from refold.domain.erasing import (
-    BY_ERASURE,
     ErasedMessage,
     Withdrawn,
     erase_messages,
@@ -20,7 +19,14 @@ from refold.domain.erasing import (
     strip_event,
 )
 from refold.domain.errors import InvalidMessage, InvalidSetting
-from refold.domain.events import EditAction, EditDecided, EditProposed, Event, MessageErased
+from refold.domain.events import (
+    BY_ERASURE,
+    EditAction,
+    EditDecided,
+    EditProposed,
+    Event,
+    MessageErased,
+)
 from refold.domain.evolve import fold
 from refold.domain.notes import Note, NotesFlushed
 from refold.domain.quoted_text import is_quoting, quote_checker

@@ -1,7 +1,5 @@
 from refold.domain.conversation import Coverage
 from refold.domain.erasing import (
-    ERASED,
-    WITHDRAWN,
     ErasedMessage,
     erase_conversation,
     erase_messages,
@@ -10,6 +8,8 @@ from refold.domain.erasing import (
     strip_event,
 )
 from refold.domain.events import (
+    ERASED,
+    WITHDRAWN,
     CompactionFailed,
     ConversationErased,
     ConversationLabelled,
