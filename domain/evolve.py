@@ -36,7 +36,7 @@ from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .notes import MemoriesChosen, NotesFlushed
 from .turns import add_companions, change_prefix, drop_thinking
-from .value import build_unvalidated, replace
+from .value import build_in_order, replace
 
 # Maximum number of remembered messages, so that folding an append costs the same at any length.
 # Older messages are only counted: every cut is among the newer ones.
@@ -73,7 +73,7 @@ def _request_positions(live: Sequence[LiveMessage]) -> frozenset[int]:
 
 def _start_attempt(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
     """Fold in the start of a compaction."""
-    attempt = build_unvalidated(
+    attempt = build_in_order(
         Attempt,
         attempt_id=event.attempt_id,
         requested_at=event.requested_at,
@@ -93,7 +93,7 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
         state,
         version=version,
         live_from=after[0] if after else version,
-        summary=build_unvalidated(
+        summary=build_in_order(
             ActiveSummary,
             summary_id=event.summary_id,
             version=version,
@@ -110,7 +110,7 @@ def _apply_summary(state: Conversation, event: CompactionPerformed, version: int
             effective=event.effective,
         ),
         attempt=None,
-        setbacks=build_unvalidated(Setbacks),
+        setbacks=build_in_order(Setbacks),
         lengths=add_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
@@ -125,7 +125,7 @@ def _replace_summary(state: Conversation, event: CompactionPerformed, version: i
     return replace(
         state,
         version=version,
-        summary=build_unvalidated(
+        summary=build_in_order(
             ActiveSummary,
             summary_id=event.summary_id,
             version=version,
@@ -146,7 +146,7 @@ def _fail_attempt(state: Conversation, event: CompactionFailed, version: int) ->
     """Fold in the failure of a compaction."""
     if event.reason == ERASED:  # An erasure stopped the attempt, so it does not count as a setback.
         return replace(state, version=version, attempt=None)
-    setbacks = build_unvalidated(
+    setbacks = build_in_order(
         Setbacks, count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
     )
     return replace(state, version=version, attempt=None, setbacks=setbacks)
@@ -176,7 +176,7 @@ def _revert_summary(state: Conversation, event: CompactionReverted, version: int
     state = change_prefix(state, sorted(back, key=lambda m: m.position))
     # Without this setback the next compaction by size would start at once and make the same
     # summary.
-    setbacks = build_unvalidated(
+    setbacks = build_in_order(
         Setbacks, count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
     state = replace(state, setbacks=setbacks)
@@ -272,7 +272,7 @@ def are_messages(events: Sequence[Event]) -> TypeGuard[Sequence[MessageAppended]
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
     """Return the state after some events, starting from ``state`` or from an empty conversation."""
-    state = build_unvalidated(Conversation) if state is None else state
+    state = build_in_order(Conversation) if state is None else state
     if isinstance(events, tuple) and are_messages(events):
         return _append(state, events)
     for appends, run in groupby(events, _is_append):
@@ -354,7 +354,7 @@ def _remove(
         case MessageErased():
             return _erase(state, event, version)
         case ConversationErased():
-            return build_unvalidated(Conversation, version=version, erased=True)
+            return build_in_order(Conversation, version=version, erased=True)
         case EventLost():
             length = state.length if event.position is None else event.position + 1
             return replace(state, version=version, length=length)

@@ -5,7 +5,7 @@ These names are the storage format, like those in ``events``.
 
 from typing import Any, Literal
 
-from .value import Value, build_unvalidated
+from .value import Value, build_in_order
 
 SummaryPlace = Literal["user", "system"]
 """Place of summary and ledger: at the start of the first user turn, or at the end of the system text."""
@@ -72,13 +72,12 @@ def known_frame(before: KnownFrame | None, event: RequestFrameChanged, version: 
     older = () if before is None else before.parts
     found = {part.digest: part for part in older}
     found |= {
-        p.digest: build_unvalidated(KnownPart, digest=p.digest, version=version)
-        for p in event.parts
+        p.digest: build_in_order(KnownPart, digest=p.digest, version=version) for p in event.parts
     }
     used = dict.fromkeys((*(event.system or ()), *event.instructions, *event.tools))
     others = [part for digest, part in found.items() if digest not in used]
     present = [found[digest] for digest in used if digest in found]
-    return build_unvalidated(
+    return build_in_order(
         KnownFrame,
         digest=event.digest,
         version=version,

@@ -21,7 +21,7 @@ from .lazy_pattern import lazy_pattern
 from .messages import Message, said
 from .notes import Note, NotesFlushed
 from .quoted_text import remove_headings
-from .value import build_unvalidated, replace
+from .value import build_in_order, replace
 
 LONGEST = 4_000
 """Maximum number of characters to clean. Notes are far shorter, but a model may write text of any length."""
@@ -224,7 +224,7 @@ def _lasting_statements(facts: Iterable[Fact]) -> Iterator[LedgerLine]:
         kind: Literal["rule", "value", "decision"] = "decision"
         if fact.kind == "preference":
             kind = "rule" if lasting.is_preference(fact.text) else "value"
-        yield build_unvalidated(
+        yield build_in_order(
             LedgerLine, kind=kind, text=fact.text, position=fact.position, said_by="user"
         )
 
@@ -322,16 +322,16 @@ def _note(line: LedgerLine) -> Note:
     at, text = (line.position,), " ".join((*line.under, line.text))
     match line.kind:
         case "prohibition":
-            return build_unvalidated(Note, kind="constraint", text=text, positions=at)
+            return build_in_order(Note, kind="constraint", text=text, positions=at)
         case "rule" if cues.PROHIBITION.search(line.text) and not lasting.is_liking(line.text):
-            return build_unvalidated(Note, kind="constraint", text=text, positions=at)
+            return build_in_order(Note, kind="constraint", text=text, positions=at)
         case "rule":
-            return build_unvalidated(Note, kind="preference", text=text, positions=at)
+            return build_in_order(Note, kind="preference", text=text, positions=at)
         case "decision":
-            return build_unvalidated(Note, kind="decision", text=text, positions=at)
+            return build_in_order(Note, kind="decision", text=text, positions=at)
         case "request":
-            return build_unvalidated(Note, kind="task", text=text, positions=at)
+            return build_in_order(Note, kind="task", text=text, positions=at)
         case _:
-            return build_unvalidated(
+            return build_in_order(
                 Note, kind="fact", text=f"{line.note} {text}".strip(), positions=at
             )

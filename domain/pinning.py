@@ -3,7 +3,7 @@
 from .conversation import Conversation
 from .errors import InvalidMessage, InvalidSetting, UnknownMessage
 from .events import ConversationLabelled, MessagePinned, MessageUnpinned
-from .value import build_unvalidated
+from .value import build_in_order
 
 MOST_PINS = 256
 """Maximum number of pins, because pinned content costs tokens in every request."""
@@ -49,9 +49,7 @@ def pin(
     if len(state.pins) >= MOST_PINS:
         raise InvalidMessage("pin", f"there are {MOST_PINS} pins already: unpin one first")
     return (
-        build_unvalidated(
-            MessagePinned, pin_id=pin_id, position=position, text=text, tokens=tokens
-        ),
+        build_in_order(MessagePinned, pin_id=pin_id, position=position, text=text, tokens=tokens),
     )
 
 

@@ -9,7 +9,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from .conversation import Conversation, LiveMessage
 from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from .turns import open_calls, thinking_start
-from .value import build_unvalidated
+from .value import build_in_order
 
 Side = Literal["call", "result", "said"]
 """Side of a tool call, or ``said`` for user content. For the latter ``call_id`` is the index of the block."""
@@ -188,7 +188,7 @@ def offload_parts(
 ) -> tuple[ToolContentOffloaded, ...]:
     """Record that ``parts`` are shown as previews, or do nothing if there are none."""
     return (
-        (build_unvalidated(ToolContentOffloaded, parts=tuple(parts), head=head, tail=tail),)
+        (build_in_order(ToolContentOffloaded, parts=tuple(parts), head=head, tail=tail),)
         if parts
         else ()
     )
@@ -228,4 +228,4 @@ def condense_parts(
     parts: Sequence[ShortenedPart], head: int, tail: int = 0
 ) -> tuple[MessagesCondensed, ...]:
     """Record that ``parts`` are cut to so many characters at both ends. With 0 only a marker remains."""
-    return (build_unvalidated(MessagesCondensed, parts=tuple(parts), characters=head, tail=tail),)
+    return (build_in_order(MessagesCondensed, parts=tuple(parts), characters=head, tail=tail),)

@@ -12,7 +12,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.compacting import fail_compaction, is_breaker_open
 from refold.domain.cuts.planner import NothingToCompact
 from refold.domain.events import Event, Trigger
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 from .ladder import Measured, Shortened, measure_as
 from .unwritten import Unwritten, Written, begin, end
@@ -33,7 +33,7 @@ def outcome_of(
     gone = [key for key in before.window.previews if key not in after.window.previews]
     released = gone if outcome == "performed" else []
     positions = sorted({position for position, _, _ in released} - left)
-    return build_unvalidated(
+    return build_in_order(
         CompactionResult,
         outcome=outcome,
         tokens_before=before.state.tokens + budget.fixed,

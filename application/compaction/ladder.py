@@ -34,7 +34,7 @@ from refold.domain.shortening import (
     thinking_tokens,
     whole_start,
 )
-from refold.domain.value import build_unvalidated, byte_size, replace
+from refold.domain.value import build_in_order, byte_size, replace
 
 from .tool_parts import (
     RESULTS,
@@ -303,5 +303,5 @@ def _lighten(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision
     if said:
         now_shown = loaded.after(events) if events else loaded
         users = name_user_parts(decide_parts(core, now_shown, said, preview))
-        events.append(build_unvalidated(UserContentShortened, parts=users, head=0, tail=0))
+        events.append(build_in_order(UserContentShortened, parts=users, head=0, tail=0))
     return Decision(tuple(events))

@@ -13,7 +13,7 @@ from refold.domain.compaction.summary_rules import expect_length
 from refold.domain.cuts.planner import NothingToCompact, plan_compaction
 from refold.domain.events import UserContentShortened
 from refold.domain.shortening import ToolPart, first_unread
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .ladder import (
     Decide,
@@ -240,7 +240,7 @@ def _take(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) ->
         return Decision()
     head, tail, method = step.preview.head, step.preview.tail, step.preview.method
     left_out = method == "left-out"
-    event = build_unvalidated(
+    event = build_in_order(
         UserContentShortened, parts=parts, head=head, tail=tail, left_out=left_out
     )
     if left_out:  # The marker of a run may be larger than the run.

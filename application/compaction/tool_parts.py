@@ -11,7 +11,7 @@ from refold.application.runtime.core import Core
 from refold.domain.events import SaidPart, ShortenedPart
 from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.shortening import Side, ToolPart, shortenable
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order, build_unvalidated
 
 
 class Decided(NamedTuple):
@@ -26,7 +26,7 @@ class Decided(NamedTuple):
 def name_tool_parts(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
     """Return the parts of tool calls in the form of events."""
     return tuple(
-        build_unvalidated(
+        build_in_order(
             ShortenedPart,
             position=p.position,
             call_id=p.call_id,

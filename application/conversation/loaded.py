@@ -25,7 +25,7 @@ from refold.domain.events import (
 from refold.domain.evolve import are_messages, fold
 from refold.domain.notes import MemoriesChosen
 from refold.domain.originals import Original
-from refold.domain.value import build_unvalidated, byte_size
+from refold.domain.value import build_in_order, byte_size
 
 from .entries import (
     SAID,
@@ -105,7 +105,7 @@ class LoadedConversation:
     """State and window of one conversation at one version."""
 
     thread_id: str
-    state: Conversation = field(default_factory=partial(build_unvalidated, Conversation))
+    state: Conversation = field(default_factory=partial(build_in_order, Conversation))
     window: Window = field(default_factory=Window)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Block
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 System = str | Sequence[Block] | None
 """System prompt as accepted by the Messages API."""
@@ -84,7 +84,7 @@ class RecordedFrame:
         frame = self.frame
         system, instructions, tools = self._digests()
         parts = {p.digest: p for p in (*(self._system or ()), *self._instructions, *self._tools)}
-        return build_unvalidated(
+        return build_in_order(
             RequestFrameChanged,
             digest=self.digest,
             model=frame.model,
@@ -115,9 +115,7 @@ def _pieces(given: str | Sequence[Block]) -> Iterator[str | dict[str, Any]]:
 
 
 def _parts(values: Iterator[str | dict[str, Any]]) -> tuple[FramePart, ...]:
-    return tuple(
-        build_unvalidated(FramePart, digest=_digest(value), value=value) for value in values
-    )
+    return tuple(build_in_order(FramePart, digest=_digest(value), value=value) for value in values)
 
 
 def _digest(value: object) -> str:

@@ -34,7 +34,7 @@ from refold.domain.noting import (
     notes_by_code,
     notes_start,
 )
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .note_files import write_notes
 
@@ -242,7 +242,7 @@ class NoteTaking:
         notes = draft.notes if draft else notes_by_code(sources, self._core.reading)
         known = earlier_notes(self._core, loaded)
         noted = frozenset(source.position for source in messages)
-        return build_unvalidated(
+        return build_in_order(
             NotesFlushed,
             flush_id=self._core.new_id(),
             start=span.start,

@@ -10,7 +10,7 @@ from refold.domain.events import (
     CompactionRequested,
     CompactionReverted,
 )
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Cell, Change, Changed, fold_each, utc
 
@@ -67,7 +67,7 @@ def _mark_ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Chang
 
 
 def _new_row(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
-    return build_unvalidated(
+    return build_in_order(
         CompactionRow,
         attempt_id=event.attempt_id,
         thread_id=logged.thread_id,

@@ -16,7 +16,7 @@ from refold.domain.events import (
 from refold.domain.facts.speech import user_words
 from refold.domain.messages import said_content
 from refold.domain.text_cuts import beginning
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Cell, Change, Changed, listed_time
 
@@ -92,7 +92,7 @@ def _times(said: Sequence[_Said]) -> dict[str, str]:
 
 
 def _new_row(logged: LoggedEvent) -> ConversationRow:
-    return build_unvalidated(
+    return build_in_order(
         ConversationRow,
         thread_id=logged.thread_id,
         label=None,

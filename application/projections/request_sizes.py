@@ -24,7 +24,7 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import MemoriesChosen
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Cell, Change, Changed, listed_time
 
@@ -68,7 +68,7 @@ def _add_steps(run: Sequence[LoggedEvent]) -> Iterator[Change]:
 
 
 def _new_row(first: LoggedEvent, events: int, number: int) -> RequestSizesRow:
-    return build_unvalidated(
+    return build_in_order(
         RequestSizesRow,
         thread_id=first.thread_id,
         events=events,

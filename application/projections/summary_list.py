@@ -11,7 +11,7 @@ from refold.domain.events import (
     MessageAppended,
     SummarySuperseded,
 )
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Cell, Change, Changed, fold_each
 
@@ -64,7 +64,7 @@ def _mark_reverted(logged: LoggedEvent, event: CompactionReverted) -> Sequence[C
 
 def _summary_row(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
     coverage = event.coverage
-    return build_unvalidated(
+    return build_in_order(
         SummaryRow,
         summary_id=event.summary_id,
         thread_id=logged.thread_id,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import TopicRow
 from refold.domain.events import CompactionPerformed, CompactionReverted
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Cell, Change, Changed, Removed, fold_each
 
@@ -32,7 +32,7 @@ changes_of_run = fold_each(changes, CompactionPerformed, CompactionReverted)
 def _topic_rows(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
     return [
         Added(
-            build_unvalidated(
+            build_in_order(
                 TopicRow,
                 thread_id=logged.thread_id,
                 summary_id=event.summary_id,

@@ -15,7 +15,7 @@ from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, gist
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 _HEADING = (
     "[Left out of this summary, for they were too large; each can be read back by its address]"
@@ -233,7 +233,7 @@ def _fit_round(
         source, tokens = kept[at]
         if tokens <= scale.oversized and sum(w.tokens for w in kept) <= scale.most:
             break
-        left_out = build_unvalidated(OmittedMessage, position=source.position, tokens=tokens)
+        left_out = build_in_order(OmittedMessage, position=source.position, tokens=tokens)
         omitted.append(left_out)
         left = placeholder_for(source, f"[left out: {note_of(thread_id, left_out)}]")
         kept[at] = Weighed(left, scale.size(left)) if left else Weighed(source, 0)

@@ -22,7 +22,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.text_cuts import ends_within
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 from .chunking import remove_omission_note
 
@@ -71,7 +71,7 @@ class NoteSummariser:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Return the note."""
-        return build_unvalidated(
+        return build_in_order(
             SummaryDraft,
             text=self._text(request),
             complete=True,
@@ -245,7 +245,7 @@ async def leaf_within(
     """Return a leaf of about ``target`` tokens."""
     count = core.counter.count_text
     limit = int(target * core.settings.policy.summary_slack)
-    request = build_unvalidated(
+    request = build_in_order(
         SummaryRequest,
         messages=tuple(messages),
         target_tokens=target,
@@ -254,7 +254,7 @@ async def leaf_within(
     )
     text = ends_within(await _extract(core, thread_id, request), limit, count, GAP)
     positions = [source.position for source in messages]
-    return build_unvalidated(
+    return build_in_order(
         LeafSummary, start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text)
     )
 
@@ -320,7 +320,7 @@ def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSu
     heading = _WRITTEN.format(model=model, first=start, last=max(start, stop - 1))
     text = f"{heading}\n\n{text}"
     tokens = core.counter.count_text(text)
-    return build_unvalidated(LeafSummary, start=start, stop=stop, text=text, tokens=tokens)
+    return build_in_order(LeafSummary, start=start, stop=stop, text=text, tokens=tokens)
 
 
 async def text_of_leaves(
@@ -348,7 +348,7 @@ async def keep_within(
     text = await _shorten_to(core, thread_id, join_leaves(older), room // 2)
     start, stop = min(leaf.start for leaf in older), max(leaf.stop for leaf in older)
     return (
-        build_unvalidated(LeafSummary, start=start, stop=stop, text=text, tokens=count(text)),
+        build_in_order(LeafSummary, start=start, stop=stop, text=text, tokens=count(text)),
         *newest,
     )
 
@@ -377,7 +377,7 @@ async def shorten_text(core: Core, thread_id: str, text: str, room: int) -> str:
 async def _shorten_to(core: Core, thread_id: str, text: str, tokens: int) -> str:
     target = max(SHORTEST_SUMMARY, tokens)
     limit = int(target * core.settings.policy.summary_slack)
-    request = build_unvalidated(
+    request = build_in_order(
         SummaryRequest, messages=(), previous=text, target_tokens=target, limit_tokens=limit
     )
     extract = await _extract(core, thread_id, request)

@@ -15,7 +15,7 @@ from refold.domain.compaction.budget import (
 from refold.domain.compaction.compacting import breaker_closes_at
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order
 
 from .summary import Source
 
@@ -60,7 +60,7 @@ def plan_refocus(
         return None  # Some of the messages were erased.
     source = Source(
         messages=tuple(
-            build_unvalidated(SourceMessage, position=e.position, message=e.message) for e in events
+            build_in_order(SourceMessage, position=e.position, message=e.message) for e in events
         ),
         before=before,
         earlier=made.earlier,
@@ -89,7 +89,7 @@ def _plan(
     kept, beside = loaded.state.tokens - made.tokens, reserve_room(budget, policy).beside
     room = budget.room - kept - budget.summary_overhead - beside
     limit = min(int(summary_target(budget, policy) * policy.summary_slack), room)
-    return build_unvalidated(
+    return build_in_order(
         CompactionPlan,
         coverage=made.coverage,
         covered_tokens=covered_tokens,

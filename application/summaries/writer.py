@@ -20,7 +20,7 @@ from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, 
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.messages import Block
 from refold.domain.quoted_text import remove_headings
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 from .chunking import (
     Chunk,
@@ -307,7 +307,7 @@ class Writer:
 
     def _request(self, part: Part, chunk: Chunk, text: str, room: int) -> SummaryRequest:
         plan = self._task.plan
-        return build_unvalidated(
+        return build_in_order(
             SummaryRequest,
             messages=chunk,
             previous=text or None,

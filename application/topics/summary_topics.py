@@ -14,7 +14,7 @@ from refold.application.runtime.plain_lines import conversation, plain_logger, r
 from refold.domain.conversation import Topic
 from refold.domain.facts.fact import Fact
 from refold.domain.messages import readable
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 from .frequent_terms import distinct_names
 
@@ -56,7 +56,7 @@ class TopicCounts:
             if not key or key in self._topics:
                 continue
             if found := _positions(key, places) or _positions_of_half(key, places):
-                self._topics[key] = build_unvalidated(
+                self._topics[key] = build_in_order(
                     Topic, name=name, count=len(found), last_position=max(found)
                 )
 

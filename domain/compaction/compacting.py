@@ -16,7 +16,7 @@ from refold.domain.events import (
     Trigger,
 )
 from refold.domain.evolve import evolve
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_in_order, replace
 
 from .budget import may_archive
 from .policy import CompactionPolicy
@@ -54,7 +54,7 @@ def request_compaction(
         CompactionInFlight: a running process requested another compaction, and its lease has not expired.
     """
     settled = _abandon_expired(state, at, policy, owner_gone=owner_gone)
-    requested = build_unvalidated(
+    requested = build_in_order(
         CompactionRequested,
         attempt_id=attempt_id,
         requested_at=at,
@@ -113,7 +113,7 @@ def perform_compaction(
         return (performed,)
     return (
         performed,
-        build_unvalidated(SummarySuperseded, summary_id=active, by=summary.summary_id),
+        build_in_order(SummarySuperseded, summary_id=active, by=summary.summary_id),
     )
 
 
@@ -121,7 +121,7 @@ def _performed_event(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
     generation, covered = _replaced_size(state, requested, plan)
-    performed = build_unvalidated(
+    performed = build_in_order(
         CompactionPerformed,
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,

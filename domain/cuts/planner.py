@@ -16,7 +16,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.summary_rules import ExpectedLength
 from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import Trigger
-from refold.domain.value import Value, build_unvalidated, replace
+from refold.domain.value import Value, build_in_order, replace
 
 from .choice import Candidate, Choice, Turns, candidates
 from .rules import KEPT, RULES, CutRule, Cuts, all_cuts, uncovered
@@ -142,7 +142,7 @@ def _plan_cut(
             because="the messages that could be covered are no larger than their summary",
         )
     target = _target_length(state, chosen, budget, policy)
-    plan = build_unvalidated(
+    plan = build_in_order(
         CompactionPlan,
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
@@ -183,7 +183,7 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     before, last = state.summary.coverage if state.summary else None, chosen.last
     # The last message may be covered already: messages that were kept before may be covered now.
     old = before is not None and any(map(before.covers, range(last.position, before.stop)))
-    return build_unvalidated(
+    return build_in_order(
         Coverage,
         start=state.preamble,
         stop=chosen.cut,

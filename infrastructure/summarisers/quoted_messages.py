@@ -9,7 +9,7 @@ from refold.application.ports.summariser import SourceMessage
 from refold.domain.events import GivenInPart
 from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.text_cuts import ends
-from refold.domain.value import Value, build_unvalidated
+from refold.domain.value import Value, build_in_order
 
 RESULT_LIMIT = 20_000
 """Maximum characters of one tool result, tool input or unknown block."""
@@ -85,7 +85,7 @@ def given_in_part(
             for size, piece in zip(whole, cut_pieces, strict=True)
         )
         if given < sum(whole):
-            part = build_unvalidated(
+            part = build_in_order(
                 GivenInPart, position=source.position, given=given, characters=sum(whole)
             )
             found.append(part)

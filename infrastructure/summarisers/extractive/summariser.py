@@ -15,7 +15,7 @@ from refold.domain.facts.exact_values import is_trivial, steps_of, strip_trimmin
 from refold.domain.facts.reading import MessagesRead, read_messages
 from refold.domain.facts.tool_calls import result_text
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.value import build_unvalidated, is_list, is_object
+from refold.domain.value import build_in_order, is_list, is_object
 
 from .line_choice import Room, TextCounter, fit
 from .line_sources import Gathering, gather
@@ -199,7 +199,7 @@ class ExtractiveSummariser:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Summarise in a thread, so that the event loop is not blocked."""
-        return build_unvalidated(
+        return build_in_order(
             SummaryDraft,
             text=await asyncio.to_thread(self.extract, request),
             complete=True,

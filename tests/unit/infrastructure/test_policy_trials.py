@@ -121,7 +121,9 @@ def test_only_the_newest_trials_are_remembered() -> None:
 
 
 def test_a_trial_plays_the_messages_up_to_the_version_and_writes_nothing(tmp_path: Path) -> None:
-    with refold.open(tmp_path / "a.db", window=8_000, background=False, scrub_megabytes=0) as memory:
+    with refold.open(
+        tmp_path / "a.db", window=8_000, background=False, scrub_megabytes=0
+    ) as memory:
         conversation = memory.conversation("t")
         for number in range(30):
             conversation.append({"role": "user", "content": f"question {number} " + "word " * 250})
