@@ -2,14 +2,15 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 from refold.domain.errors import InvalidMessage
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import name_problem
 from refold.domain.value import is_object
 
-from .tool_scope import Tool
+if TYPE_CHECKING:
+    from .tool_scope import Tool
 
 CUSTOM = "custom"
 _DATED = lazy_pattern(r"[a-z0-9_]+_\d{8}")
@@ -160,7 +161,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 _KNOWN = {"name", "input_schema", "type", *_FIELDS}
 
 
-Tools: TypeAlias = Iterable[Mapping[str, Any] | Tool] | None
+Tools: TypeAlias = "Iterable[Mapping[str, Any] | Tool] | None"
 """Tool definitions as mappings, tools of a ``Toolbox``, or a whole toolbox."""
 
 
@@ -208,12 +209,15 @@ def _is_list(given: object) -> bool:
 
 
 def _definition(tool: object, place: str) -> Mapping[str, Any]:
-    if isinstance(tool, Tool):
-        return tool.definition
     if isinstance(tool, Mapping):
         definition = cast("Mapping[str, Any]", tool)
         check_tool(definition, place)
         return definition
+    # Imported late, because the arguments of the tools are models of pydantic.
+    from .tool_scope import Tool
+
+    if isinstance(tool, Tool):
+        return tool.definition
     raise _invalid(place, tool, "a mapping as tools= of the Messages API has it")
 
 

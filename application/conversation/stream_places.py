@@ -13,7 +13,7 @@ from refold.application.projections.row_changes import message_time
 from refold.application.runtime.core import Core
 from refold.domain.errors import UnknownMessage
 from refold.domain.events import Event, EventLost, MessageAppended
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_in_order, build_unvalidated
 
 from .addresses import position_in
 
@@ -224,7 +224,8 @@ def _active(core: Core, thread_id: str) -> SummaryRow | None:
 
 
 def _mark(row: SummaryRow) -> CompactionMark:
-    return CompactionMark(
+    return build_in_order(
+        CompactionMark,
         summary_id=row.summary_id,
         compact_up_to_index=row.compact_up_to_index,
         first_kept_index=row.first_kept_index,

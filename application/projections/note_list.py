@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import NoteRow
 from refold.domain.notes import NotesFlushed
+from refold.domain.value import build_in_order
 
 from .row_changes import Added, Change, Removed, fold_each
 
@@ -38,7 +39,8 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
 
 def _rows(logged: LoggedEvent, event: NotesFlushed) -> Sequence[NoteRow]:
     return [
-        NoteRow(
+        build_in_order(
+            NoteRow,
             thread_id=logged.thread_id,
             flush_id=event.flush_id,
             number=number,

@@ -222,7 +222,7 @@ class RowProver:
         return f"{rows[0].number} {_link(rows[0].state)}" if rows else ""
 
     def newest(self) -> int:
-        """Return the number of the newest row, or of a later one if it cannot be read. 0 if there is none."""
+        """Return the number of the newest row, or a larger one if it cannot be read. An empty log gives 0."""
         try:
             with self._datastore.transaction(commit=False) as c:
                 row = c.sqlite_cursor.execute("SELECT MAX(rowid) FROM stored_events").fetchone()

@@ -122,7 +122,7 @@ def test_the_first_request_of_a_process_loads_what_it_needs(log: str) -> None:
     assert not [
         name for name in own(found) for room in adapters if f"infrastructure.{room}" in name
     ]
-    assert len(own(found)) <= 133, len(own(found))
+    assert len(own(found)) <= 129, len(own(found))
     assert len(found) <= 270, len(found)
     # Pydantic has read no class of values and built no validator.
     assert "pydantic.fields" not in found
@@ -134,6 +134,32 @@ def test_the_first_append_of_a_process_loads_nothing_more(log: str) -> None:
     opened, appended = modules_of(made), modules_of(made + append)
     assert own(appended) - own(opened) == set()
     assert packages(appended) & LATER == set()
+
+
+def test_a_first_compaction_and_lists_need_no_class_that_pydantic_read(tmp_path: Path) -> None:
+    program = f"""
+import refold
+with refold.open({str(tmp_path / "agent.db")!r}, window=8_000, model="claude-sonnet-4-5", background=False) as memory:
+    talk = memory.conversation("t")
+    tools = [{{"name": "read", "description": "Read a file.", "input_schema": {{"type": "object"}}}}]
+    for number in range(60):
+        call = {{"type": "tool_use", "id": f"c{{number}}", "name": "read", "input": {{"path": f"src/a{{number}}.py"}}}}
+        talk.append({{"role": "user", "content": f"please look at src/a{{number}}.py"}})
+        talk.append({{"role": "assistant", "content": [call]}})
+        result = {{"type": "tool_result", "tool_use_id": f"c{{number}}", "content": "line " * 400}}
+        talk.append({{"role": "user", "content": [result]}})
+        found = talk.context(system="You help.", tools=tools).compactions
+        if any(one.outcome == "performed" for one in found):
+            break
+    else:
+        raise AssertionError("no compaction")
+    talk.pin("keep this")
+    assert memory.conversations() and talk.messages()
+    assert talk.recall("src/a1.py").hits
+"""
+    found = modules_of(program)
+    assert "pydantic.fields" not in found
+    assert "opentelemetry" not in packages(found)
 
 
 def test_a_list_loads_no_maker_of_tables(log: str) -> None:

@@ -13,7 +13,7 @@ from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value, is_list, is_object
 from refold.infrastructure.event_store import codec
-from refold.infrastructure.event_store.codec import MOST_PLAIN, decode, encode
+from refold.infrastructure.event_store.codec import MOST_PLAIN, MOST_WRITTEN, decode, encode
 from refold.infrastructure.event_store.plain_shapes import Unusual, plain_fields, read_plain
 from tests.support.golden_events import EVENTS, SNAPSHOTS
 
@@ -126,6 +126,25 @@ def test_numbers_and_characters_of_a_message_are_stored_as_pydantic_writes_them(
         }
     )
     assert encode(event)[2] == event.model_dump_json(exclude_defaults=True).encode()
+
+
+@pytest.mark.parametrize("name", list(EXAMPLES))
+def test_the_first_events_are_stored_as_pydantic_writes_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = EXAMPLES[name]
+    usual = encode(example)
+    monkeypatch.setattr(codec, "late_classes", {type(example)})
+    monkeypatch.setattr(codec, "_written", Counter[type]())
+    written: list[object] = []
+
+    def counted(value: Value) -> dict[str, Any]:
+        written.append(value)
+        return plain_fields(value)
+
+    monkeypatch.setattr(codec, "plain_fields", counted)
+    assert [encode(example) for _ in range(MOST_WRITTEN + 2)] == [usual] * (MOST_WRITTEN + 2)
+    assert len(written) == MOST_WRITTEN
 
 
 def test_fields_are_those_of_pydantic() -> None:

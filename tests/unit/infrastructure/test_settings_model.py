@@ -14,9 +14,14 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 from refold.infrastructure.bootstrap import configuration_of
 from refold.infrastructure.cli.serve_commands import all_settings, as_markdown, with_values
+from refold.infrastructure.event_store.plain_shapes import Unusual, read_plain
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
 from refold.infrastructure.settings.option_checks import Options
-from refold.infrastructure.settings.settings_model import RefoldSettings, SummariserName
+from refold.infrastructure.settings.settings_model import (
+    CHECKED_BY_CODE,
+    RefoldSettings,
+    SummariserName,
+)
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from tests.architecture.rules import ROOT
 
@@ -51,6 +56,65 @@ def test_a_time_out_is_the_one_that_three_tries_in_a_lease_allow() -> None:
     settings = RefoldSettings()
     assert settings.summariser_timeout == TIMEOUT
     assert settings.summariser_timeout * settings.summary_tries < settings.lease_seconds
+
+
+GIVEN: tuple[object, ...] = (
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        3,
+        400,
+        5_000,
+        10**30,
+        0.0,
+        0.1,
+        0.3,
+        1.0,
+        2.5,
+        float("nan"),
+        float("inf"),
+    ),
+    *(
+        "",
+        "a",
+        "auto",
+        "off",
+        "none",
+        "builtin",
+        "user",
+        "system",
+        "DEBUG",
+        "hashed",
+        "3",
+        "a" * 100,
+    ),
+    *(Path("a"), ["a"], ("a",), {}, {"gpt": {"window": 2_000}}, b"a", object),
+)
+
+
+@pytest.mark.parametrize("name", sorted(RefoldSettings.model_fields.keys() - CHECKED_BY_CODE))
+def test_a_value_is_read_without_the_validator_as_with_it_or_left_to_it(name: str) -> None:
+    plain = 0
+    for value in GIVEN:
+        try:
+            read = read_plain(RefoldSettings, {name: value})
+        except Unusual:
+            continue
+        plain += 1
+        assert read == RefoldSettings.model_validate({name: value}), value
+        assert type(getattr(read, name)) is type(
+            getattr(RefoldSettings.model_validate({name: value}), name)
+        )
+    assert plain or name in ("models", "embedder_key")
+
+
+def test_settings_with_a_validator_of_their_own_are_known() -> None:
+    validators = RefoldSettings.__pydantic_decorators__.field_validators.values()
+    assert {name for one in validators for name in one.info.fields} == CHECKED_BY_CODE
 
 
 # Where a wrong value stands.
