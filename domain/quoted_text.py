@@ -39,29 +39,38 @@ LINES = (
 """Headings that claim to quote people or to begin another part."""
 TAGS = ("read-files", "modified-files")
 
-# Zero-width characters. Readers do not see them between letters.
-_UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]*"
+_UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]"
+"""Zero-width characters. Readers do not see them between letters."""
 
 
-def _spelt(name: str) -> str:
-    letters = (r"[\s_\u00a0]+" if letter == " " else re.escape(letter) for letter in name)
-    return _UNSEEN.join(letters)
+class _Headings:
+    """Patterns of headings and tags, in which ``unseen`` may be between two characters."""
+
+    def __init__(self, unseen: str) -> None:
+        def any_of(names: tuple[str, ...]) -> str:
+            return "|".join(
+                unseen.join(r"[\s_\u00a0]+" if one == " " else re.escape(one) for one in name)
+                for name in names
+            )
+
+        self.block = lazy_pattern(
+            rf"[\[［【〔⟦]({unseen}\s*{unseen}(?:{any_of(BLOCKS)}){unseen}\s*{unseen})[\]］】〕⟧]",
+            re.IGNORECASE,
+        )
+        self.line = lazy_pattern(
+            rf"^((?:{unseen}[ \t>*_])*{unseen})[#＃](?:{unseen}[#＃]){{0,5}}"
+            rf"({unseen}[ \t]*(?:{any_of(LINES)}))(?=[^\w\n]*$)",
+            re.IGNORECASE | re.MULTILINE,
+        )
+        self.tag = lazy_pattern(
+            rf"[<＜]({unseen}/?{unseen}(?:{any_of(TAGS)}){unseen})[>＞]", re.IGNORECASE
+        )
 
 
-def _any_of(names: tuple[str, ...]) -> str:
-    return "|".join(map(_spelt, names))
-
-
-_BLOCK = lazy_pattern(
-    rf"[\[［【〔⟦]({_UNSEEN}\s*{_UNSEEN}(?:{_any_of(BLOCKS)}){_UNSEEN}\s*{_UNSEEN})[\]］】〕⟧]",
-    re.IGNORECASE,
-)
-_LINE = lazy_pattern(
-    rf"^((?:{_UNSEEN}[ \t>*_])*{_UNSEEN})[#＃](?:{_UNSEEN}[#＃]){{0,5}}"
-    rf"({_UNSEEN}[ \t]*(?:{_any_of(LINES)}))(?=[^\w\n]*$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TAG = lazy_pattern(rf"[<＜]({_UNSEEN}/?{_UNSEEN}(?:{_any_of(TAGS)}){_UNSEEN})[>＞]", re.IGNORECASE)
+_SEEN = _Headings("")
+_HIDDEN = _Headings(f"{_UNSEEN}*")
+"""For texts with zero-width characters. Compiling these patterns takes longer than most compactions."""
+_HIDES = lazy_pattern(_UNSEEN)
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 
 
@@ -71,12 +80,13 @@ def remove_headings(text: str) -> str:
     ``[Conversation Ledger]`` becomes ``(Conversation Ledger)``, ``## Pinned`` becomes ``Pinned``.
     """
     is_plain = text.isascii()
+    headings = _SEEN if is_plain or not _HIDES.search(text) else _HIDDEN
     if not is_plain or "[" in text:
-        text = _BLOCK.sub(r"(\1)", text)
+        text = headings.block.sub(r"(\1)", text)
     if not is_plain or "#" in text:
-        text = _LINE.sub(r"\1\2", text)
+        text = headings.line.sub(r"\1\2", text)
     if not is_plain or "<" in text:
-        text = _TAG.sub(r"(\1)", text)
+        text = headings.tag.sub(r"(\1)", text)
     return _close_fences(text) if "```" in text or "~~~" in text else text
 
 

@@ -1,6 +1,8 @@
 """What a summariser or a note-taker writes cannot pass for a heading, a tag or a fence of ours."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refold.application.rendering import request_blocks as texts
 from refold.application.rendering import request_forms as text_form
@@ -67,3 +69,25 @@ def test_no_spelling_of_one_stays(text: str) -> None:
 )
 def test_what_is_none_stays_as_it_is(text: str) -> None:
     assert remove_headings(text) == text
+
+
+PIECES = st.sampled_from(
+    [
+        *BLOCKS,
+        *LINES,
+        *TAGS,
+        *"[]【】#＃<>＜＞/ \n\t_*>é文",
+        "## ",
+        "conversation",
+        "PINNED",
+        "\u00a0",
+        "x",
+    ]
+)
+
+
+@given(text=st.lists(PIECES, max_size=12).map("".join))
+def test_a_hidden_character_elsewhere_changes_nothing(text: str) -> None:
+    """Texts without one are looked through with shorter patterns."""
+    elsewhere = "\n.\u200b"
+    assert remove_headings(text + elsewhere) == remove_headings(text + "\n.") + "\u200b"
