@@ -160,20 +160,9 @@ class FitToBudget:
         self, before: Measured, results: list[CompactionResult], notifier: CompactionNotifier
     ) -> Shortened:
         """Take one rung after the other, the last ones only if the request needs them."""
-        core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
-        now: Measured | None = None
-        if before.size > budget.limit:
-            # Memories are the least important content; they are looked up again later if there is
-            # room.
-            done = Shortened(decisions=await run_to_end(drop_memories, core, thread_id))
-        if _may_shorten(core, before):
-            shortened, now = await run_to_end(_climb, core, thread_id, budget)
-            done = done.plus(shortened)
-        if not done.enough or await run_to_end(is_long, core, before.loaded, before.budget):
-            shortened = await run_to_end(
-                shorten_before_summary, core, thread_id, budget, most=budget.target
-            )
-            done, now = done.plus(shortened), None if shortened.decisions else now
+        core, thread_id, budget = self._core, self._thread_id, self._budget
+        done, now, is_left = await run_to_end(_take_first_rungs, core, before, budget)
+        if is_left:
             await self._summarise(before, done, results, notifier, now=now)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await run_to_end(climb, core, thread_id, budget, all_of_it=True)
@@ -287,9 +276,22 @@ async def _is_due_now(core: Core, now: Measured) -> bool:
     return await run_to_end(is_due, core, now.loaded, now.budget, now.size)
 
 
-def _climb(core: Core, thread_id: str, budget: Budget) -> tuple[Shortened, Measured]:
-    """Take the rungs below a summary, and measure the request then."""
-    return climb(core, thread_id, budget), measure(core, thread_id, budget)
+def _take_first_rungs(
+    core: Core, before: Measured, budget: Budget
+) -> tuple[Shortened, Measured | None, bool]:
+    """Take the rungs below a summary. Return the size then if it is known, and whether a summary is needed."""
+    thread_id, done = before.loaded.thread_id, Shortened()
+    now: Measured | None = None
+    if before.size > budget.limit:
+        # Memories are the least important content; they are looked up again later if there is room.
+        done = Shortened(decisions=drop_memories(core, thread_id))
+    if _may_shorten(core, before):
+        done = done.plus(climb(core, thread_id, budget))
+        now = measure(core, thread_id, budget)
+    if done.enough and not is_long(core, before.loaded, before.budget):
+        return done, now, False
+    shortened = shorten_before_summary(core, thread_id, budget, most=budget.target)
+    return done.plus(shortened), None if shortened.decisions else now, True
 
 
 def _choose_memories(core: Core, before: Measured, budget: Budget, *, changed: bool) -> Measured:
