@@ -25,6 +25,12 @@ import sys, refold
 with refold.open(sys.argv[1]) as memory:
     memory.conversation("thread-1").context()
 """
+GIVEN = """
+import sys, refold
+tools = [{"name": "read", "description": "Read a file.", "input_schema": {"type": "object"}}]
+with refold.open(sys.argv[1], window=30_000, model="claude-opus-4-5") as memory:
+    memory.conversation("thread-1").context(system="You help with code.", tools=tools)
+"""
 APPENDS = """
 import sys, time, refold
 memory = refold.open(sys.argv[1], scrub_megabytes=0)
@@ -105,6 +111,7 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
             "empty": [*python, "pass"],
             "floor": [*python, FLOOR],
             "first": [*python, FIRST, str(path)],
+            "given": [*python, GIVEN, str(path)],
             "list": [*module, "list", "--db", str(path)],
             "version": [*module, "--version"],
             "import": [*python, "import refold"],
@@ -115,6 +122,7 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     floor = f"pydantic and eventsourcing imported: {found['floor']:.0f} ms"
     for what, name, goal in (
         (f"new process, first context of {MESSAGES:,} messages", "first", 2.0),
+        ("the same with a window, a model, a system text and tools", "given", 2.0),
         ("refold list", "list", 4.0),
     ):
         times = found[name] / found["floor"]

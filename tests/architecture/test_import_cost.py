@@ -122,7 +122,7 @@ def test_the_first_request_of_a_process_loads_what_it_needs(log: str) -> None:
     assert not [
         name for name in own(found) for room in adapters if f"infrastructure.{room}" in name
     ]
-    assert len(own(found)) <= 129, len(own(found))
+    assert len(own(found)) <= 128, len(own(found))
     assert len(found) <= 270, len(found)
     # Pydantic has read no class of values and built no validator.
     assert "pydantic.fields" not in found
