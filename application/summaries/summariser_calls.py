@@ -94,6 +94,10 @@ class SummariserCalls:
         except SummariserError as error:
             self.retries += max(0, error.attempts - 1)
             raise
+        given: object = draft
+        if not isinstance(given, SummaryDraft):
+            kind = type(given).__name__
+            raise TypeError(f"a summariser must return a SummaryDraft, not a value of type {kind}")
         self.retries += max(0, draft.attempts - 1)
         return draft
 

@@ -1,0 +1,99 @@
+"""What counters, makers of ids and summarisers of the application return is checked before it is stored."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from refold.application.ports.token_counter import RequestCounter, TokenCount
+from refold.domain.errors import InvalidSetting
+from refold.infrastructure.settings.checked_objects import checked_counter
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+
+SAID = {"role": "user", "content": "hello"}
+
+
+class Counter(EstimatingTokenCounter):
+    """A counter of an application, as wrong as a test wants it."""
+
+    text: Any = 3
+    message: Any = TokenCount(total=4)
+    tools: Any = 5
+
+    def count_text(self, text: str) -> int:
+        counted: int = self.text
+        return counted
+
+    def count_message(self, message: object) -> TokenCount:
+        counted: TokenCount = self.message
+        return counted
+
+    def count_tools(self, tools: object) -> int:
+        counted: int = self.tools
+        return counted
+
+
+@pytest.mark.parametrize("wrong", [2.5, -1, True, None, "3", float("nan")])
+@pytest.mark.parametrize(
+    ("method", "use"),
+    [
+        ("text", lambda talk: talk.pin("keep this")),
+        ("message", lambda talk: talk.append(SAID)),
+        (
+            "tools",
+            lambda talk: talk.context(tools=[{"name": "a", "input_schema": {"type": "object"}}]),
+        ),
+    ],
+)
+def test_what_is_no_count_is_refused_and_the_log_stays_readable(
+    tmp_path: Path, method: str, use: Callable[[refold.ConversationMemory], object], wrong: object
+) -> None:
+    counter = Counter()
+    with refold.open(tmp_path / "agent.db", counter=counter) as memory:
+        talk = memory.conversation("t")
+        talk.append(SAID)
+        setattr(counter, method, wrong)
+        with pytest.raises(InvalidSetting, match=f"counter: count_{method} must return"):
+            use(talk)
+    with refold.open(tmp_path / "agent.db") as memory:
+        assert memory.verify().ok
+        assert len(memory.conversation("t").messages()) == 1
+
+
+def test_a_counter_of_requests_stays_one() -> None:
+    class Exact(Counter):
+        async def count_request(self, **request: Any) -> int:
+            return 7
+
+    assert isinstance(checked_counter(Exact()), RequestCounter)
+    assert not isinstance(checked_counter(Counter()), RequestCounter)
+    assert checked_counter(Counter()).count_text("a") == 3
+
+
+def test_an_id_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    made: Any = lambda: 5  # noqa: E731
+    with refold.open(tmp_path / "agent.db", new_id=made) as memory:
+        with pytest.raises(
+            InvalidSetting, match="new_id: it must return a text, not 5 of type int"
+        ):
+            memory.conversation("t").append(SAID)
+        assert memory.conversations() == []
+
+
+def test_a_summary_of_another_type_is_a_failure() -> None:
+    class Loose:
+        name = "loose"
+
+        async def summarise(self, request: refold.SummaryRequest) -> Any:
+            return {"text": "all is said"}
+
+    with refold.open(":memory:", window=8_000, summariser=Loose()) as memory:
+        talk = memory.conversation("t")
+        for number in range(20):
+            role = "assistant" if number % 2 else "user"
+            talk.append({"role": role, "content": f"message {number} " + "word " * 50})
+        result = talk.compact(all=True)
+    assert result.outcome == "failed"
+    assert "must return a SummaryDraft, not a value of type dict" in result.detail
