@@ -115,7 +115,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 def _counter(options: Options) -> TokenCounter | None:
     if (given := options.get("counter")) is None:
         return None
-    from refold.infrastructure.settings.checked_objects import checked_counter
+    from refold.infrastructure.settings.option_checks import checked_counter
 
     return checked_counter(given)
 
@@ -123,7 +123,7 @@ def _counter(options: Options) -> TokenCounter | None:
 def _new_id(options: Options) -> NewId | None:
     if (given := options.get("new_id")) is None:
         return None
-    from refold.infrastructure.settings.checked_objects import checked_new_id
+    from refold.infrastructure.settings.option_checks import checked_new_id
 
     return checked_new_id(given)
 

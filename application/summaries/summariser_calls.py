@@ -90,16 +90,24 @@ class SummariserCalls:
         self.calls += 1
         try:
             with Contained():
-                draft = await self._summariser.summarise(request)
+                draft = checked_draft(await self._summariser.summarise(request))
         except SummariserError as error:
             self.retries += max(0, error.attempts - 1)
             raise
-        given: object = draft
-        if not isinstance(given, SummaryDraft):
-            kind = type(given).__name__
-            raise TypeError(f"a summariser must return a SummaryDraft, not a value of type {kind}")
         self.retries += max(0, draft.attempts - 1)
         return draft
+
+
+def checked_draft(draft: object) -> SummaryDraft:
+    """Return the draft of a summariser.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(draft, SummaryDraft):
+        kind = type(draft).__name__
+        raise TypeError(f"a summariser must return a SummaryDraft, not a value of type {kind}")
+    return draft
 
 
 logger = plain_logger(__name__)

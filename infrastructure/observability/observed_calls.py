@@ -13,7 +13,7 @@ from refold.application.ports.summariser import (
     SummaryRequest,
     TakeNotes,
 )
-from refold.application.summaries.summariser_calls import relay
+from refold.application.summaries.summariser_calls import checked_draft, relay
 
 
 class ObservedDraft(Protocol):
@@ -53,7 +53,10 @@ def observe_calls(summariser: Summariser, following: CallContext) -> Summariser:
     """Wrap the summariser so that each call is observed."""
 
     async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
-        return await _follow(following(behind), lambda: behind.summarise(request))
+        async def summarise() -> SummaryDraft:
+            return checked_draft(await behind.summarise(request))
+
+        return await _follow(following(behind), summarise)
 
     async def ask_notes(behind: TakeNotes, request: NotesRequest) -> NotesDraft:
         return await _follow(following(summariser), lambda: behind(request))

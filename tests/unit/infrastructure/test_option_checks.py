@@ -9,7 +9,7 @@ import pytest
 import refold
 from refold.application.ports.token_counter import RequestCounter, TokenCount
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.settings.checked_objects import checked_counter
+from refold.infrastructure.settings.option_checks import checked_counter
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 SAID = {"role": "user", "content": "hello"}
