@@ -304,7 +304,7 @@ class _CheckedCounter:
 
     def count_message(self, message: Message) -> TokenCount:
         """Return the tokens of a message in a request, including its frame."""
-        found: object = self._counter.count_message(message)
+        found = cast("object", self._counter.count_message(message))
         if not isinstance(found, TokenCount):
             raise _invalid("counter", "count_message", "a refold.TokenCount", found)
         return found
@@ -328,7 +328,7 @@ def checked_new_id(new_id: NewId) -> NewId:
     """Return a maker of ids that refuses what is no text, with InvalidSetting."""
 
     def new() -> str:
-        found: object = new_id()
+        found = cast("object", new_id())
         if not isinstance(found, str) or not found:
             raise _invalid("new_id", "", "a text", found)
         return found

@@ -35,20 +35,22 @@ class Counter(EstimatingTokenCounter):
         return counted
 
 
+def pin(talk: refold.ConversationMemory) -> None:
+    talk.pin("keep this")
+
+
+def append(talk: refold.ConversationMemory) -> None:
+    talk.append(SAID)
+
+
+def ask(talk: refold.ConversationMemory) -> None:
+    talk.context(tools=[{"name": "a", "input_schema": {"type": "object"}}])
+
+
 @pytest.mark.parametrize("wrong", [2.5, -1, True, None, "3", float("nan")])
-@pytest.mark.parametrize(
-    ("method", "use"),
-    [
-        ("text", lambda talk: talk.pin("keep this")),
-        ("message", lambda talk: talk.append(SAID)),
-        (
-            "tools",
-            lambda talk: talk.context(tools=[{"name": "a", "input_schema": {"type": "object"}}]),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("method", "use"), [("text", pin), ("message", append), ("tools", ask)])
 def test_what_is_no_count_is_refused_and_the_log_stays_readable(
-    tmp_path: Path, method: str, use: Callable[[refold.ConversationMemory], object], wrong: object
+    tmp_path: Path, method: str, use: Callable[[refold.ConversationMemory], None], wrong: object
 ) -> None:
     counter = Counter()
     with refold.open(tmp_path / "agent.db", counter=counter) as memory:
