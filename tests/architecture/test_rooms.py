@@ -136,7 +136,7 @@ def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         ("warm context", 39),
         ("compacting context", 95),
         ("recall", 42),
-        ("context with recalled lines", 69),
+        ("context with recalled lines", 70),
     ],
 )
 def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
