@@ -211,6 +211,17 @@ def stated_fields(value: Value) -> dict[str, Any]:
     return dict(compress(fields.items(), map(ne, fields.values(), defaults)))
 
 
+def plain_fields(value: Value) -> dict[str, Any]:
+    """Return the fields of a value as ``model_dump`` does, but with times as they are."""
+    return {name: _plain(part) for name, part in value.__dict__.items()}
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, Value):
+        return plain_fields(part)
+    return tuple(_plain(one) for one in cast("Any", part)) if type(part) is tuple else part
+
+
 @lru_cache(maxsize=256)
 def _defaults_in_order(cls: type[Value], names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the defaults of these fields, and a value that equals no other for a field without one."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from refold.application.api.async_memory import AsyncMemory
     from refold.application.ports.embedder import Embedder
     from refold.application.ports.log_keeper import LogKeeper
-    from refold.application.ports.processes import NewId
     from refold.application.ports.read_models import ReadModels
     from refold.application.ports.sdk_tools import SDKTools
     from refold.application.ports.search_backend import SearchBackend
@@ -112,30 +111,17 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         return _open(real_place(path), options)
 
 
-def _counter(options: Options) -> TokenCounter | None:
-    if (given := options.get("counter")) is None:
-        return None
-    from refold.infrastructure.settings.option_checks import checked_counter
-
-    return checked_counter(given)
-
-
-def _new_id(options: Options) -> NewId | None:
-    if (given := options.get("new_id")) is None:
-        return None
-    from refold.infrastructure.settings.option_checks import checked_new_id
-
-    return checked_new_id(given)
-
-
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.event_store.envelope import random_hex
     from refold.infrastructure.observability.observers import Observing
+    from refold.infrastructure.settings.option_checks import checked_counter, checked_new_id
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
-    counter = _counter(options) or EstimatingTokenCounter()
+    given = options.get("counter")
+    counter = checked_counter(given) if given else EstimatingTokenCounter()
+    new_id = options.get("new_id")
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     stores = _stores(path, options, settings, key_source(options, settings), observing.notify)
@@ -150,7 +136,7 @@ def _open(path: str | Path, options: Options) -> Core:
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or partial(datetime.now, UTC),
-        new_id=_new_id(options) or partial(random_hex, ID_BYTES),
+        new_id=checked_new_id(new_id) if new_id else partial(random_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

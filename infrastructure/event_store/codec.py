@@ -17,9 +17,16 @@ from refold.domain.conversation import Conversation
 from refold.domain.late_model import late_classes
 from refold.domain.messages import Message
 from refold.domain.originals import Original
-from refold.domain.value import V, build_unvalidated, from_stored, is_object, stated_fields
+from refold.domain.value import (
+    V,
+    build_unvalidated,
+    from_stored,
+    is_object,
+    plain_fields,
+    stated_fields,
+)
 
-from .plain_shapes import Unusual, plain_fields, read_plain
+from .plain_shapes import Unusual, read_plain
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from refold.domain.value import Value, fields_of, from_stored, is_list, is_object
 
@@ -35,17 +35,6 @@ def read_plain(cls: type[V], fields: object) -> V:
     """
     value: V = _reader(cls)(fields)
     return value
-
-
-def plain_fields(value: Value) -> dict[str, Any]:
-    """Return the fields of a value as ``model_dump`` does, but with times as they are."""
-    return {name: _plain(part) for name, part in value.__dict__.items()}
-
-
-def _plain(part: Any) -> Any:
-    if isinstance(part, Value):
-        return plain_fields(part)
-    return tuple(_plain(one) for one in cast("Any", part)) if type(part) is tuple else part
 
 
 @cache

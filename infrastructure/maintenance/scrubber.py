@@ -14,9 +14,9 @@ from weakref import WeakSet
 from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.value import Value, build_unvalidated, replace
+from refold.domain.value import Value, build_unvalidated, plain_fields, replace
 from refold.infrastructure.event_store.anchor import fingerprint
-from refold.infrastructure.event_store.plain_shapes import plain_fields, read_plain
+from refold.infrastructure.event_store.plain_shapes import read_plain
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import open_private
 from refold.infrastructure.observability.log_observer import Figure, Notice

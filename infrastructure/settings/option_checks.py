@@ -1,6 +1,6 @@
 """Options of ``refold.open``, and checks of them and of what objects of the application return.
 
-An event with 2.5 tokens could not be read.
+Counts and ids are stored in events, which cannot be read again with a value of another type.
 """
 
 from __future__ import annotations
@@ -285,9 +285,9 @@ def _hint(name: str, value: object) -> str:
 
 
 def checked_counter(counter: TokenCounter) -> TokenCounter:
-    """Return a counter that refuses what is no count.
+    """Return a counter that checks what another one returns.
 
-    Its methods raise InvalidSetting.
+    Its methods raise InvalidSetting if that is not a count.
     """
     if isinstance(counter, RequestCounter):
         return _CheckedRequests(counter, counter)
@@ -325,7 +325,7 @@ class _CheckedRequests(_CheckedCounter):
 
 
 def checked_new_id(new_id: NewId) -> NewId:
-    """Return a maker of ids that refuses what is no text, with InvalidSetting."""
+    """Return a function that checks the ids of another one, and raises InvalidSetting for one that is not text."""
 
     def new() -> str:
         found = cast("object", new_id())

@@ -1,4 +1,4 @@
-"""What counters, makers of ids and summarisers of the application return is checked before it is stored."""
+"""Counts, ids and summaries that objects of the application return are checked before they are stored."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -11,10 +11,10 @@ from pydantic_core import PydanticSerializationError
 
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
-from refold.domain.value import Value, is_list, is_object
+from refold.domain.value import Value, is_list, is_object, plain_fields
 from refold.infrastructure.event_store import codec
 from refold.infrastructure.event_store.codec import MOST_PLAIN, MOST_WRITTEN, decode, encode
-from refold.infrastructure.event_store.plain_shapes import Unusual, plain_fields, read_plain
+from refold.infrastructure.event_store.plain_shapes import Unusual, read_plain
 from tests.support.golden_events import EVENTS, SNAPSHOTS
 
 EXAMPLES: dict[str, Event | Conversation] = {
