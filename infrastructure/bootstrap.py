@@ -21,7 +21,13 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE, deferred
 from refold.infrastructure.files.log_place import LogPlace
 from refold.infrastructure.files.processes import ThisProcess
-from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
+from refold.infrastructure.settings.option_checks import (
+    NAME_OR_OBJECT,
+    NO_SETTINGS,
+    READ_APART,
+    checked_counter,
+    checked_new_id,
+)
 from refold.infrastructure.settings.option_checks import Options as Options
 
 if TYPE_CHECKING:
@@ -114,14 +120,11 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.event_store.envelope import random_hex
     from refold.infrastructure.observability.observers import Observing
-    from refold.infrastructure.settings.option_checks import checked_counter, checked_new_id
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
-    given = options.get("counter")
-    counter = checked_counter(given) if given else EstimatingTokenCounter()
-    new_id = options.get("new_id")
+    counter = checked_counter(options.get("counter")) or EstimatingTokenCounter()
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     stores = _stores(path, options, settings, key_source(options, settings), observing.notify)
@@ -136,7 +139,7 @@ def _open(path: str | Path, options: Options) -> Core:
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or partial(datetime.now, UTC),
-        new_id=checked_new_id(new_id) if new_id else partial(random_hex, ID_BYTES),
+        new_id=checked_new_id(options.get("new_id")) or partial(random_hex, ID_BYTES),
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),

@@ -284,11 +284,13 @@ def _hint(name: str, value: object) -> str:
     return nearest(name, known)
 
 
-def checked_counter(counter: TokenCounter) -> TokenCounter:
-    """Return a counter that checks what another one returns.
+def checked_counter(counter: TokenCounter | None) -> TokenCounter | None:
+    """Return a counter that checks what another one returns, or None if none is given.
 
     Its methods raise InvalidSetting if that is not a count.
     """
+    if counter is None:
+        return None
     if isinstance(counter, RequestCounter):
         return _CheckedRequests(counter, counter)
     return _CheckedCounter(counter)
@@ -324,8 +326,13 @@ class _CheckedRequests(_CheckedCounter):
         return _number("count_request", await self._requests.count_request(**request))
 
 
-def checked_new_id(new_id: NewId) -> NewId:
-    """Return a function that checks the ids of another one, and raises InvalidSetting for one that is not text."""
+def checked_new_id(new_id: NewId | None) -> NewId | None:
+    """Return a function that checks the ids of another one, or None if none is given.
+
+    It raises InvalidSetting for an id that is not text.
+    """
+    if new_id is None:
+        return None
 
     def new() -> str:
         found = cast("object", new_id())
