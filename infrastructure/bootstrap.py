@@ -146,6 +146,7 @@ def _open(path: str | Path, options: Options) -> Core:
         instructions=instructions.text,
         instruction_files=instructions.files,
         observers=observing.observers(chosen),
+        needs_no_loop=_needs_no_loop(chosen is embedded, counter, observing),
         owner=ThisProcess(),
         process=OpeningProcess(str(LogPlace.parse(path))),
         sdk_tools=deferred(_sdk_tools),
@@ -157,6 +158,12 @@ def _open(path: str | Path, options: Options) -> Core:
         turns=stores.log.turns,
     )
     return _start(core, path, stores, settings.scrub_megabytes)
+
+
+def _needs_no_loop(by_code: bool, counter: TokenCounter, observing: Observing) -> bool:
+    from refold.application.ports.token_counter import RequestCounter
+
+    return by_code and not observing.others and not isinstance(counter, RequestCounter)
 
 
 def _follower_parts(name: str, version: int, fold: Any, into: object) -> Any:

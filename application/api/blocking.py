@@ -11,7 +11,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from refold.application.errors import LogError
-from refold.application.runtime.foreign_code import CURRENT, Withdrawal
+from refold.application.runtime.foreign_code import CURRENT, Withdrawal, independent_context
 from refold.application.runtime.opening_process import OpeningProcess, keep_in_child
 from refold.domain.errors import RefoldError
 
@@ -41,6 +41,9 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     A write that has not begun at that point never begins; a write that has begun is awaited. So the caller
     that receives the cancellation can check the log: a write that is not stored then will never be.
     """
+    if (alone := _alone()) is not None:
+        alone.next_step()
+        return function(*args, **kwargs)
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -64,6 +67,57 @@ async def run_to_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         if not future.cancelled():
             future.exception()  # No caller is left to receive the exception.
         raise
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that only reads in a thread. A cancellation does not wait for it."""
+    if (alone := _alone()) is not None:
+        alone.next_step()
+        return function(*args, **kwargs)
+    import asyncio
+
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def pause(seconds: float) -> None:
+    """Wait. Work that runs alone is withdrawn after at most this time."""
+    if (alone := _alone()) is not None:
+        time.sleep(seconds)
+        alone.next_step()
+        return
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
+async def run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in one thread, with all steps that it would hand to threads one by one.
+
+    It may wait only for ``run_to_end``, ``in_thread`` and ``pause``. A cancellation takes effect between two steps.
+    """
+    try:
+        return await run_to_end(_run_in_this_thread, coroutine)
+    finally:
+        with suppress(ValueError):  # It still runs if its event loop was closed.
+            coroutine.close()
+
+
+def _run_in_this_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    withdrawal = CURRENT.get()
+    assert withdrawal is not None
+    withdrawal.runs_alone = True
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise RuntimeError("work that runs alone waited for an event loop")
+
+
+def _alone() -> Withdrawal | None:
+    """Return the withdrawal state of the coroutine that runs alone in this thread, or None."""
+    withdrawal = CURRENT.get()
+    return withdrawal if withdrawal is not None and withdrawal.runs_alone else None
 
 
 class Runner:
@@ -153,8 +207,7 @@ class Runner:
 
         Nothing begins after another thread has closed the runner.
         """
-        withdrawal, context = CURRENT.get(), copy_context()
-        context.run(CURRENT.set, None)  # The new work is independent of the work that requested it.
+        withdrawal, context = CURRENT.get(), independent_context()
 
         def begin() -> None:
             if withdrawal is None or not withdrawal.is_withdrawn:

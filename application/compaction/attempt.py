@@ -4,14 +4,19 @@ import asyncio
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from refold.application.api.blocking import run_to_end
+from refold.application.api.blocking import in_thread, pause, run_to_end
 from refold.application.api.results import CompactionResult, Outcome
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, SummariserError
 from refold.application.notes.note_taking import NoteTaking
 from refold.application.ports.summariser import Summariser
 from refold.application.runtime.core import Core
-from refold.application.runtime.foreign_code import Contained, describe
+from refold.application.runtime.foreign_code import (
+    Contained,
+    Withdrawn,
+    describe,
+    independent_context,
+)
 from refold.application.runtime.observers import follow_compaction, notify_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import plain_logger, raised
@@ -85,13 +90,13 @@ class CompactionQueue:
     async def wait(self) -> bool:
         """Wait until no living process works on a compaction. Return False if the time is up first."""
         self._until = self._until or monotonic() + self._core.settings.compaction_wait
-        pause = FIRST_PAUSE
-        while await asyncio.to_thread(self._is_anothers):
+        seconds = FIRST_PAUSE
+        while await in_thread(self._is_anothers):
             left = self._until - monotonic()
             if left <= 0:
                 return False
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, LONGEST_PAUSE)
+            await pause(min(seconds, left))
+            seconds = min(seconds * 1.5, LONGEST_PAUSE)
         return True
 
     def _is_anothers(self) -> bool:
@@ -165,8 +170,8 @@ class CompactionAttempt:
         """Run without notifying observers, except after a cancellation; the caller reports the result."""
         try:
             return await self._run()
-        except asyncio.CancelledError:
-            self._give_up()
+        except (asyncio.CancelledError, Withdrawn):
+            independent_context().run(self._give_up)
             raise
         finally:
             self._end.leave()

@@ -1,10 +1,9 @@
 """Fit to budget: reduce a conversation that exceeds its budget to the target, step by step."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from refold.application.api.blocking import run_to_end
+from refold.application.api.blocking import in_thread, run_alone, run_to_end
 from refold.application.api.results import CompactionResult, Context
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, TokenCountError
@@ -344,10 +343,15 @@ async def make_context(
         ContextWindowExceeded: content that must be included does not fit.
     """
     core = core.for_model(extras.model).with_answering_model(extras.model)
+    making = _make_context(core, thread_id, extras, trigger)
+    return await (run_alone(making) if core.needs_no_loop else making)
+
+
+async def _make_context(core: Core, thread_id: str, extras: Extras, trigger: Trigger) -> Context:
     budget = core.budget(extras)
     now: Measured | None = None
     if trigger == "size":  # A background run does not send the request.
-        now = await asyncio.to_thread(_expect, core, thread_id, budget, extras)
+        now = await in_thread(_expect, core, thread_id, budget, extras)
     results: list[CompactionResult] = []
     loaded, context = await _make(core, thread_id, budget, budget, extras, trigger, results, now)
     check_fits(loaded, context, core.settings.shorten_texts)
@@ -361,7 +365,7 @@ async def make_context(
             raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
     context = context.with_compactions(tuple(results), exact, budget)
     if trigger == "size":
-        await asyncio.to_thread(record_request, core, loaded, context, extras)
+        await in_thread(record_request, core, loaded, context, extras)
     return context
 
 
@@ -386,7 +390,7 @@ async def _make(
         await fitter.run(measured if tries == 1 else None)
         results += fitter.results
         is_sent = trigger == "size"
-        loaded, context, fits = await asyncio.to_thread(
+        loaded, context, fits = await in_thread(
             _present, core, thread_id, budget, extras, is_sent=is_sent
         )
         if fits:
@@ -398,7 +402,7 @@ async def _make(
             break
     if trigger != "size":
         return loaded, context
-    return await asyncio.to_thread(recall_lines, core, loaded, context, budget, extras)
+    return await in_thread(recall_lines, core, loaded, context, budget, extras)
 
 
 def _expect(core: Core, thread_id: str, budget: Budget, extras: Extras) -> Measured:

@@ -1,10 +1,9 @@
 """Compact on demand with options for one run, and revert the newest compaction."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from refold.application.api.blocking import run_to_end
+from refold.application.api.blocking import in_thread, run_alone, run_to_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.frames.sent_request import expect_extras
@@ -96,7 +95,12 @@ async def compact_on_demand(
     Raises:
         InvalidSetting: an option is invalid; names it.
     """
-    extras = await asyncio.to_thread(expect_extras, core, thread_id, extras)
+    compacting = _compact(core, thread_id, demand, extras)
+    return await (run_alone(compacting) if core.needs_no_loop else compacting)
+
+
+async def _compact(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionResult:
+    extras = await in_thread(expect_extras, core, thread_id, extras)
     attempt = manual_attempt(core, thread_id, demand, extras)
     with CompactionNotifier(core, thread_id, "manual") as notifier:
         notifier.begin()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from refold.application.api.blocking import run_to_end
+from refold.application.api.blocking import in_thread, run_to_end
 from refold.application.compaction.next_request import notes_are_due
 from refold.application.compaction.unwritten import Unwritten
 from refold.application.conversation.entries import entries_between
@@ -183,7 +183,7 @@ class NoteTaking:
 
         if self._ask is None:
             return await run_to_end(lambda: record(find(), _Taken()))
-        messages = await asyncio.to_thread(find)
+        messages = await in_thread(find)
         return await run_to_end(record, messages, await self._ask_model(self._ask, messages))
 
     async def _ask_model(self, ask: TakeNotes, messages: Sequence[SourceMessage]) -> _Taken:

@@ -292,6 +292,8 @@ class Core:
     sdk_tools: SDKTools = NO_SDK
     """Factory for tools of an agent SDK."""
     follower_parts: FollowerParts = no_followers
+    needs_no_loop: bool = False
+    """True if a compaction waits for nothing, and calls nothing of the application but a counter."""
     followers: list[UpdatedFollower] = field(default_factory=list[Any])
     """Followers of the log in this process."""
     process: OpeningProcess = field(default_factory=OpeningProcess)

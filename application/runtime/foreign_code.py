@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ class Withdrawal:
         self._is_withdrawn = False
         self._has_started = False
         self._writes = False
+        self.runs_alone = False
+        """True if this thread runs a whole coroutine, with all of its steps."""
 
     @property
     def is_withdrawn(self) -> bool:
@@ -50,8 +52,18 @@ class Withdrawal:
             self._refuse()
             self._has_started = True
 
+    def next_step(self) -> None:
+        """Mark the beginning of the next step of work in several steps; what was written before has ended.
+
+        Raises:
+            Withdrawn: the work was withdrawn.
+        """
+        with self._lock:
+            self._writes = False
+            self._refuse()
+
     def write(self) -> None:
-        """Mark the beginning of a write; from here on the work runs to its end.
+        """Mark the beginning of a write; from here on the work, or its step, runs to its end.
 
         Raises:
             Withdrawn: the work was withdrawn.
@@ -76,6 +88,13 @@ class Withdrawal:
 
 CURRENT: ContextVar[Withdrawal | None] = ContextVar("refold_withdrawal", default=None)
 """Withdrawal state of the work that this thread does for a coroutine, or None."""
+
+
+def independent_context() -> Context:
+    """Return a copy of the context for work that does not end with the work of this thread."""
+    context = copy_context()
+    context.run(CURRENT.set, None)
+    return context
 
 
 def is_given_up() -> bool:

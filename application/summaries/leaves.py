@@ -1,9 +1,9 @@
 """Leaf summaries, and fallback texts for a missing or overlong summary of a model."""
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
+from refold.application.api.blocking import in_thread
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import (
@@ -341,7 +341,7 @@ async def keep_within(
     if not leaves:
         return ()
     count = core.counter.count_text
-    split = await asyncio.to_thread(_count_older, leaves, room, count)
+    split = await in_thread(_count_older, leaves, room, count)
     older, newest = leaves[:split], leaves[split:]
     if not older:
         return tuple(newest)

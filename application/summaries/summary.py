@@ -1,12 +1,12 @@
 """Make a summary: collect its source, have it written, and check it."""
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
+from refold.application.api.blocking import in_thread
 from refold.application.conversation.entries import Entries, Entry, LongEntries, Words
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
@@ -217,7 +217,7 @@ async def write_summary(
         SummaryRefused, SummariserError: there is no acceptable text.
     """
     rooms = _Rooms(core, plan, budget)
-    gathered = await asyncio.to_thread(_gather, before, source, rooms, summariser)
+    gathered = await in_thread(_gather, before, source, rooms, summariser)
     leaves = await keep_within(
         core, before.thread_id, source.leaves, LEAVES_ROOM * plan.limit_tokens
     )
@@ -227,7 +227,7 @@ async def write_summary(
     written = await Writer(core, before.thread_id, summariser, calls, task).write()
     messages, skimming = source.messages, task.skimming
     leaf = await leaf_of(core, before.thread_id, messages, plan, skimming, gathered.read)
-    made = await asyncio.to_thread(
+    made = await in_thread(
         _build_summary, before, source, rooms, gathered, task, written, summariser.name
     )
     earlier = leaves or source.earlier

@@ -1,9 +1,9 @@
 """Write the text of a summary by parts and chunks, within one limit."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from refold.application.api.blocking import in_thread
 from refold.application.errors import SummariserError
 from refold.application.ports.summariser import (
     SourceMessage,
@@ -204,7 +204,7 @@ class Writer:
         else:
             first = ""
             for part in (history, turn):
-                self._sizes[part.kind] = await asyncio.to_thread(self._source, part)
+                self._sizes[part.kind] = await in_thread(self._source, part)
             if not history.is_empty:
                 apart = max(0, self._room() - self._share(history, turn))
                 written = self._part(history, lambda: self._share(history, turn), apart=apart)
@@ -295,10 +295,10 @@ class Writer:
         if self._capacity is None and not self._has_shrunk:
             return (messages,) if messages else (), ()
         if self._capacity is None:
-            return await asyncio.to_thread(self._guess_chunks, messages), ()
+            return await in_thread(self._guess_chunks, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
-        chunks, omitted = await asyncio.to_thread(
+        chunks, omitted = await in_thread(
             split_messages, self._thread_id, request, self._capacity, policy
         )
         self._calls.check_calls(len(chunks))

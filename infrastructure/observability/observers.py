@@ -213,5 +213,9 @@ class LateTelemetry:
         return nullcontext(Unobserved()) if used is None else used.calling(summariser)
 
 
+_PROVIDERS = ("OTEL_PYTHON_TRACER_PROVIDER", "OTEL_PYTHON_METER_PROVIDER")
+"""Variables from which the API of OpenTelemetry loads a provider."""
+
+
 def _names_a_provider() -> bool:
-    return any(name.startswith("OTEL_PYTHON_") for name in os.environ)
+    return any(map(os.environ.__contains__, _PROVIDERS))

@@ -15,6 +15,7 @@ import pytest
 
 import refold
 from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 ROUNDS = 150
 P = ParamSpec("P")
@@ -244,3 +245,64 @@ def test_a_loop_that_ends_while_an_append_waits_leaves_nothing_behind(tmp_path: 
     other.close()
     asyncio.run(left[0].close())
     assert stored(path) == []
+
+
+class HeldCounter(EstimatingTokenCounter):
+    """A counter that holds the first count after a compaction was requested."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.counts, self.go_on = threading.Event(), threading.Event()
+        self._path = path
+
+    def count_text(self, text: str) -> int:
+        if not self.counts.is_set() and payloads(self._path, "compaction_requested"):
+            self.counts.set()
+            assert self.go_on.wait(10)
+        return super().count_text(text)
+
+
+def payloads(path: Path, name: str) -> list[bytes]:
+    """The stored events of this name."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT state FROM stored_events WHERE topic=?", [name])
+        return [state for (state,) in rows]
+
+
+def long_talk(memory: refold.Memory) -> None:
+    """A conversation for which a compaction is due."""
+    conversation = memory.conversation("t")
+    for number in range(200):
+        conversation.append(
+            {"role": "user", "content": f"Keep port {number} of the {number}th server."}
+        )
+        conversation.append(
+            {"role": "assistant", "content": f"I decided to keep port {number}. " * 20}
+        )
+
+
+@in_a_loop
+async def test_a_cancelled_compaction_by_code_is_recorded_and_can_be_made_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    counter = HeldCounter(path)
+    options: Any = {"window": 20_000, "summariser": "extractive", "counter": counter}
+    with refold.open(path) as memory:
+        long_talk(memory)
+    async with refold.aopen(path, **options) as memory:
+        conversation = memory.conversation("t")
+        task = asyncio.ensure_future(conversation.context())
+        assert await asyncio.to_thread(counter.counts.wait, 10)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        counter.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        then = stored(path)
+        [failed] = payloads(path, "compaction_failed")
+        assert b'"reason":"cancelled"' in failed
+        assert stored(path) == then
+        [made] = (await conversation.context()).compactions
+        assert made.outcome == "performed"

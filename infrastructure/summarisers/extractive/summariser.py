@@ -1,6 +1,5 @@
 """The built-in summariser: it merges new lines with those of an earlier summary and fits them."""
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -9,6 +8,7 @@ from operator import is_
 from typing import NamedTuple
 from weakref import finalize, ref
 
+from refold.application.api.blocking import in_thread
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.facts.cues import clean, excerpt, shorten
 from refold.domain.facts.exact_values import is_trivial, steps_of, strip_trimming
@@ -201,7 +201,7 @@ class ExtractiveSummariser:
         """Summarise in a thread, so that the event loop is not blocked."""
         return build_in_order(
             SummaryDraft,
-            text=await asyncio.to_thread(self.extract, request),
+            text=await in_thread(self.extract, request),
             complete=True,
             model=ALGORITHM,
             prompt_fingerprint=_FINGERPRINT,

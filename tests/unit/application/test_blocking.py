@@ -48,7 +48,9 @@ def test_who_interrupts_is_answered_when_what_was_written_has_ended() -> None:
 
     def interrupt() -> None:
         began.wait(10)
-        signal.raise_signal(signal.SIGINT)
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)  # Only the main thread ends its wait for a signal.
         interrupted.set()
 
     threading.Thread(target=interrupt).start()
