@@ -213,7 +213,7 @@ class _Rebuilder:
         topics = TopicGathering(self._core, self._thread_id)
         for messages in _split(read_again(self._core, self._loaded, positions)):
             read = await asyncio.to_thread(read_covered, self._core, self._thread_id, messages)
-            await asyncio.to_thread(gathering.take, read.facts)
+            await asyncio.to_thread(gathering.take, read.facts, read.names)
             await asyncio.to_thread(topics.take, messages, read.facts)
             for part in touched:
                 own = [m for m in messages if part.has(m.position)]

@@ -88,7 +88,8 @@ def ledgers_of(
     for summary in recorded.summaries:
         if not (stop := summary.position):
             continue  # The messages before it are in the file of another session.
-        gathering.take(core.reading.read(enumerate(messages[start:stop], start)).facts)
+        read = core.reading.read(enumerate(messages[start:stop], start))
+        gathering.take(read.facts, read.names)
         ledger, index = _select(gathering, summary, *rooms)
         text, short_text = f"{ledger.text}\n{index.text}", ""
         if short:

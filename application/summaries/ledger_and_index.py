@@ -18,7 +18,7 @@ from refold.application.rendering.render import (
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Coverage
-from refold.domain.facts.fact import Fact
+from refold.domain.facts.fact import Fact, ResultNames
 from refold.domain.facts.reading import MessagesRead
 from refold.domain.ledger import IndexEntry, LedgerLine
 from refold.domain.ledger.index import choose_entries, entries_of, merge_entries
@@ -97,15 +97,15 @@ class Gathering:
         """All entries of the index so far."""
         return self._entries
 
-    def take(self, facts: Sequence[Fact]) -> None:
-        """Add the lines and entries of these facts, which come from later messages than those before."""
+    def take(self, facts: Sequence[Fact], names: Sequence[ResultNames] = ()) -> None:
+        """Add the lines and entries of these facts and names, which come from later messages than those before."""
         # A fault in the rules must not stop the compaction or lose what is known.
         try:
             if self.is_wanted:
                 fresh = gather(facts, self._policy.failure_characters)
                 self._lines, self._chooser = merge_ledger(self._lines, fresh), None
             if self.is_index_wanted:
-                self._entries = merge_entries(self._entries, entries_of(facts))
+                self._entries = merge_entries(self._entries, entries_of(facts, names))
         except Exception as error:
             logger.warning(
                 "%s: the ledger or the index could not be extended: %s",
@@ -157,12 +157,12 @@ class Gathering:
         return KeptLedger(fitted.lines)
 
 
-def gather_ledger(core: Core, before: LoadedConversation, facts: Sequence[Fact]) -> Gathering:
-    """Return the lines and entries that are known after messages with these facts left the context."""
+def gather_ledger(core: Core, before: LoadedConversation, read: MessagesRead) -> Gathering:
+    """Return the lines and entries that are known after these messages left the context."""
     summary = before.window.summary
     known, entries = (summary.ledger, summary.index) if summary else ((), ())
     gathering = Gathering(core, before.thread_id, known, entries)
-    gathering.take(facts)
+    gathering.take(read.facts, read.names)
     return gathering
 
 

@@ -248,7 +248,7 @@ def _gather(
     before: LoadedConversation, source: Source, rooms: "_Rooms", summariser: Summariser
 ) -> _Gathered:
     read = read_covered(rooms.core, before.thread_id, source.messages)
-    gathering = gather_ledger(rooms.core, before, read.facts)
+    gathering = gather_ledger(rooms.core, before, read)
     ledger = gathering.select(rooms.ledger)
     # Code leaves out what the ledger has by itself.
     by_code = is_by_code(summariser)

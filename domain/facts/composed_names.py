@@ -87,6 +87,13 @@ def _names_from(text: str, start: int, stop: int) -> Iterable[str]:
     return _names_in(text[start:stop])
 
 
+def merged_names(known: dict[str, bool], names: dict[str, bool]) -> dict[str, bool]:
+    """Return names of two parts of a message, and whether each is in the main part of one of them."""
+    if not known:
+        return names
+    return known | {name: is_main or known.get(name, False) for name, is_main in names.items()}
+
+
 _as_fact: Callable[[tuple[Any, ...]], Fact] = partial(tuple.__dict__["__new__"], Fact)
 
 

@@ -1,5 +1,6 @@
 """A fact: something exact that a message states or a tool call did, and where."""
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal[
@@ -68,3 +69,13 @@ class Fact(NamedTuple):
     """Reason for a decision, copied from its sentence or the one next to it, or empty if none was found."""
     rejected: tuple[str, ...] = ()
     """Alternatives that a decision rejects, copied from the same place."""
+
+
+class ResultNames(NamedTuple):
+    """The composed names of the results in a message, with whether each is in a main part.
+
+    Most of what is read are such names. One object for all of a message takes a fraction of the time.
+    """
+
+    position: int
+    names: Mapping[str, bool]

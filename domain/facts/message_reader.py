@@ -11,7 +11,7 @@ from refold.domain.messages import CALLS, Message, strings, strings_in
 from refold.domain.value import is_object
 
 from . import cues
-from .composed_names import composed_names, distinct_names, facts_of_names
+from .composed_names import composed_names, distinct_names, facts_of_names, merged_names
 from .exact_values import (
     commands_in,
     is_trivial,
@@ -98,6 +98,8 @@ class MessageRead(NamedTuple):
     """The calls of the message, by their ids."""
     answered: tuple[tuple[str, ReadCall], ...]
     """The calls that its results belong to, with their ids."""
+    names: Mapping[str, bool]
+    """The composed names of its results, which are not in ``facts``, with whether each is in a main part."""
 
 
 class MessageReader:
@@ -114,7 +116,8 @@ class MessageReader:
         self._here: dict[_Key, int] = {}
         """Places in ``_found`` of the facts of the current message, except names."""
         self._names_here: dict[Source, dict[str, int]] = {}
-        """Places in ``_found`` of the names of the current message."""
+        """Places in ``_found`` of the names of the current message, except those of results."""
+        self._names_of_results: dict[str, bool] = {}
         self._texts: Sequence[str] = ()
         self._is_plain = False  # True if no text of the message has an exact sign of a credential.
 
@@ -127,7 +130,7 @@ class MessageReader:
     def read(self, position: int, message: Message) -> MessageRead:
         """Read one message."""
         self._here, self._found, self._opened, self._answered = {}, [], {}, []
-        self._names_here = {}
+        self._names_here, self._names_of_results = {}, {}
         self._texts = list(strings(message))
         self._is_plain = not cues.has_exact_sign("\n".join(self._texts))
         for block in message.blocks():
@@ -138,7 +141,8 @@ class MessageReader:
                 self._call(position, block)
             elif kind.endswith("tool_result"):
                 self._result(position, block)
-        return MessageRead(tuple(self._found), self._opened, tuple(self._answered))
+        answered, names = tuple(self._answered), self._names_of_results
+        return MessageRead(tuple(self._found), self._opened, answered, names)
 
     def _words(self, position: int, message: Message, text: str) -> None:
         if message.role == "assistant":
@@ -333,6 +337,9 @@ class MessageReader:
         if not is_plain:
             # A name has no sign of an assignment, so it is no credential if the text has no exact sign.
             names = {name: main for name, main in names.items() if cues.redact(name) == name}
+        if by == "result":
+            self._names_of_results = merged_names(self._names_of_results, names)
+            return
         facts = facts_of_names(names, position, by)
         if by in found:
             for fact in facts:

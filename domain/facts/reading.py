@@ -1,14 +1,16 @@
 """Read the facts of messages: one pass over each message."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 from weakref import ref
 
 from refold.domain.messages import Message
 
-from .composed_names import forget_names
+from .composed_names import facts_of_names, forget_names
 from .cues import forget_judged
-from .fact import Fact
+from .fact import Fact, ResultNames
 from .message_reader import MessageRead, MessageReader, ReadCall
 from .speech import forget_sentences
 from .statements import closing_of
@@ -23,6 +25,8 @@ class MessagesRead(NamedTuple):
     has_tools: bool = False
     """Whether tools are used. If not, "must" and "always" are mostly small talk."""
     facts: tuple[Fact, ...] = ()
+    """All facts but the names of results."""
+    names: tuple[ResultNames, ...] = ()
     calls: tuple[ReadCall, ...] = ()
     """Calls in the order of their results; those without a result last."""
 
@@ -31,6 +35,7 @@ class MessagesRead(NamedTuple):
         return MessagesRead(
             self.has_tools,
             tuple([fact for fact in self.facts if fact.position in positions]),
+            tuple([names for names in self.names if names.position in positions]),
             tuple([call for call in self.calls if call.position in positions]),
         )
 
@@ -44,8 +49,10 @@ def read_messages(messages: Iterable[Place]) -> MessagesRead:
 
 
 def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
-    """Return the facts of these messages, oldest first. Calls and their results must be together."""
-    return read_messages(messages).facts
+    """Return all facts of these messages, oldest first. Calls and their results must be together."""
+    read = read_messages(messages)
+    named = [facts_of_names(names, position, "result") for position, names in read.names]
+    return tuple(sorted(chain(read.facts, *named), key=attrgetter("position")))
 
 
 Rules = Callable[[Iterable[Place]], Sequence[Fact]]
@@ -82,7 +89,7 @@ class ReadOnce:
         self._forget_gone()
         has_tools = uses_tools(message for _, message in sources)
         reader = MessageReader(conversation=not has_tools)
-        facts, calls = list[Fact](), list[ReadCall]()
+        facts, names, calls = list[Fact](), list[ResultNames](), list[ReadCall]()
         for position, message in sources:
             read = self._find(position, message, has_tools)
             if read is None:
@@ -92,7 +99,10 @@ class ReadOnce:
                 reader.follow(read)
                 calls += [call for _, call in read.answered]
             facts += read.facts
-        return MessagesRead(has_tools, tuple(facts), (*calls, *reader.open.values()))
+            if read.names:
+                names.append(ResultNames(position, read.names))
+        calls += reader.open.values()
+        return MessagesRead(has_tools, tuple(facts), tuple(names), tuple(calls))
 
     def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
         known = self._known.get(id(message))

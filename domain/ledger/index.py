@@ -1,13 +1,14 @@
 """Entries of the index: exact values of covered messages, and the choice of those to show."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from refold.domain.facts import cues
 from refold.domain.facts.exact_values import steps_and_pipes
-from refold.domain.facts.fact import VALUES, Fact
+from refold.domain.facts.fact import VALUES, Fact, ResultNames
 from refold.domain.facts.fact import Source as Origin
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.ledger import STANDING, EntryKind, EntrySource, IndexEntry
@@ -84,41 +85,46 @@ _SOURCE_OF: Mapping[Origin, EntrySource] = {
 }
 
 
-def entries_of(facts: Iterable[Fact]) -> tuple[IndexEntry, ...]:
-    """Return the exact values among these facts, and where the work stood after them."""
+_Place = tuple[EntryKind, str, int]
+"""Kind and text of a value with the position of its message."""
+
+
+def entries_of(facts: Iterable[Fact], names: Iterable[ResultNames] = ()) -> tuple[IndexEntry, ...]:
+    """Return the exact values among these facts and names, and where the work stood after them."""
     reader = _Reader()
-    found, here, at = reader.found, reader.names, -1
-    shortest, longest = _SHORTEST, _LONGEST["name"]
     for fact in facts:
-        kind, text, position = fact[0], fact[1], fact[2]
-        if kind == "name":
-            if position != at:
-                here.clear()
-                at = position
-            if fact[3] != "result" or text in here:
-                reader.take_value("name", fact)
-            elif shortest <= len(text) <= longest:
-                # A name is one word, and most facts are names in results.
-                here[text] = len(found)
-                found.append(_as_entry(("name", text, position, 1, 0, -1, "result", False)))
-        elif kind in VALUES:
+        if fact[0] == "name":
+            reader.take_value("name", fact)
+        elif fact[0] in VALUES:
             reader.take_value("value", fact)
         else:
             reader.take(fact)
-    return merge_entries((), found)
+    return merge_entries(_entries_of_names(names, reader.places), reader.found)
 
 
-_Place = tuple[EntryKind, str, int]
-"""Kind and text of a value with the position of its message."""
+def _entries_of_names(
+    results: Iterable[ResultNames], known: Collection[_Place]
+) -> Iterator[IndexEntry]:
+    """Yield the names of results, each once. Those that are ``known`` from the same message count there."""
+    counts, newest = Counter[str](), dict[str, int]()
+    apart = {position for kind, _, position in known if kind == "name"}
+    for position, names in results:
+        texts: Collection[str] = names.keys()
+        if position in apart:
+            texts = [text for text in names if ("name", text, position) not in known]
+        counts.update(texts)
+        newest |= dict.fromkeys(texts, position)
+    shortest, longest = _SHORTEST, _LONGEST["name"]
+    for text, position in newest.items():
+        if shortest <= len(text) <= longest:  # A name is one word.
+            yield _as_entry(("name", text, position, counts[text], 0, -1, "result", False))
 
 
 class _Reader:
     def __init__(self) -> None:
         self.found: list[IndexEntry] = []
-        self.names: dict[str, int] = {}
-        """Places in ``found`` of the names of the current message."""
-        self._here: dict[_Place, int] = {}
-        """Places in ``found`` of the other values of each message."""
+        self.places: dict[_Place, int] = {}
+        """Places in ``found`` of the values of each message."""
 
     def take(self, fact: Fact) -> None:
         """Take a fact that is neither a name nor a value."""
@@ -164,10 +170,7 @@ class _Reader:
         entry = _entry(kind, fact)
         if entry is None:
             return
-        if kind == "name":
-            at = self.names.setdefault(entry.text, len(self.found))
-        else:
-            at = self._here.setdefault((kind, entry.text, entry.position), len(self.found))
+        at = self.places.setdefault((kind, entry.text, entry.position), len(self.found))
         if at == len(self.found):
             self.found.append(entry)
             return

@@ -11,8 +11,7 @@ from refold.application.rendering.render import render
 from refold.application.summaries import ledger_and_index as keeping
 from refold.application.summaries.ledger_and_index import KeptLedger, gather_ledger
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.facts.fact import Fact
-from refold.domain.facts.reading import read_facts
+from refold.domain.facts.reading import MessagesRead, read_messages
 from refold.domain.ledger import LedgerLine
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
@@ -20,9 +19,9 @@ from tests.support.builders import calls, history, performed, results, user
 from tests.support.fake_ports import core_of
 
 
-def source(*messages: Message, start: int = 0) -> tuple[Fact, ...]:
-    """The facts of these messages."""
-    return read_facts(enumerate(messages, start))
+def source(*messages: Message, start: int = 0) -> MessagesRead:
+    """What is read from these messages."""
+    return read_messages(enumerate(messages, start))
 
 
 WORK = [calls("a"), results("a")]
@@ -47,8 +46,8 @@ def test_what_is_shown_takes_no_more_than_its_room(room: int) -> None:
 def test_a_moment_without_room_forgets_nothing() -> None:
     core = core_of()
     known = gather_ledger(core, EMPTY, source(*RULES, *WORK)).select(3_000)
-    squeezed = gather_ledger(core, carrying(known), []).select(0)
-    again = gather_ledger(core, carrying(squeezed), []).select(3_000)
+    squeezed = gather_ledger(core, carrying(known), MessagesRead()).select(0)
+    again = gather_ledger(core, carrying(squeezed), MessagesRead()).select(3_000)
     assert again.text == known.text
 
 

@@ -1,8 +1,10 @@
 """What the index reads from messages: exact values once a message, and where the work stood."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from refold.domain.facts.reading import read_facts
+from refold.domain.facts.reading import read_facts, read_messages
 from refold.domain.ledger import IndexEntry
 from refold.domain.ledger.index import entries_of
 from refold.domain.messages import Message
@@ -14,7 +16,8 @@ def person(text: str) -> Message:
 
 
 def read(*messages: Message) -> list[IndexEntry]:
-    return list(entries_of(read_facts(enumerate(messages))))
+    found = read_messages(enumerate(messages))
+    return list(entries_of(found.facts, found.names))
 
 
 def texts(kind: str, *messages: Message) -> list[str]:
@@ -186,3 +189,33 @@ def test_half_a_credential_where_reading_ends_is_not_listed(limit: int) -> None:
         for message in (person(text), user(tool_result("c", text))):
             found = [e.text for e in read(message) if "hunter2" in e.text or "[redacted" in e.text]
             assert found == []
+
+
+SAID = st.sampled_from(
+    [
+        "retry_policy",
+        "loadConfig",
+        "see retry_policy and read_file",
+        "a_b",
+        "token=sk-ant-api03-abcdefghij and retry_policy",
+        "x" * 3_000 + " late_name",
+        f"{REFUSED} To tell you how to proceed, the user said:\nuse retry_policy, not loadConfig",
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.lists(SAID, min_size=1, max_size=3), SAID), max_size=4))
+def test_names_of_results_count_as_the_same_names_read_as_facts(
+    rounds: list[tuple[list[str], str]],
+) -> None:
+    messages = list[Message]()
+    for number, (printed, said) in enumerate(rounds):
+        ids = [f"c{number}-{n}" for n in range(len(printed))]
+        messages.append(assistant(*(tool_use(one, note=said) for one in ids)))
+        results = [
+            tool_result(one, text, is_error=text.startswith(REFUSED))
+            for one, text in zip(ids, printed, strict=True)
+        ]
+        messages.append(user(*results, said))
+    as_facts = entries_of(read_facts(enumerate(messages)))
+    assert sorted(read(*messages)) == sorted(as_facts)
