@@ -120,11 +120,10 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 def _open(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.event_store.envelope import random_hex
     from refold.infrastructure.observability.observers import Observing
-    from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
-    counter = checked_counter(options.get("counter")) or EstimatingTokenCounter()
+    counter = _counter(options)
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     stores = _stores(path, options, settings, key_source(options, settings), observing.notify)
@@ -158,6 +157,12 @@ def _open(path: str | Path, options: Options) -> Core:
         turns=stores.log.turns,
     )
     return _start(core, path, stores, settings.scrub_megabytes)
+
+
+def _counter(options: Options) -> TokenCounter:
+    from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+
+    return checked_counter(options.get("counter")) or EstimatingTokenCounter()
 
 
 def _needs_no_loop(by_code: bool, counter: TokenCounter, observing: Observing) -> bool:
