@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold.application.api.results import Context
 from refold.application.conversation.loaded import LoadedConversation
@@ -12,7 +12,6 @@ from refold.application.errors import LogError
 from refold.application.ports.processes import Owner
 from refold.application.rendering.kept_turns import KeptTurns
 from refold.application.rendering.render import render
-from refold.application.rendering.request_blocks import copied
 from refold.application.rendering.turn_builder import separate_originals, separate_turns
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import notify_request
@@ -25,6 +24,8 @@ from refold.domain.events import CompactionFailed
 from .unwritten import is_live
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from refold.application.conversation.entries import Entry
     from refold.application.conversation.loaded import LoadedConversation
     from refold.application.history.moments import At
@@ -232,7 +233,7 @@ def _render(
         model=extras.model or core.settings.model,
         system=rendered.system,
         messages=rendered.messages,
-        tools=[copied(dict(tool)) for tool in extras.tools],
+        tools=_copies_of(extras.tools) if extras.tools else [],
         tokens=rendered.tokens + core.extras_tokens(extras),
         budget=budget,
         summary=loaded.window.summary,
@@ -242,6 +243,14 @@ def _render(
         originals=rendered.originals,
         is_whole=rendered.is_whole,
     )
+
+
+def _copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from refold.application.agent_tools.definitions import (
+        copies_of,
+    )  # Only agents with tools need it.
+
+    return copies_of(tools)
 
 
 def _separate(context: Context) -> Context:

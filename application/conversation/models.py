@@ -1,6 +1,7 @@
 """Known models with their context windows and rules, in one table."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 COMPACTION_BETA = "compact-2026-09-04"
@@ -56,6 +57,11 @@ _MODELS: dict[str, ModelRules] = {
 }
 
 
+_MOST_KNOWN = 64
+"""Models whose rules are remembered. Each request asks for them several times."""
+
+
+@lru_cache(_MOST_KNOWN)
 def rules_for(model: str | None) -> ModelRules:
     """Return the rules of a model; for an unknown model, the strictest common ones."""
     known = longest_prefix(model, _MODELS)
@@ -69,6 +75,7 @@ def longest_prefix(model: str | None, prefixes: Iterable[str]) -> str | None:
     return max(fitting, key=len, default=None)
 
 
+@lru_cache(_MOST_KNOWN)
 def takes_signed_summaries(model: str | None) -> bool:
     """Return whether a request to this model may begin with a signed compaction block.
 
@@ -78,6 +85,7 @@ def takes_signed_summaries(model: str | None) -> bool:
     return gateway in ("", "anthropic") and rules_for(model).signed_summaries
 
 
+@lru_cache(_MOST_KNOWN)
 def binds_thinking(model: str | None) -> bool:
     """Return whether this model accepts thinking only after the prefix it was signed for.
 

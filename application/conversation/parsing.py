@@ -115,10 +115,12 @@ def plain_message(message: Message) -> Message:
     Raises:
         InvalidMessage: names the value that JSON cannot represent.
     """
-    extra = None if message.extra is None else _plain(message.extra, "extra")
+    extra = None if message.extra is None else plain_json(message.extra, "extra")
     if isinstance(message.content, str):
         return replace(message, content=_text(message.content), extra=extra)
-    plain = replace(message, content=tuple(_plain(list(message.content), "content")), extra=extra)
+    plain = replace(
+        message, content=tuple(plain_json(list(message.content), "content")), extra=extra
+    )
     return replace(plain, unknown=unknown_kinds(plain))
 
 
@@ -130,7 +132,7 @@ def parse_recorded(recorded: RecordedMessage) -> ParsedMessage:
     """
     message, original = plain_message(recorded.message), recorded.original
     if original is not None:
-        data = _plain(original.data, "original")
+        data = plain_json(original.data, "original")
         original = replace(original, data=data).shrink(message.content)
     return ParsedMessage(
         message, recorded.message_id, recorded.model, recorded.stop_reason, original
@@ -157,7 +159,7 @@ def read_message(
     if isinstance(given, Message):
         own = {"role": given.role, "content": given.content, "author": given.author}
         given = {**(given.extra or {}), **own}
-    fields = _plain(given, place)
+    fields = plain_json(given, place)
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     if fields.keys() != _REQUIRED:
@@ -265,8 +267,12 @@ def _check_live(message: Message, place: str) -> None:
         warn_of_unknown(message.unknown)
 
 
-def _plain(value: object, place: str) -> Any:
-    """Return a deep copy as plain JSON data; raise with the path of a value that JSON cannot represent."""
+def plain_json(value: object, place: str) -> Any:
+    """Return a deep copy as plain JSON data.
+
+    Raises:
+        InvalidMessage: JSON cannot represent a value; names its path.
+    """
     try:
         return _copy(value, 0)
     except _NotJson:

@@ -311,6 +311,8 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """Decisions that could not be written yet; ``log`` writes them with the next transaction."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _tool_sizes: dict[int, tuple[int, int, Sequence[Any]]] = field(default_factory=dict[int, Any])
+    """Tokens and bytes of tool definitions, by the identity of these."""
     line_sizes: LineSizes = field(default_factory=LineSizes)
     """Tokens of the newest lines of ledgers and indexes. Looking one up measures it."""
     _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
@@ -395,9 +397,7 @@ class Core:
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
             tokens += self._size(text) + FRAME_TOKENS
-        if extras.tools:
-            tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
-        return tokens
+        return tokens + (self._size_of_tools(extras.tools)[0] if extras.tools else 0)
 
     def _instructions_tokens(self, extras: Extras) -> int:
         text = self.layout(extras).instructions
@@ -405,9 +405,22 @@ class Core:
 
     def _extras_bytes(self, extras: Extras) -> int:
         given = byte_size(extras.system) if extras.system else 0
-        tools = sum(byte_size(dict(tool)) for tool in extras.tools)
+        tools = self._size_of_tools(extras.tools)[1] if extras.tools else 0
         own = byte_size(self.layout(extras).instructions)
         return given + tools + own + _ENVELOPE_BYTES
+
+    def _size_of_tools(self, tools: Sequence[Mapping[str, Any]]) -> tuple[int, int, Sequence[Any]]:
+        from refold.application.agent_tools.definitions import KeptTools, copies_of
+
+        known = self._tool_sizes.get(id(tools))
+        if known is None or known[2] is not tools:
+            given = tuple(copies_of(tools))
+            known = self.counter.count_tools(given), sum(map(byte_size, given)), tools
+            if len(self._tool_sizes) > 32:
+                self._tool_sizes.clear()
+            if isinstance(tools, KeptTools):  # Nothing changes them.
+                self._tool_sizes[id(tools)] = known
+        return known
 
     def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:
         from refold.application.conversation.instructions import instruction_sizes
