@@ -163,6 +163,47 @@ def contexts(conversation: refold.ConversationMemory, raw: Raw, live: int) -> It
     )
 
 
+TOOLS = [
+    {
+        "name": f"tool_{number}",
+        "description": TEXT,
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                name: {
+                    "type": "string",
+                    "description": "The path of a file, or the name of a symbol in it.",
+                }
+                for name in ("path", "symbol", "pattern")
+            },
+            "required": ["path"],
+        },
+    }
+    for number in range(20)
+]
+
+
+def contexts_of_an_agent(folder: Path) -> Iterator[Row]:
+    """Yield the row of a context with all that an agent passes. The floor also decodes the JSON of the tools."""
+    raw, text = Raw(folder / "raw-agent.db"), json.dumps(TOOLS)
+    opened = refold.open(folder / "agent.db", window=1_000_000, summariser=FixedSummariser())
+    with closing(raw.connection), opened as memory:
+        conversation = memory.conversation("chat")
+        ask = partial(conversation.context, model="claude-opus-4-5", system=TEXT * 30, tools=TOOLS)
+        fill(conversation, raw, 1_000)
+        ask()
+        conversation.append(said(0))  # The answer records what was asked.
+        raw.append([said(0)])
+
+        def read() -> None:
+            raw.tail(LIVE + 1)
+            json.loads(text)
+
+        ours, floor = interleaved(ask, read, rounds=ROUNDS)
+    what = "context with a model, a system text and 20 tools, to reading tail and tools raw"
+    yield Row(what, *show(ours, floor), ours.wall / floor.wall, "×", 2)
+
+
 def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     """Yield the rows at 1,000 messages, or at 1,000, 10,000 and 300,000."""
     for size in (1_000, 10_000, 300_000) if long else (1_000,):
@@ -177,6 +218,7 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
             name = f"{size:,} messages: "
             for row in (*contexts(conversation, raw, LIVE + 20), *appended(conversation, raw)):
                 yield row._replace(what=name + row.what)
+    yield from contexts_of_an_agent(folder)
     yield from in_software_alone()
 
 
