@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from refold.application.conversation.entries import SAID, Entry, PreviewKey
 from refold.application.conversation.loaded import Window
@@ -66,6 +66,8 @@ class TurnBuilder:
         texts of recalled lines by position.
         """
         self.turns: list[Turn] = []
+        self._are_flat: list[bool] = []
+        """Whether the blocks of each closed turn have only texts, as far as it was looked at."""
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -122,12 +124,21 @@ class TurnBuilder:
         """Return a copy that can be finished and shares nothing that changes."""
         fork = TurnBuilder.__new__(TurnBuilder)
         fork.__dict__.update(self.__dict__)
-        fork.turns = separate_turns(self.turns)
+        fork.turns, fork._are_flat = self._separate_turns(), []
         fork._results = blocks.separate(self._results)
         fork._user_blocks = blocks.separate(self._user_blocks)
         fork._calls, fork._said = [*self._calls], [*self._said]
         fork.originals = separate_originals(self.originals)
         return fork
+
+    def _separate_turns(self) -> list[Turn]:
+        are_flat = self._are_flat
+        del are_flat[-1:]  # The last turn may have been replaced since.
+        are_flat += map(_is_flat, self.turns[len(are_flat) :])
+        return [
+            {**turn, "content": [*map(dict.copy, turn["content"])]} if is_flat else _separate(turn)
+            for turn, is_flat in zip(self.turns, are_flat, strict=True)
+        ]
 
     def open(self, memory: Sequence[Block]) -> None:
         """Begin with the summary and the ledger as data in the user's turn, never as words of the assistant."""
@@ -383,8 +394,20 @@ def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]
 
 
 def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return copies of turns that share nothing that changes. Most are a text."""
-    return [t.copy() if type(t["content"]) is str else blocks.separate(t) for t in turns]
+    """Return copies of turns that share nothing that changes."""
+    return [*map(_separate, turns)]
+
+
+def _separate(turn: Turn) -> Turn:
+    return turn.copy() if type(turn["content"]) is str else blocks.separate(turn)
+
+
+def _is_flat(turn: Turn) -> bool:
+    """Return whether the content is blocks that have only texts. Their copies take a third of the time."""
+    content = turn["content"]
+    return type(content) is list and all(
+        type(value) is str for block in cast("list[Block]", content) for value in block.values()
+    )
 
 
 def _items_of(entries: Sequence[Entry], shown: Sequence[Block]) -> Original | None:

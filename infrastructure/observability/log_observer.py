@@ -300,11 +300,15 @@ class LogLines:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
+        self._loggers: dict[str, logging.Logger] = {}
+        """Loggers of notices. Looking one up takes a lock of all loggers."""
 
     def notify(self, notice: Notice) -> None:
         """Write a line if its logger is enabled for the level."""
-        level = LEVELS[notice.name]
-        logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
+        level, logger = LEVELS[notice.name], self._loggers.get(notice.name)
+        if logger is None:
+            logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
+            self._loggers[notice.name] = logger
         if not logger.isEnabledFor(level):
             return
         figures: dict[str, Figure] = {**notice.figures}
