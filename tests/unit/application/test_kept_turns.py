@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.application.conversation.entries import (
@@ -256,3 +256,42 @@ def test_a_request_that_differs_in_more_is_rendered_for_its_size() -> None:
     thought = window_of(*history(user("one"), assistant(thinking(), text("two")), user("three")))
     sizes_of(kept, thought)
     assert sizes_of(kept, dataclasses.replace(thought, thinking_from=3))[1] == 1
+
+
+def wreck(value: Any) -> None:
+    """Empty all lists and objects in a value."""
+    inner = (
+        [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
+    for one in inner:
+        wreck(one)
+    if isinstance(value, dict | list):
+        value.clear()
+
+
+PAUSED = assistant(text("three"), text("and more"))
+CALLING = assistant(text("four"), tool_use("c", path="a", deep={"list": [{"x": 1}]}))
+SAID = st.sampled_from(
+    [
+        user("one"),
+        user(text("one"), text("two")),
+        PAUSED,
+        CALLING,
+        user(tool_result("c", "done")),
+        user(tool_result("c", [text("done"), text("and more")])),
+        user(tool_result("c", "failed", is_error=True), text("go on")),
+    ]
+)
+
+
+@example([(user("one"), None), (PAUSED, "pause_turn"), (CALLING, None), (user("two"), None)])
+@given(st.lists(st.tuples(SAID, st.sampled_from([None, "pause_turn"])), min_size=1, max_size=8))
+def test_turns_that_the_caller_changes_are_not_those_that_are_kept(
+    said: list[tuple[Any, str | None]],
+) -> None:
+    kept, window = KeptTurns(), Window()
+    for position, (message, reason) in enumerate(said):
+        reason = reason if message.role == "assistant" else None
+        window = project(window, [appended(position, message, stop_reason=reason)])
+        wreck(messages(kept, window))
+        wreck(messages(kept, window))
