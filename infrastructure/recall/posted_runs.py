@@ -52,13 +52,14 @@ class Posting(NamedTuple):
 
     def among(self, places: set[int]) -> set[int]:
         """Return which of these places have the token."""
-        if len(places) * _FEW < len(self.locals):
-            return set(filter(self._has, places))
-        return places.intersection(self.locals)
-
-    def _has(self, local: int) -> bool:
-        at = bisect_left(self.locals, local)
-        return at < len(self.locals) and self.locals[at] == local
+        locals, size = self.locals, len(self.locals)
+        if len(places) * _FEW > size:
+            return places.intersection(locals)
+        return {
+            place
+            for place in places
+            if (at := bisect_left(locals, place)) < size and locals[at] == place
+        }
 
 
 class Having(NamedTuple):
@@ -243,13 +244,13 @@ class Postings:
 
     def having(self, term: int, numbers: Iterable[int]) -> Set[int]:
         """Return which of these passages have a term. Many may have it."""
-        places: dict[int, set[int]] = {}
-        group_by_segment(numbers, places)
-        return {
-            posting.segment << LOCAL_BITS | place
-            for posting in self.of(term, places)
-            for place in posting.among(places[posting.segment])
-        }
+        ordered, found = sorted(numbers), set[int]()
+        for posting in self.of(term, set(map(segment_of, ordered))):
+            base = posting.segment << LOCAL_BITS
+            begin, end = bisect_left(ordered, base), bisect_left(ordered, base + (1 << LOCAL_BITS))
+            places = {number - base for number in ordered[begin:end]}
+            found.update([base | place for place in posting.among(places)])
+        return found
 
     def among(self, term: int, known: Weighed) -> Iterable[Posting]:
         """Return the postings of a term in these segments, of which only the places that are known count."""
@@ -261,7 +262,7 @@ class Postings:
         return waiting | self._posted.segments()
 
 
-_FEW = 12
+_FEW = 8
 """Ratio of a posting's size to the number of known places. Above it, each place is looked up by itself."""
 _MARGIN = 1e-9
 """Share by which sums of weights may differ because they were added in another order, and far more."""
@@ -309,10 +310,9 @@ class WeighedPassages:
     def _add(self, segment: int, having: Set[int], weight: float) -> None:
         known = self.segments.setdefault(segment, {})
         self._counted = None
-        if raised := _raise(known, having, weight):
-            having = frozenset(having).difference(*raised)
-        if having:
-            known[weight] = known[weight] | having if weight in known else set(having)
+        raised = _raise(known, having, weight)
+        if new := set(having).difference(*raised):
+            known[weight] = known[weight] | new if weight in known else new
 
     def _raise(self, segment: int, having: Set[int], weight: float) -> None:
         self._counted = None
