@@ -236,14 +236,16 @@ def _having(
 def wanted_numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
-    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""
+    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some.
+
+    Most are never put in order, because no more are taken than are let through.
+    """
     known, most = 0, limit if is_only_by_thread(filters) else 4 * limit
-    while most:
-        numbers = list(islice(best(most), known, most))
-        yield from numbers
-        if known + len(numbers) < most:
-            return
-        known, most = most, MORE_FOUND * most
+    while known < most:
+        for number in islice(best(most), known, most):
+            known += 1
+            yield number
+        most = MORE_FOUND * most if known == most else 0
 
 
 def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
