@@ -334,9 +334,7 @@ def _rename(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
 
 
 def _is_whole_message(logged: LoggedEvent) -> bool:
-    return logged.is_unread or (
-        not logged.erased and isinstance(logged.event, MessageAppended)
-    )
+    return logged.is_unread or (not logged.erased and isinstance(logged.event, MessageAppended))
 
 
 def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:

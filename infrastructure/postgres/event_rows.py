@@ -244,9 +244,7 @@ class PostgresRecorder(ApplicationRecorder):
         found = self.select_versions(stream, versions)
         return [(row.originator_version, row.topic, row.state) for row in found]
 
-    def rows_of(
-        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
-    ) -> list[Plain]:
+    def rows_of(self, stream: str, after: int, limit: int, last: int = MAX_VERSION) -> list[Plain]:
         """Return version, name and bytes of the next events of a stream up to version ``last``."""
         found = self.select_events(stream, gt=after, lte=last, limit=limit)
         return [(row.originator_version, row.topic, row.state) for row in found]
