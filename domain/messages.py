@@ -72,11 +72,6 @@ def gist(message: Message) -> Gist:
     content = message.content
     if isinstance(content, str):
         return Gist((), (), bool(content) and not content.isspace())
-    return gist_of(message.role, content)
-
-
-def gist_of(role: str, content: Iterable[Block]) -> Gist:
-    """Return the same of a message that is given by its role and blocks."""
     calls: list[str] = []
     results: list[str] = []
     speaks = False
@@ -85,11 +80,11 @@ def gist_of(role: str, content: Iterable[Block]) -> Gist:
         if kind == "text":
             text = block.get("text")
             speaks = speaks or (isinstance(text, str) and bool(text) and not text.isspace())
-        elif kind in SHOWN and role == "user":
+        elif kind in SHOWN and message.role == "user":
             speaks = True
-        elif kind == "tool_use" and role == "assistant":
+        elif kind == "tool_use" and message.role == "assistant":
             calls.append(str(block.get("id")))
-        elif kind == "tool_result" and role == "user":
+        elif kind == "tool_result" and message.role == "user":
             results.append(str(block.get("tool_use_id")))
     return Gist(tuple(calls), tuple(results), speaks)
 

@@ -8,9 +8,10 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
 from refold.application.ports.recall_index import Filters, Visible
-from refold.application.projections.row_changes import listed_time
+from refold.application.projections.row_changes import utc_text
 from refold.application.runtime.core import Core
-from refold.domain.messages import gist_of, readable_content
+from refold.domain.events import MessageAppended
+from refold.domain.messages import gist, readable_content
 from refold.domain.value import build_unvalidated, replace
 
 from .candidates_search import CandidateSearch
@@ -35,15 +36,16 @@ class FoundMessage(NamedTuple):
     @property
     def at(self) -> str:
         """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
-        return listed_time(self.logged, self.fields)
+        written_at = self.fields.get("written_at")
+        return utc_text(written_at) if written_at else self.logged.at
 
     @property
     def role(self) -> str:
         """Role of the message, or ``tool`` if it contains only results."""
         role, content = self.fields["message"]["role"], self.fields["message"]["content"]
-        if isinstance(content, str):
+        if isinstance(content, str) or not isinstance(event := self.logged.event, MessageAppended):
             return role
-        said = gist_of(role, content)
+        said = gist(event.message)
         return "tool" if said.results and not said.speaks else role
 
 

@@ -371,12 +371,12 @@ class LogRecorder(SQLiteApplicationRecorder):
         return self._plain_rows(f"originator_version IN ({marks})", (stream, *versions, -1))
 
     @retrying
-    def _plain_rows(self, versions: str, values: Sequence[str | int]) -> list[Plain]:
+    def _plain_rows(self, condition: str, values: Sequence[str | int]) -> list[Plain]:
         with self._store.transaction(commit=False, is_single=True) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
                 f"SELECT originator_version, topic, state FROM {self.events_table_name} "
-                f"WHERE originator_id=? AND {versions} ORDER BY originator_version LIMIT ?",
+                f"WHERE originator_id=? AND {condition} ORDER BY originator_version LIMIT ?",
                 values,
             )
             rows: list[Plain] = c.fetchall()
