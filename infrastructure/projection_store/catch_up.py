@@ -278,13 +278,10 @@ class FollowedLog:
 
     def _catch_up(self, db: SQLiteTables) -> None:
         known = self._stored_progress(db)
-        if known == self._compared:
-            if self._log.newest() == known.number:
-                return
-            events = iter(self._log.scan(known.number))
-        else:
-            events = events_after(self._log, known)
-            self._compared = known
+        if known == self._compared and self._log.newest() == known.number:
+            return
+        events = events_after(self._log, known)
+        self._compared = known
         first = next(events, None)
         if first is None:
             return
