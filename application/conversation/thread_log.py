@@ -229,7 +229,7 @@ class ThreadLog:
             known = self.known_stream_of(thread_id)
             found = self._log.read_at(known, versions)
             # A message that is there proves that its stream was not erased, and so is the newest.
-            if all(one.erased or not isinstance(one.event, MessageAppended) for one in found):
+            if not any(map(_is_whole_message, found)):
                 stream = self.stream_of(thread_id)
                 found = found if stream == known else self._log.read_at(stream, versions)
             return list(map(_address_by_thread, found))
@@ -333,7 +333,13 @@ def _rename(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
     return dataclasses.replace(loaded, thread_id=thread_id)
 
 
+def _is_whole_message(logged: LoggedEvent) -> bool:
+    return logged.is_unread or (not logged.erased and isinstance(logged.event, MessageAppended))
+
+
 def _address_by_thread(logged: LoggedEvent) -> LoggedEvent:
+    if logged.is_unread and SEPARATOR not in logged.thread_id:
+        return logged
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
         source = thread_of(event.source)

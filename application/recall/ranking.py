@@ -9,9 +9,8 @@ from typing import NamedTuple
 from refold.application.ports.conversation_log import ConversationLog, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.runtime.core import Core
-from refold.domain.events import MessageAppended
 from refold.domain.lazy_pattern import lazy_pattern
-from refold.domain.messages import readable
+from refold.domain.messages import readable_content
 
 from .features import BY_WORDS, BY_WORDS_AND_MEANING, Features, Matches, weigh
 from .passages import Passage
@@ -46,12 +45,10 @@ def words_in(log: ConversationLog, passages: Sequence[Passage]) -> Mapping[int, 
 
 def text_in(passage: Passage, logged: LoggedEvent) -> str:
     """Return the words of a passage in its event, or an empty string if they are missing."""
-    event = logged.event
-    if logged.erased or not isinstance(event, MessageAppended):
+    message = None if logged.erased else logged.message
+    if message is None or message["position"] != passage.position:
         return ""
-    if event.position != passage.position:
-        return ""
-    text = readable(event.message)[passage.start : passage.stop]
+    text = readable_content(message["message"]["content"])[passage.start : passage.stop]
     return text if digest_of(text) == passage.digest else ""
 
 

@@ -379,16 +379,19 @@ _WHEN = lazy_pattern(
 _FIRST = lazy_pattern(
     r"\b(?:first|earliest|originally|initially|zuerst|anfangs|erste[mnrs]?|frühe?ste[mnrs]?)\b|第一次|首次|最早|最初|第一个",
     re.IGNORECASE,
+    signs="first|earliest|originally|initially|zuerst|anfangs|erste",
 )
 _LAST = lazy_pattern(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|finally|zuletzt|letzte[mnrs]?|neue?ste[mnrs]?)\b|最后一次|上一次|最新|最近一次"
     r"|\blast\b(?!\s+(?:week|weekend|month|year|night|spring|summer|autumn|fall|winter|season|\w+day|name)\b)",
     re.IGNORECASE,
+    signs="latest|newest|recent|finally|zuletzt|letzte|neu|last",
 )
 _EVENT = lazy_pattern(
     r"\b(?P<word>before|after|bevor|nachdem|vor\s+de[mnr]|nach\s+de[mnr])\s+(?P<event>[^,.;?!]{1,200})"
     r"|(?P<chinese>[^，。；？！\s]{1,40}?)(?P<side>之前|以前|之后|以后|后来)",
     re.IGNORECASE,
+    signs="before|after|vor|nach",
 )
 _BEFORE = frozenset(
     {"before", "bevor", "之前", "以前", *(f"vor {word}" for word in ("dem", "den", "der"))}

@@ -6,12 +6,12 @@ from typing import NamedTuple, cast
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.owner_scope import OwnerScope
-from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent, MessageFields
 from refold.application.ports.recall_index import Filters, Visible
-from refold.application.projections.row_changes import utc
+from refold.application.projections.row_changes import utc_text
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
-from refold.domain.messages import gist, readable
+from refold.domain.messages import gist, readable_content
 from refold.domain.value import build_unvalidated, replace
 
 from .candidates_search import CandidateSearch
@@ -31,18 +31,22 @@ class FoundMessage(NamedTuple):
     """A message as the log has it."""
 
     logged: LoggedEvent
-    event: MessageAppended
+    fields: MessageFields
 
     @property
     def at(self) -> str:
         """Time when the message was written or, if unknown, logged: ISO 8601, UTC."""
-        return utc(self.event.written_at) if self.event.written_at else self.logged.at
+        written_at = self.fields.get("written_at")
+        return utc_text(written_at) if written_at else self.logged.at
 
     @property
     def role(self) -> str:
         """Role of the message, or ``tool`` if it contains only results."""
-        said = gist(self.event.message)
-        return "tool" if said.results and not said.speaks else self.event.message.role
+        role, content = self.fields["message"]["role"], self.fields["message"]["content"]
+        if isinstance(content, str) or not isinstance(event := self.logged.event, MessageAppended):
+            return role
+        said = gist(event.message)
+        return "tool" if said.results and not said.speaks else role
 
 
 class HitBuilder:
@@ -103,13 +107,14 @@ class HitBuilder:
             yield from ((thread_id, v) for v in range(first, version + self._number + 1))
 
     def _read(self, places: Iterable[WordPlace]) -> None:
+        visible = self._visible
         for logged in events_at(self._core, places).values():
-            if isinstance(logged.event, MessageAppended) and self._may_show(logged, logged.event):
-                said = FoundMessage(logged, logged.event)
-                self._said[logged.thread_id, logged.event.position] = said
-
-    def _may_show(self, logged: LoggedEvent, event: MessageAppended) -> bool:
-        return self._visible is None or self._visible.lets(event.owner, logged.thread_id)
+            fields = logged.message
+            if fields is not None and (
+                visible is None or visible.lets(fields.get("owner"), logged.thread_id)
+            ):
+                said = FoundMessage(logged, fields)
+                self._said[logged.thread_id, fields["position"]] = said
 
     def _neighbour_positions(self, hit: RecallHit) -> Iterator[int]:
         visibility = self._visibility(hit.thread_id)
@@ -143,13 +148,13 @@ class HitBuilder:
 
 def _hit(found: Ranked, said: FoundMessage, text: str, visibility: ContextVisibility) -> RecallHit:
     passage, erased = found.passage, said.logged.erased
-    position = said.event.position
+    position = said.fields["position"]
     return build_unvalidated(
         RecallHit,
         thread_id=passage.thread_id,
         position=position,
         version=said.logged.version,
-        message_id=said.event.message_id,
+        message_id=said.fields["message_id"],
         address=address_of(passage.thread_id, position),
         role=passage.role,
         kind=passage.kind,
@@ -167,11 +172,11 @@ def _hit(found: Ranked, said: FoundMessage, text: str, visibility: ContextVisibi
 
 
 def _neighbour(said: FoundMessage) -> Neighbour:
-    text = readable(said.event.message)
+    text = readable_content(said.fields["message"]["content"])
     cut = len(text) > NEIGHBOUR_CHARACTERS
     return build_unvalidated(
         Neighbour,
-        position=said.event.position,
+        position=said.fields["position"],
         role=said.role,
         text=text[: NEIGHBOUR_CHARACTERS - 1] + CUT if cut else text,
         at=said.at,

@@ -20,6 +20,7 @@ from refold.domain.facts.cues import redact
 from refold.domain.facts.speech import is_program_text, user_words
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import Message, readable, said
+from refold.domain.value import build_unvalidated
 
 from .hits import ContextVisibility, excerpt
 from .passages import Passage
@@ -219,7 +220,8 @@ class _Search:
                     continue  # Alone, a line does not show that it has a credential.
                 if self._visible.shows(passage.position, text):
                     continue
-                line = RecalledLine(
+                line = build_unvalidated(
+                    RecalledLine,
                     position=passage.position,
                     version=passage.version,
                     start=passage.start + start,

@@ -67,6 +67,8 @@ class Head(NamedTuple):
 NO_HEADS: Mapping[str, Head] = {}
 """Empty mapping of heads, for rows that need not follow any event."""
 
+Plain = tuple[int, str, bytes]
+"""Version, name and bytes of a stored event."""
 Row = tuple[int, str, int, str, bytes]
 """A stored event: log position, stream, version, name and bytes. The bytes of a damaged row may be
 anything.
@@ -358,22 +360,26 @@ class LogRecorder(SQLiteApplicationRecorder):
         with self._store.transaction(commit=False, is_single=True) as c:
             return self._max_notification_id(c)
 
+    def rows_of(self, stream: str, after: int, limit: int, last: int = MAX_VERSION) -> list[Plain]:
+        """Return the next events of a stream up to version ``last``, twice as fast as ``select_events``."""
+        between = "originator_version>? AND originator_version<=?"
+        return self._plain_rows(between, (stream, after, last, limit))
+
+    def rows_at(self, stream: str, versions: Sequence[int]) -> list[Plain]:
+        """Return the existing events with these versions, in the order of their versions."""
+        marks = ",".join("?" * len(versions))
+        return self._plain_rows(f"originator_version IN ({marks})", (stream, *versions, -1))
+
     @retrying
-    def rows_of(
-        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
-    ) -> list[tuple[int, str, bytes]]:
-        """Return version, name and bytes of the next events of a stream up to version ``last``, twice as fast
-        as ``select_events``.
-        """
+    def _plain_rows(self, condition: str, values: Sequence[str | int]) -> list[Plain]:
         with self._store.transaction(commit=False, is_single=True) as c:
             c.sqlite_cursor.row_factory = None
             c.execute(
                 f"SELECT originator_version, topic, state FROM {self.events_table_name} "
-                "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
-                "ORDER BY originator_version LIMIT ?",
-                (stream, after, last, limit),
+                f"WHERE originator_id=? AND {condition} ORDER BY originator_version LIMIT ?",
+                values,
             )
-            rows: list[tuple[int, str, bytes]] = c.fetchall()
+            rows: list[Plain] = c.fetchall()
             return rows
 
     @retrying
@@ -390,17 +396,9 @@ class LogRecorder(SQLiteApplicationRecorder):
             rows: list[Row] = c.fetchall()
             return rows
 
-    @retrying
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """Return the existing events with these versions, in the order of their versions."""
-        marks = ",".join("?" * len(versions))
-        with self._store.transaction(commit=False, is_single=True) as c:
-            c.execute(
-                f"{self.select_events_statement} AND originator_version IN ({marks}) "
-                "ORDER BY originator_version",
-                [stream, *versions],
-            )
-            return [StoredEvent(*row) for row in c.fetchall()]
+        return [StoredEvent(stream, *row) for row in self.rows_at(stream, versions)]
 
 
 def stamp_of(moment: datetime) -> str:

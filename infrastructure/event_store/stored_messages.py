@@ -1,6 +1,7 @@
 """Old messages of long conversations, which stay in the log and are read from it on demand."""
 
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from heapq import heappush, heapreplace
 from typing import NamedTuple
@@ -135,12 +136,9 @@ def stored_run(reader: StreamReader, thread_id: str, state: Conversation) -> Sto
     if not state.older_live or state.live_tokens < LARGEST_WINDOW or others > MOST_DECISIONS:
         return None
 
-    def read(first: int, last: int) -> list[LoggedEvent]:
-        return [recorded.logged() for recorded in reader.read(thread_id, first, last)]
-
     from refold.application.conversation.stream_places import StreamPlaces
 
-    places = StreamPlaces(read, state.version, state.length)
+    places = StreamPlaces(partial(reader.read, thread_id), state.version, state.length)
     decided = [*places.decisions_after(0)] if others else []
     first = state.version - REMEMBERED + 1
     if len(decided) < others or not all(_is_harmless(one, first) for one in decided):

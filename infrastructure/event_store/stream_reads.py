@@ -25,9 +25,9 @@ from .envelope import (
     EventMapper,
     Place,
     RecordedEvent,
-    link_of,
+    parse_frame,
 )
-from .recorder import MAX_VERSION, Head, Row
+from .recorder import MAX_VERSION, Head, Plain, Row
 
 BATCH = 1_000
 """Number of events in memory at once."""
@@ -56,9 +56,13 @@ class StreamRows(Protocol):
         """Return the existing events with these versions, in the order of their versions."""
         ...
 
+    def rows_at(self, stream: str, versions: Sequence[int]) -> Sequence[Plain]:
+        """Return the same as version, name and bytes."""
+        ...
+
     def rows_of(
         self, stream: str, after: int, limit: int, last: int = MAX_VERSION
-    ) -> Sequence[tuple[int, str, bytes]]:
+    ) -> Sequence[Plain]:
         """Return version, name and bytes of the next events of a stream up to version ``last``."""
         ...
 
@@ -77,21 +81,19 @@ class StreamReader:
         self.recorder = recorder
         self.mapper = mapper
         self.forget = forget
-        self._opened: OrderedDict[tuple[str, int], tuple[StoredEvent, RecordedEvent]] = (
-            OrderedDict()
-        )
-        """Events that are read again, with their rows."""
+        self._opened: OrderedDict[Place, tuple[bytes, RecordedEvent]] = OrderedDict()
+        """Events that are read again, with their bytes."""
 
     def forget_opened(self) -> None:
         """Forget all decoded events, because some were erased."""
         self._opened.clear()
 
-    def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
+    def read(self, thread_id: str, first: int, last: int | None) -> list[LoggedEvent]:
         """Return the events from version ``first`` to ``last``, after checking that each follows the one
         before it.
         """
         batches = partial(self.batches, thread_id, first, last)
-        return self._look(lambda: [event for batch in batches() for event in batch])
+        return self._look(lambda: [event.logged() for batch in batches() for event in batch])
 
     def batches(
         self, thread_id: str, first: int, last: int | None, size: int = BATCH
@@ -147,38 +149,45 @@ class StreamReader:
             for version, name, state in rows
         ]
 
-    def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
+    def read_at(self, thread_id: str, versions: Collection[int]) -> list[LoggedEvent]:
         """Return the existing events with these versions, each checked against the one before it."""
         return self._look(lambda: self._read_at(thread_id, versions))
 
-    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
+    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[LoggedEvent]:
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
         links = {0: GENESIS}
-        found: list[RecordedEvent] = []
-        for row in self.recorder.select_versions(thread_id, sorted(before | wanted)):
-            version = row.originator_version
-            if version in wanted:
-                event = self._open(thread_id, row)
-                follows(event, links.get(version - 1))
-                found.append(event)
-                links[version] = event.link
+        found: list[LoggedEvent] = []
+        is_plain = not self.mapper.encoder.encoding
+        for version, name, state in self.recorder.rows_at(thread_id, sorted(before | wanted)):
+            before_it = links.get(version - 1)
+            if version not in wanted:
+                links[version] = _link_in(state)
+            elif (
+                is_plain
+                and name == MESSAGE_APPENDED
+                and (plain := open_plain_message(thread_id, version, state))
+            ):
+                at, _, digest, previous, fields = plain
+                _expect_link(thread_id, version, previous, before_it)
+                if version + 1 in wanted:
+                    links[version] = _next_link(previous, digest)
+                found.append(UnreadMessage(0, thread_id, version, at, fields))
             else:
-                links[version] = link_of(row)
+                event = self._open(Place(thread_id, version, name), state)
+                follows(event, before_it)
+                links[version] = event.link
+                found.append(event.logged())
         return found
 
-    def _open(self, thread_id: str, row: StoredEvent) -> RecordedEvent:
+    def _open(self, place: Place, state: bytes) -> RecordedEvent:
         """Decode a row, or return the event of an equal row that was decoded before."""
-        if row.topic == MESSAGE_APPENDED and not self.mapper.encoder.encoding:
-            message = _record_message(thread_id, row.originator_version, row.state)
-            return message or open_row(self.mapper, row)
-        if row.topic != READ_AGAIN:
-            return open_row(self.mapper, row)
-        key = thread_id, row.originator_version
-        known = self._opened.pop(key, None)
-        if known is None or known[0] != row:
-            known = row, open_row(self.mapper, row)
-        self._opened[key] = known
+        if place.name != READ_AGAIN:
+            return record_row(self.mapper, place, state)
+        known = self._opened.pop(place, None)
+        if known is None or known[0] != state:
+            known = state, record_row(self.mapper, place, state)
+        self._opened[place] = known
         while len(self._opened) > _MOST_OPENED:
             self._opened.popitem(last=False)
         return known[1]
@@ -195,10 +204,26 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
     """
     if version is not None and event.originator_version != version + 1:
         raise LogDamaged(event.originator_id, version + 1, "the event is missing")
-    if link is not None and event.previous != link:
-        raise LogDamaged(
-            event.originator_id, event.originator_version, "it does not follow the event before"
-        )
+    _expect_link(event.originator_id, event.originator_version, event.previous, link)
+
+
+def _expect_link(stream: str, version: int, previous: str, link: str | None) -> None:
+    """Check that the event before has the link that an event names, if that link is known."""
+    if link is not None and previous != link:
+        raise LogDamaged(stream, version, "it does not follow the event before")
+
+
+def _next_link(previous: str, digest: str) -> str:
+    """Return the link of an event, as ``Envelope.link`` does."""
+    return sha256((previous + digest).encode("ascii")).hexdigest()
+
+
+def _link_in(state: bytes) -> str:
+    """Return the link of an event from its frame alone, or an empty string if that is damaged."""
+    try:
+        return parse_frame(state).link()
+    except EnvelopeError:
+        return ""
 
 
 def open_row(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
@@ -240,7 +265,7 @@ def _damage_error(place: Place, error: EnvelopeError | CodecError) -> LogError:
 def read_complete(
     thread_id: str,
     wanted: Sequence[int],
-    read: Callable[[], Sequence[RecordedEvent]],
+    read: Callable[[], Sequence[LoggedEvent]],
     head: Callable[[], int],
 ) -> Sequence[LoggedEvent]:
     """Return the events that ``read`` returns, after checking that all ``wanted`` versions are among them.
@@ -253,10 +278,10 @@ def read_complete(
     lacking: int | None = None
     while True:
         found = read()
-        there = {event.originator_version for event in found}
+        there = {event.version for event in found}
         missing = next((version for version in wanted if version not in there), None)
         if missing is None or missing > head():
-            return [event.logged() for event in found]
+            return found
         if missing == lacking:
             raise LogDamaged(thread_id, missing, "the event is missing")
         # Another process may have appended it between the two reads.
@@ -350,7 +375,7 @@ def _record_message(stream: str, version: int, state: object) -> RecordedEvent |
         event = message_appended(dict(fields))
     except CodecError:
         return None
-    link = sha256((previous + digest).encode("ascii")).hexdigest()
+    link = _next_link(previous, digest)
     return RecordedEvent(stream, version, at, event, previous, link, salt)
 
 

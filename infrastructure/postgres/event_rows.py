@@ -18,7 +18,7 @@ from eventsourcing.persistence import (
 from refold.application.errors import LogDamaged
 from refold.infrastructure.event_store.encryption import Keys
 from refold.infrastructure.event_store.envelope import LONGEST_FRAME, link_of
-from refold.infrastructure.event_store.recorder import MAX_VERSION, NO_HEADS, Head, Row
+from refold.infrastructure.event_store.recorder import MAX_VERSION, NO_HEADS, Head, Plain, Row
 
 from .connections import Store, from_text, to_text
 from .failures import retry
@@ -239,9 +239,12 @@ class PostgresRecorder(ApplicationRecorder):
         )
         return [_opened(row) for row in rows]
 
-    def rows_of(
-        self, stream: str, after: int, limit: int, last: int = MAX_VERSION
-    ) -> list[tuple[int, str, bytes]]:
+    def rows_at(self, stream: str, versions: Sequence[int]) -> list[Plain]:
+        """Return version, name and bytes of the same events."""
+        found = self.select_versions(stream, versions)
+        return [(row.originator_version, row.topic, row.state) for row in found]
+
+    def rows_of(self, stream: str, after: int, limit: int, last: int = MAX_VERSION) -> list[Plain]:
         """Return version, name and bytes of the next events of a stream up to version ``last``."""
         found = self.select_events(stream, gt=after, lte=last, limit=limit)
         return [(row.originator_version, row.topic, row.state) for row in found]

@@ -18,17 +18,21 @@ from refold.infrastructure.recall.index_search import (
     wanted_numbers,
 )
 from refold.infrastructure.recall.index_tables import (
-    LOCAL_BITS,
     PASSAGE_COLUMNS,
     PASSAGES,
     PROJECTIONS,
-    local_of,
     numbers_of,
     segment_of,
     term_of,
     thread_token,
 )
-from refold.infrastructure.recall.posted_runs import Posting, Postings, Weighed
+from refold.infrastructure.recall.posted_runs import (
+    Posting,
+    Postings,
+    Weighed,
+    passage_at,
+    place_of,
+)
 from refold.infrastructure.recall.proved_counts import NEIGHBOUR_PARTS
 
 from .connections import to_text
@@ -155,7 +159,7 @@ class ServerPostings(Postings):
     passages that are read are bounded.
     """
 
-    knows_numbers = False
+    knows_whole = False
 
     def __init__(self, db: Tables, tokens: Iterable[str], scope: Condition) -> None:
         """Create the postings of these tokens."""
@@ -174,7 +178,7 @@ class ServerPostings(Postings):
     def among(self, term: int, known: Weighed) -> Iterator[Posting]:
         """Yield the postings of a term, of passages that are known."""
         numbers = [
-            segment << LOCAL_BITS | place
+            passage_at(segment, place)
             for segment, by_weight in known.items()
             for places in by_weight.values()
             for place in places
@@ -190,7 +194,7 @@ class ServerPostings(Postings):
         query = f"{_HAVING} AND {where.text}"
         ((numbers,),) = run_query(self._tables, query, self._tokens[term], *where.values)
         for segment, some in groupby(sorted(numbers or ()), segment_of):
-            yield Posting(segment, array("I", map(local_of, some)))
+            yield Posting(segment, array("d", map(place_of, some)))
 
 
 def _frequencies(db: Tables, tokens: Sequence[str]) -> dict[str, int]:

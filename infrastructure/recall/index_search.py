@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from refold.application.ports.recall_index import Filters, Found, Visible
-from refold.application.recall.passages import Passage
+from refold.application.recall.passages import PARTS, Passage
 from refold.application.recall.ranking import is_only_by_thread
 from refold.infrastructure.projection_store.row_checksums import storable
 from refold.infrastructure.projection_store.tables import Tables
@@ -16,13 +16,17 @@ from refold.infrastructure.projection_store.tables import Tables
 from .index_tables import (
     IS_THERE,
     PASSAGES,
-    Places,
-    group_by_segment,
     passage_of,
     term_of,
     thread_token,
 )
-from .posted_runs import Posting, Postings, WeighedPassages
+from .posted_runs import (
+    Places,
+    Posting,
+    Postings,
+    WeighedPassages,
+    group_by_segment,
+)
 from .proved_counts import Proved, Reading
 
 COMMON = 2_000
@@ -67,7 +71,7 @@ def best_first(
     ordered = sorted(frequencies.items(), key=lambda known: known[1])
     weights = [math.log(1 + total / passages) for _, passages in ordered]
     terms = [(term_of(token), weight) for (token, _), weight in zip(ordered, weights, strict=True)]
-    is_whole = scope is None and postings.knows_numbers and total <= FEW_PASSAGES
+    is_whole = scope is None and postings.knows_whole and total <= FEW_PASSAGES
     found = WeighedPassages(most, is_whole=is_whole)
     enough = wanted * ENOUGH
     finds_more = True
@@ -83,8 +87,8 @@ def best_first(
         elif passages > COMMON:
             found.part()
         if found.is_whole:
-            numbers = postings.numbers(term) if passages <= COMMON else found.having(postings, term)
-            found.weigh_numbers(numbers, weights[at], finds_more=finds_more)
+            whole = postings.whole(term) if passages <= COMMON else found.having(postings, term)
+            found.weigh_whole(whole, weights[at], finds_more=finds_more)
         elif finds_more and most is not None and passages > COMMON:
             if _NewestFirst(postings, found, terms[at:], scope).find(enough, left):
                 break
@@ -152,7 +156,7 @@ class _NewestFirst:
 
     def _counted(self, postings: Iterable[Posting]) -> Iterator[Posting]:
         for posting in postings:
-            self._read += len(posting.locals)
+            self._read += len(posting.places)
             yield posting
 
 
@@ -210,7 +214,7 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
     is_whole = scope is None and total <= FEW_PASSAGES
     # Of more passages, or of few conversations, the texts are faster than all postings.
     rare = {t for t, passages in frequencies.items() if passages <= COMMON and is_whole}
-    known = {token: postings.numbers(term_of(token)) for token in rare}
+    known = {token: postings.whole(term_of(token)) for token in rare}
     found = _select_with_tokens(read.let_through(numbers, limit), frequencies, known)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
@@ -226,24 +230,29 @@ def find(db: Tables, search: Search, proved: Proved) -> Found:
 
 
 def _having(
-    known: Mapping[str, Set[int]], passages: Iterable[Passage]
+    known: Mapping[str, Set[float]], passages: Iterable[Passage]
 ) -> Mapping[str, Collection[int]]:
-    """Return which of the passages have each token. ``known`` has all that have them."""
-    there = {passage.number for passage in passages}
-    return {token: there & numbers for token, numbers in known.items()}
+    """Return which of the passages have each token. ``known`` has all that have them, by their places."""
+    there = {passage.number / PARTS: passage.number for passage in passages}
+    places = frozenset(there)
+    return {
+        token: frozenset(map(there.__getitem__, places & whole)) for token, whole in known.items()
+    }
 
 
 def wanted_numbers(
     best: Callable[[int | None], Iterator[int]], limit: int, filters: Filters
 ) -> Iterator[int]:
-    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some."""
+    """Yield all numbers. As many are found as are wanted, and more only if the filters refuse some.
+
+    Most are never put in order, because no more are taken than are let through.
+    """
     known, most = 0, limit if is_only_by_thread(filters) else 4 * limit
-    while most:
-        numbers = list(islice(best(most), known, most))
-        yield from numbers
-        if known + len(numbers) < most:
-            return
-        known, most = most, MORE_FOUND * most
+    while known < most:
+        for number in islice(best(most), known, most):
+            known += 1
+            yield number
+        most = MORE_FOUND * most if known == most else 0
 
 
 def _in_range(db: Tables, filters: Filters, numbers: Iterator[int]) -> Iterator[int]:
@@ -274,7 +283,7 @@ def _scope(db: Tables, filters: Filters, proved: Proved) -> Places | None:
         return None
     if filters.thread_id is not None:
         return proved.places(db, filters.thread_id)
-    places: dict[int, set[int]] = {}
+    places: dict[int, set[float]] = {}
     for thread_id in threads:
         for segment, more in proved.places(db, thread_id).items():
             places.setdefault(segment, set()).update(more)
@@ -304,11 +313,11 @@ def every_digest(db: Tables, proved: Proved) -> frozenset[str]:
 
 
 def _select_with_tokens(
-    found: list[Passage], tokens: Mapping[str, int], known: Mapping[str, Set[int]]
+    found: list[Passage], tokens: Mapping[str, int], known: Mapping[str, Set[float]]
 ) -> list[Passage]:
     """Return the passages that have one of the tokens, because two tokens may share a posting.
 
-    ``known`` has the numbers of all passages with some of the tokens, and maybe of others.
+    ``known`` has the places of all passages with some of the tokens, and maybe of others.
     """
     lacking = found
     # The token that most passages have first, so that few passages are looked at again.
@@ -317,7 +326,9 @@ def _select_with_tokens(
         if having is None:
             lacking = [passage for passage in lacking if padded not in passage.tokens]
         else:
-            lacking = [p for p in lacking if p.number not in having or padded not in p.tokens]
+            lacking = [
+                p for p in lacking if p.number / PARTS not in having or padded not in p.tokens
+            ]
         if not lacking:
             return found
     refused = {passage.number for passage in lacking}

@@ -423,17 +423,6 @@ def put_thread(db: Tables, thread_id: str, thread: Thread) -> None:
     db.replace(THREADS, [row])
 
 
-Places = Mapping[int, set[int]]
-"""Places of passages in each segment."""
-
-
-def group_by_segment(numbers: Iterable[int], into: dict[int, set[int]]) -> None:
-    """Add passages to their segments."""
-    for number in numbers:
-        segment = segment_of(number)
-        into.get(segment, into.setdefault(segment, set())).add(local_of(number))
-
-
 _WHOLE = "\x1f".join(["%s"] * (len(PASSAGE_COLUMNS) - 1))
 _as_passage: Callable[[tuple[Any, ...]], Passage] = partial(tuple.__dict__["__new__"], Passage)
 

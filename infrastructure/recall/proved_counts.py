@@ -22,8 +22,6 @@ from .index_tables import (
     IS_THERE,
     PASSAGES,
     PROJECTIONS,
-    Places,
-    group_by_segment,
     numbers_at,
     passage_of,
     posted_before,
@@ -32,7 +30,7 @@ from .index_tables import (
     terms_of,
     thread_token,
 )
-from .posted_runs import PostedRuns
+from .posted_runs import Places, PostedRuns, group_by_segment
 from .segments import passages_between
 
 _OF_THREAD = f"""SELECT json_group_array(number), max(position) FROM {PASSAGES}
@@ -93,7 +91,7 @@ class _ThreadPlaces(NamedTuple):
 
     size: int
     last: int
-    places: dict[int, set[int]]
+    places: dict[int, set[float]]
 
 
 class Proved:

@@ -17,11 +17,10 @@ from refold.infrastructure.recall import index_tables, passage_texts
 from refold.infrastructure.recall.index_tables import (
     LOCAL_BITS,
     create_tables,
-    group_by_segment,
     term_of,
 )
 from refold.infrastructure.recall.passage_texts import NumberedTexts, PlainTexts
-from refold.infrastructure.recall.posted_runs import PostedRuns, Postings
+from refold.infrastructure.recall.posted_runs import PostedRuns, Postings, group_by_segment
 from refold.infrastructure.recall.posting_runs import Grouped, merged
 from refold.infrastructure.recall.segments import SegmentPostings, group_tokens
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
@@ -144,7 +143,7 @@ def compare(
     patch.setattr(finding, "ENOUGH", 2)
     patch.setattr(finding, "AT_ONCE", at_once)
     expected = plain(having, set(having) if scope is None else scope, wanted)
-    places: dict[int, set[int]] | None = None
+    places: dict[int, set[float]] | None = None
     if scope is not None:
         places = {}
         group_by_segment(scope, places)
