@@ -11,6 +11,7 @@ from refold.application.recall.tokens import line_of
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.projection import Comparable
+from refold.infrastructure.projection_store.row_checksums import Sealed
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall import index_search
 from refold.infrastructure.recall.index_tables import (
@@ -23,7 +24,7 @@ from refold.infrastructure.recall.index_tables import (
 )
 from refold.infrastructure.recall.proved_counts import Proved
 from refold.infrastructure.recall.recall_index import RecallContent, fold_into
-from refold.infrastructure.recall.segments import SegmentPostings
+from refold.infrastructure.recall.segments import TOKENS_AT, SegmentPostings
 
 from . import passage_search as searching
 from .connections import Store
@@ -46,15 +47,14 @@ class TokenPostings:
     def __init__(self) -> None:
         self._terms = Counter[int]()
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[str]:
         """Return the tokens of the next passages."""
-        return [line_of(words, date) for words, date in texts]
+        return [line_of(words.decode("utf-8", "surrogatepass"), date) for words, date in texts]
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+    def take(self, rows: Sequence[Sealed]) -> None:
         """Count the tokens of new passages."""
-        del checksums
-        for passage in passages:
-            self._terms.update(terms_of(passage.tokens))
+        for row in rows:
+            self._terms.update(terms_of(str(row[TOKENS_AT])))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Count the new passages of each token."""
@@ -83,11 +83,11 @@ class CountedPostings(SegmentPostings):
         super().__init__()
         self._terms = Counter[int]()
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+    def take(self, rows: Sequence[Sealed]) -> None:
         """Collect new passages."""
-        super().take(passages, checksums)
-        for passage in passages:
-            self._terms.update(terms_of(passage.tokens))
+        super().take(rows)
+        for row in rows:
+            self._terms.update(terms_of(str(row[TOKENS_AT])))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write runs and counts."""

@@ -11,8 +11,6 @@ from refold.application.recall.tokens import TextNumbers, Vocabulary, date_line,
 from .index_tables import term_of
 from .posting_runs import Grouped, grouped
 
-_NUMBER = array("I").itemsize
-
 MANY = 32
 """Number of passages from which on their texts are looked up and grouped with numpy, if it is loaded."""
 
@@ -105,36 +103,25 @@ class TextTable:
 
         self._known = known
         self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
-        self._lines = np.zeros(0, np.uint8)
-        """Lines of all texts, one after another."""
-        self._edges = np.zeros(1, np.int32)
-        """Where each of them ends, after a first 0."""
+        self._lines = np.zeros(0, object)
+        """The line of each text."""
 
-    def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
-        """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
+    def read(self, passages: Sequence[bytes]) -> tuple[Any, Any, list[str]]:
+        """Return the numbers of all texts in the passages, how many each has, and its line."""
         import numpy as np
 
         numbers, counts = self._numbers(passages)
-        if new := [line.encode() for line in self._known.lines[len(self._edges) - 1 :]]:
-            self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
-            more = np.cumsum(np.array([*map(len, new)], np.int32), dtype=np.int32)
-            self._edges = np.concatenate((self._edges, more + self._edges[-1]))
-        starts = self._edges[numbers].astype(np.int64)
-        sizes = self._edges[numbers + 1] - starts
-        stops = np.cumsum(sizes)
-        # The place of each byte of each line: those before it in the whole, moved to where its line is.
-        moved = np.repeat(starts + sizes - stops, sizes)
-        moved += np.arange(len(moved))
-        whole = self._lines[moved].tobytes()
-        edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
-        lines = [whole[start:stop] for start, stop in pairwise((0, *edges))]
-        return numbers.astype(np.uint32).tobytes(), counts.tolist(), lines
+        if new := self._known.lines[len(self._lines) :]:
+            self._lines = np.concatenate((self._lines, np.array(new, object)))
+        every = self._lines.take(numbers).tolist()
+        edges = pairwise(accumulate(counts.tolist(), initial=0))
+        return numbers, counts, ["".join(every[start:stop]) for start, stop in edges]
 
     def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
         import numpy as np
 
         short, long = self._short, self._long
-        whole = b" ".join((b"", *passages, b" " * long.longest))
+        whole = put_apart(b" ".join((b"", *passages, b" " * long.longest)))
         is_text = np.frombuffer(whole, np.uint8) != _SPACE
         edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
         starts, sizes = edges[::2], edges[1::2] - edges[::2]
@@ -178,23 +165,21 @@ class NumberedTexts:
         """True if another one should take its place."""
         return self.known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
         """Return the tokens of the next passages, which have these words and dates."""
+        import numpy as np
+
+        dates = {date: (date.encode(), len(date_line(date)) + 1) for _, date in texts}
         numbers, counts, lines = self._table.read(
-            [put_apart(f"{words} {date}") for words, date in texts]
+            [b"%b %b" % (words, dates[date][0]) for words, date in texts]
         )
-        at, found = 0, list[str]()
-        for (_, date), count, line in zip(texts, counts, lines, strict=True):
-            stop = at + count * _NUMBER
-            # A passage has tokens besides those of its date.
-            if len(line) > 1 + len(date_line(date)):
-                found.append(f"{line.decode()} ")
-                self.counts.append(count)
-                self.read.frombytes(numbers[at:stop])
-            else:
-                found.append("")
-            at = stop
-        return found
+        # A passage has tokens besides those of its date.
+        kept = [len(line) > dates[date][1] for (_, date), line in zip(texts, lines, strict=True)]
+        if not all(kept):
+            numbers, counts = numbers[np.repeat(kept, counts)], counts[kept]
+        self.read.frombytes(numbers.astype(np.uint32).tobytes())
+        self.counts.frombytes(counts.astype(np.uint32).tobytes())
+        return [f"{line} " if keep else "" for line, keep in zip(lines, kept, strict=True)]
 
     def forget_read(self) -> None:
         """Forget the passages, but not the texts."""
@@ -263,7 +248,7 @@ class PlainTexts:
         """True if another one should take its place."""
         return self._known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
         """Return the tokens of the next passages, which have these words and dates."""
         found = list[str]()
         # A passage has tokens besides those of its date.
@@ -325,7 +310,7 @@ class BatchTexts:
     def __init__(self) -> None:
         self._texts: NumberedTexts | PlainTexts | None = None
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
         """Return the tokens of the next passages, which have these words and dates."""
         if self._texts is None:
             at_once = len(texts) >= MANY and "numpy" in sys.modules
@@ -364,24 +349,33 @@ def _grouped_at_once(
     counts = np.frombuffer(of_passages, np.uint32)
     texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
     ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
+    # A text or term and the index of a passage are one number: numpy sorts those of 32 bits the fastest.
+    bits = len(places).bit_length()
+    kind: Any = np.uint32 if max(len(ends), len(known)).bit_length() + bits <= 32 else np.uint64
+    low, index = kind(bits), kind((1 << bits) - 1)
+    having = np.repeat(np.arange(len(places), dtype=kind), counts)
+    pairs = _distinct(texts.astype(kind) << low | having)
+    texts, having = pairs >> low, pairs & index
     starts = ends[texts]
     sizes = ends[1:][texts] - starts
     # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
     moved = np.repeat(starts + sizes - np.cumsum(sizes), sizes)
     moved += np.arange(len(moved))
-    found = ranks[moved]
-    having = np.repeat(np.repeat(np.array(places, np.uint32), counts), sizes)
-    # Numbers of 16 bits are sorted several times as fast as others, so their lower half comes first.
-    order = np.argsort(found.astype(np.uint16), kind="stable")
-    if len(known) > 1 << 16:
-        order = order[np.argsort((found >> 16).astype(np.uint16)[order], kind="stable")]
-    found, having = found[order], having[order]
-    is_new = np.ones(len(found), bool)
-    is_new[1:] = (found[1:] != found[:-1]) | (having[1:] != having[:-1])
-    found, having = found[is_new], having[is_new]
+    pairs = _distinct(ranks[moved].astype(kind) << low | np.repeat(having, sizes))
+    found = pairs >> low
     starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
     return Grouped(
         known[found[starts]].tobytes(),
         np.diff(starts, append=len(found)).astype(np.uint32).tobytes(),
-        having.tobytes(),
+        np.array(places, np.uint32)[pairs & index].tobytes(),
     )
+
+
+def _distinct(numbers: Any) -> Any:
+    """Return the different numbers in ascending order."""
+    import numpy as np
+
+    numbers.sort()
+    is_new = np.ones(len(numbers), bool)
+    is_new[1:] = numbers[1:] != numbers[:-1]
+    return numbers[np.flatnonzero(is_new)]

@@ -42,6 +42,10 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
     return dict(zip(draw(st.permutations(NUMBERS)), chosen, strict=False))
 
 
+def in_utf8(said: Sequence[tuple[str, str]]) -> list[tuple[bytes, str]]:
+    return [(words.encode("utf-8", "surrogatepass"), date) for words, date in said]
+
+
 def passage_with(number: int, line: str) -> Passage:
     return Passage(number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, 1, "")
 
@@ -62,8 +66,8 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
             for number in sorted(having):
                 if begin <= number < stop:
                     words = " ".join(sorted(having[number]))
-                    (line,) = written.lines_of([(words, "2026 May 7")])
-                    written.take([passage_with(number, line)], [number + 1])
+                    (line,) = written.lines_of([(words.encode(), "2026 May 7")])
+                    written.take([(*passage_with(number, line), "t", number + 1)])
             written.write(db, begin, stop)
             begin = stop
         yield db
@@ -200,7 +204,7 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
         patch.setattr(passage_texts, "BITS", bits)
         texts = NumberedTexts()
         for _ in range(3):
-            assert texts.lines_of(said) == [line_of(words, date) for words, date in said]
+            assert texts.lines_of(in_utf8(said)) == [line_of(*one) for one in said]
     read = [token for number in texts.read for token in texts.known.tokens[number]]
     assert read == 3 * [token for words, date in said for token in line_of(words, date).split()]
 
@@ -228,7 +232,7 @@ def compare_groups(
 ) -> None:
     batch = list[list[tuple[int, str]]]()
     for said in segments:
-        lines = texts.lines_of(said)
+        lines = texts.lines_of(in_utf8(said))
         assert lines == [line_of(words, date) for words, date in said]
         batch.append([(3 * number, line) for number, line in enumerate(lines) if line])
     first, parts = 0, list[Grouped]()
