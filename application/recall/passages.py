@@ -184,7 +184,7 @@ def passages_of(
     texts = [(words.decode("utf-8", "surrogatepass"), date) for words, date in unread.texts]
     lines = iter([line_of(words, date) for words, date in texts])
     rows = unread._replace(number=first).with_tokens(lines, "")
-    return [Passage(*row[:12], bool(row[12]), *row[13:-1]) for row in rows], after
+    return [Passage._make(row[:-1])._replace(is_question=bool(row[12])) for row in rows], after
 
 
 def _is_question(words: str) -> bool:
