@@ -13,7 +13,7 @@ from refold.domain.messages import CALLS, Block, has_words, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
-from .tokens import digest_of_utf8, line_of
+from .tokens import counted_line, digest_of_utf8
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -130,18 +130,16 @@ class UnreadMessage(NamedTuple):
         date = _spoken(self.at[:10])
         return [(passage[-1], date) for passage in self.passages]
 
-    def with_tokens(self, lines: Iterator[str], last: str) -> list[tuple[Any, ...]]:
+    def with_tokens(self, lines: Iterator[tuple[str, int]], last: str) -> list[tuple[Any, ...]]:
         """Return a row for each passage with a token: the fields of ``Passage``, and ``last``."""
         number, thread_id, position, version, owner, at, session, passages = self
         part, found = 0, list[tuple[Any, ...]]()
-        for (role, kind, tool, start, stop, asks, words), line in zip(
-            passages, lines, strict=False
-        ):
+        for unread, (line, count) in zip(passages, lines, strict=False):
             if line:
+                role, kind, tool, start, stop, asks, words = unread
                 place = number + part, thread_id, position, version, part
                 said = role, kind, tool, at, session, start, stop, asks
-                digest = digest_of_utf8(words)
-                found.append((*place, *said, line, line.count(" ") - 1, digest, owner, last))
+                found.append((*place, *said, line, count, digest_of_utf8(words), owner, last))
                 part += 1
         return found
 
@@ -181,8 +179,7 @@ def passages_of(
 ) -> tuple[list[Passage], Before]:
     """Return the passages of a message, numbered from ``first``, and the facts for the next message."""
     unread, after = unread_passages(logged, message, before)
-    texts = [(words.decode("utf-8", "surrogatepass"), date) for words, date in unread.texts]
-    lines = iter([line_of(words, date) for words, date in texts])
+    lines = iter([counted_line(words, date) for words, date in unread.texts])
     rows = unread._replace(number=first).with_tokens(lines, "")
     return [Passage._make(row[:-1])._replace(is_question=bool(row[12])) for row in rows], after
 

@@ -175,6 +175,12 @@ def line_of(words: str, date: str) -> str:
     return f" {' '.join(tokens)} {date_line(date)} " if tokens else ""
 
 
+def counted_line(words: bytes, date: str) -> tuple[str, int]:
+    """Return the same of words in UTF-8, and the number of tokens."""
+    line = line_of(words.decode("utf-8", "surrogatepass"), date)
+    return line, line.count(" ") - 1
+
+
 @lru_cache(maxsize=4_096)
 def date_line(date: str) -> str:
     """Return the tokens of a date in one line."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
-from refold.application.recall.tokens import line_of
+from refold.application.recall.tokens import counted_line
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.projection import Comparable
@@ -47,9 +47,9 @@ class TokenPostings:
     def __init__(self) -> None:
         self._terms = Counter[int]()
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages."""
-        return [line_of(words.decode("utf-8", "surrogatepass"), date) for words, date in texts]
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, and their numbers."""
+        return [counted_line(words, date) for words, date in texts]
 
     def take(self, rows: Sequence[Sealed]) -> None:
         """Count the tokens of new passages."""

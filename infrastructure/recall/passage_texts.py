@@ -103,29 +103,33 @@ class TextTable:
 
         self._known = known
         self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
-        self._lines = np.zeros(0, object)
-        """The line of each text."""
+        self._lines, self._sizes = np.zeros(0, object), np.zeros(0, np.int64)
+        """The line of each text, and its number of tokens."""
 
-    def read(self, passages: Sequence[bytes]) -> tuple[Any, Any, list[str]]:
-        """Return the numbers of all texts in the passages, how many each has, and its line."""
+    def read(self, texts: Sequence[tuple[bytes, str]]) -> tuple[Any, Any, list[str], Any]:
+        """Return the numbers of the texts in words and dates, how many each passage has, its line and its tokens."""
         import numpy as np
 
-        numbers, counts = self._numbers(passages)
-        if new := self._known.lines[len(self._lines) :]:
-            self._lines = np.concatenate((self._lines, np.array(new, object)))
-        every = self._lines.take(numbers).tolist()
-        edges = pairwise(accumulate(counts.tolist(), initial=0))
-        return numbers, counts, ["".join(every[start:stop]) for start, stop in edges]
+        numbers, counts = self._numbers(texts)
+        if new := len(self._known.lines) - len(self._lines):
+            lines, sizes = self._known.lines[-new:], [*map(len, self._known.tokens[-new:])]
+            self._lines = np.concatenate((self._lines, np.array(lines, object)))
+            self._sizes = np.concatenate((self._sizes, np.array(sizes, np.int64)))
+        every, ends = self._lines.take(numbers).tolist(), np.cumsum(counts)
+        lines = ["".join(every[start:stop]) for start, stop in pairwise((0, *ends.tolist()))]
+        tokens = np.add.reduceat(self._sizes[numbers], ends - counts) if texts else counts
+        return numbers, counts, lines, tokens
 
-    def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
+    def _numbers(self, texts: Sequence[tuple[bytes, str]]) -> tuple[Any, Any]:
         import numpy as np
 
         short, long = self._short, self._long
-        whole = put_apart(b" ".join((b"", *passages, b" " * long.longest)))
+        parts = [part for words, date in texts for part in (words, date.encode())]
+        whole = put_apart(b" ".join((b"", *parts, b" " * long.longest)))
         is_text = np.frombuffer(whole, np.uint8) != _SPACE
         edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
         starts, sizes = edges[::2], edges[1::2] - edges[::2]
-        ends = np.fromiter(accumulate(len(one) + 1 for one in passages), np.int64, len(passages))
+        ends = [*accumulate(len(words) + len(date) + 2 for words, date in texts)]
         at = np.ndarray((len(whole) - 7,), "<u8", whole, 0, (1,))
 
         def text_of(start: int, size: int) -> int:
@@ -165,21 +169,22 @@ class NumberedTexts:
         """True if another one should take its place."""
         return self.known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
         import numpy as np
 
-        dates = {date: (date.encode(), len(date_line(date)) + 1) for _, date in texts}
-        numbers, counts, lines = self._table.read(
-            [b"%b %b" % (words, dates[date][0]) for words, date in texts]
-        )
+        numbers, counts, lines, tokens = self._table.read(texts)
         # A passage has tokens besides those of its date.
-        kept = [len(line) > dates[date][1] for (_, date), line in zip(texts, lines, strict=True)]
-        if not all(kept):
+        kept = tokens > [date.count(" ") + 1 for _, date in texts]
+        found = [
+            (f"{line} " if keep else "", count)
+            for line, keep, count in zip(lines, kept.tolist(), tokens.tolist(), strict=True)
+        ]
+        if not kept.all():
             numbers, counts = numbers[np.repeat(kept, counts)], counts[kept]
         self.read.frombytes(numbers.astype(np.uint32).tobytes())
         self.counts.frombytes(counts.astype(np.uint32).tobytes())
-        return [f"{line} " if keep else "" for line, keep in zip(lines, kept, strict=True)]
+        return found
 
     def forget_read(self) -> None:
         """Forget the passages, but not the texts."""
@@ -187,7 +192,7 @@ class NumberedTexts:
 
     def grouped(self, first: int, places: Sequence[int]) -> Grouped:
         """Return the terms of the passages from ``first`` on, which are in these places."""
-        for found in islice(self.known.tokens, len(self.ends) - 1, None):
+        for found in self.known.tokens[len(self.ends) - 1 :]:
             self.terms.extend(set(map(term_of, found)))
             self.ends.append(len(self.terms))
             self.ranked = None
@@ -248,19 +253,19 @@ class PlainTexts:
         """True if another one should take its place."""
         return self._known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
-        found = list[str]()
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
+        found = list[tuple[str, int]]()
         # A passage has tokens besides those of its date.
         least = {date: 2 + len(date_line(date)) for _, date in texts}
         for (_, date), lines in zip(texts, self._known.read(texts), strict=True):
             line = "".join(lines)
             if len(line) >= least[date]:
-                found.append(f"{line} ")
+                found.append((f"{line} ", line.count(" ")))
                 self._read += lines
                 self._ends.append(len(self._read))
             else:
-                found.append("")
+                found.append(("", 0))
         return found
 
     def forget_read(self) -> None:
@@ -310,8 +315,8 @@ class BatchTexts:
     def __init__(self) -> None:
         self._texts: NumberedTexts | PlainTexts | None = None
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
         if self._texts is None:
             at_once = len(texts) >= MANY and "numpy" in sys.modules
             try:

@@ -65,8 +65,8 @@ from .segments import PassageDamaged, SegmentPostings, problem_of
 class Postings(Protocol):
     """The passages that have a token, as a kind of database keeps them."""
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages, as ``tokens.line_of`` does for their words and dates."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, as ``counted_line`` does for their words and dates."""
         ...
 
     def take(self, rows: Sequence[Sealed]) -> None:

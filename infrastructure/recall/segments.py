@@ -107,8 +107,8 @@ class SegmentPostings:
         self._checksums = array("Q")
         self._texts = BatchTexts()
 
-    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, and their numbers."""
         return self._texts.lines_of(texts)
 
     def take(self, rows: Sequence[Sealed]) -> None:

@@ -42,6 +42,11 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
     return dict(zip(draw(st.permutations(NUMBERS)), chosen, strict=False))
 
 
+def check_lines(lines: Sequence[tuple[str, int]], said: Sequence[tuple[str, str]]) -> None:
+    assert [line for line, _ in lines] == [line_of(words, date) for words, date in said]
+    assert all(count == len(line.split()) for line, count in lines if line)
+
+
 def in_utf8(said: Sequence[tuple[str, str]]) -> list[tuple[bytes, str]]:
     return [(words.encode("utf-8", "surrogatepass"), date) for words, date in said]
 
@@ -66,7 +71,7 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
             for number in sorted(having):
                 if begin <= number < stop:
                     words = " ".join(sorted(having[number]))
-                    (line,) = written.lines_of([(words.encode(), "2026 May 7")])
+                    ((line, _),) = written.lines_of([(words.encode(), "2026 May 7")])
                     written.take([(*passage_with(number, line), "t", number + 1)])
             written.write(db, begin, stop)
             begin = stop
@@ -204,7 +209,7 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
         patch.setattr(passage_texts, "BITS", bits)
         texts = NumberedTexts()
         for _ in range(3):
-            assert texts.lines_of(in_utf8(said)) == [line_of(*one) for one in said]
+            check_lines(texts.lines_of(in_utf8(said)), said)
     read = [token for number in texts.read for token in texts.known.tokens[number]]
     assert read == 3 * [token for words, date in said for token in line_of(words, date).split()]
 
@@ -233,8 +238,8 @@ def compare_groups(
     batch = list[list[tuple[int, str]]]()
     for said in segments:
         lines = texts.lines_of(in_utf8(said))
-        assert lines == [line_of(words, date) for words, date in said]
-        batch.append([(3 * number, line) for number, line in enumerate(lines) if line])
+        check_lines(lines, said)
+        batch.append([(3 * number, line) for number, (line, _) in enumerate(lines) if line])
     first, parts = 0, list[Grouped]()
     for passages in batch:
         expected = group_tokens(passages)
