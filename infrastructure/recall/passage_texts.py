@@ -18,16 +18,14 @@ MANY = 32
 BITS = 17
 """Number of bits of the hash of a short text."""
 _SPACE = ord(" ")
-_FACTORS = (
-    0x9E37_79B9_7F4A_7C15,
-    0xC2B2_AE3D_27D4_EB4F,
-    0x1656_67B1_9E37_79F9,
-    0x8520_41E7_1935_9FB3,
-)
+_FACTOR = 0x9E37_79B9_7F4A_7C15
 
 
 class _Slots:
-    """Texts of up to so many bytes in arrays of numpy, which look many up at once."""
+    """Texts of up to so many bytes in arrays of numpy, which look many up at once.
+
+    They are numbered from 1, so that 0 is a text that is not known.
+    """
 
     def __init__(self, longest: int, bits: int) -> None:
         import numpy as np
@@ -35,9 +33,9 @@ class _Slots:
         self.longest = longest
         self._bits = bits
         self._slots = np.zeros(1 << bits, np.uint32)
-        """Numbers of texts, each one larger. The slot of a text follows from a hash, or is next to that."""
+        """Numbers of texts. The slot of a text follows from a hash, or is next to that."""
         self._words = [np.zeros(1, np.uint64) for _ in range(0, longest, 8)]
-        """Eight bytes of each text after another, by its number."""
+        """Eight bytes of each text after another, by its number. No text has bytes of 0."""
         masks = [(1 << 8 * size) - 1 for size in range(9)]
         self._masks = [
             np.array([masks[min(max(size - at, 0), 8)] for size in range(longest + 1)], np.uint64)
@@ -51,33 +49,31 @@ class _Slots:
         """
         import numpy as np
 
-        words = [at[starts + 8 * n] & mask[sizes] for n, mask in enumerate(self._masks)]
-        mixed = np.zeros(len(starts), np.uint64)
-        for n, word in enumerate(words):
-            mixed ^= (word + np.uint64(n)) * np.uint64(_FACTORS[n % 4])
-            mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(_FACTORS[1])
-        slots = (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        words = [at[8 * n :][starts] & mask[sizes] for n, mask in enumerate(self._masks)]
+        mixed = words[0] * np.uint64(_FACTOR)
+        for word in words[1:]:
+            mixed = (mixed ^ mixed >> np.uint64(29) ^ word) * np.uint64(_FACTOR)
+        slots = (mixed >> np.uint64(64 - self._bits)).view(np.int64)
         found = self._look_up(slots, words)
-        left = np.flatnonzero(found < 0)
+        left = np.flatnonzero(found == 0)
         if len(left):
             found[left] = self._look_up(slots[left] ^ 1, [word[left] for word in words])
-            left = left[found[left] < 0]
+            left = left[found[left] == 0]
         if len(left):
             spans = zip(starts[left].tolist(), sizes[left].tolist(), strict=True)
-            found[left] = new = [text_of(start, size) for start, size in spans]
+            found[left] = new = [1 + text_of(start, size) for start, size in spans]
             self._add(slots[left].tolist(), [word[left] for word in words], new)
         return found
 
     def _look_up(self, slots: Any, words: Sequence[Any]) -> Any:
-        """Return the numbers of the texts in these slots, and -1 for those that are not there."""
+        """Return the numbers of the texts in these slots, or 0 for those that are not there."""
         import numpy as np
 
-        found = self._slots[slots].astype(np.int64) - 1
-        is_there = found >= 0
-        for known, word in zip(self._words, words, strict=True):
+        found = self._slots[slots].astype(np.int64)
+        is_there = self._words[0][found] == words[0]
+        for known, word in zip(self._words[1:], words[1:], strict=True):
             is_there &= known[found] == word
-        return np.where(is_there, found, -1)
+        return np.where(is_there, found, 0)
 
     def _add(self, slots: Sequence[int], words: Sequence[Any], numbers: Sequence[int]) -> None:
         import numpy as np
@@ -90,8 +86,8 @@ class _Slots:
             known[numbers] = word
         for slot, number in zip(slots, numbers, strict=True):
             for one in (slot, slot ^ 1):
-                if self._slots[one] in (0, number + 1):
-                    self._slots[one] = number + 1
+                if self._slots[one] in (0, number):
+                    self._slots[one] = number
                     break
 
 
@@ -102,7 +98,7 @@ class TextTable:
         import numpy as np
 
         self._known = known
-        self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
+        self._slots = [_Slots(8, BITS), _Slots(16, BITS - 1), _Slots(64, BITS - 1)]
         self._lines, self._sizes = np.zeros(0, object), np.zeros(0, np.int64)
         """The line of each text, and its number of tokens."""
 
@@ -123,9 +119,9 @@ class TextTable:
     def _numbers(self, texts: Sequence[tuple[bytes, str]]) -> tuple[Any, Any]:
         import numpy as np
 
-        short, long = self._short, self._long
+        longest = self._slots[-1].longest
         parts = [part for words, date in texts for part in (words, date.encode())]
-        whole = put_apart(b" ".join((b"", *parts, b" " * long.longest)))
+        whole = put_apart(b" ".join((b"", *parts, b" " * longest)))
         is_text = np.frombuffer(whole, np.uint8) != _SPACE
         edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
         starts, sizes = edges[::2], edges[1::2] - edges[::2]
@@ -135,16 +131,16 @@ class TextTable:
         def text_of(start: int, size: int) -> int:
             return self._known[whole[start : start + size]]
 
-        found = np.empty(len(starts), np.int64)
-        for table, these in (
-            (short, np.flatnonzero(sizes <= short.longest)),
-            (long, np.flatnonzero((sizes > short.longest) & (sizes <= long.longest))),
-        ):
+        found, least = np.empty(len(starts), np.int64), 1
+        for slots in self._slots:
+            these = np.flatnonzero((sizes >= least) & (sizes <= slots.longest))
             if len(these):
-                found[these] = table.find(at, starts[these], sizes[these], text_of)
-        others = np.flatnonzero(sizes > long.longest)
+                found[these] = slots.find(at, starts[these], sizes[these], text_of)
+            least = slots.longest + 1
+        others = np.flatnonzero(sizes > longest)
         spans = zip(starts[others].tolist(), sizes[others].tolist(), strict=True)
-        found[others] = [text_of(start, size) for start, size in spans]
+        found[others] = [1 + text_of(start, size) for start, size in spans]
+        found -= 1
         return found, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
