@@ -11,7 +11,6 @@ from refold.application.recall.tokens import counted_line
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.projection import Comparable
-from refold.infrastructure.projection_store.row_checksums import Sealed
 from refold.infrastructure.projection_store.tables import Tables
 from refold.infrastructure.recall import index_search
 from refold.infrastructure.recall.index_tables import (
@@ -51,10 +50,10 @@ class TokenPostings:
         """Return the tokens of the next passages, and their numbers."""
         return [counted_line(words, date) for words, date in texts]
 
-    def take(self, rows: Sequence[Sealed]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Count the tokens of new passages."""
         for row in rows:
-            self._terms.update(terms_of(str(row[TOKENS_AT])))
+            self._terms.update(terms_of(row[TOKENS_AT]))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Count the new passages of each token."""
@@ -83,11 +82,11 @@ class CountedPostings(SegmentPostings):
         super().__init__()
         self._terms = Counter[int]()
 
-    def take(self, rows: Sequence[Sealed]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Collect new passages."""
         super().take(rows)
         for row in rows:
-            self._terms.update(terms_of(str(row[TOKENS_AT])))
+            self._terms.update(terms_of(row[TOKENS_AT]))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write runs and counts."""

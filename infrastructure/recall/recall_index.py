@@ -69,7 +69,7 @@ class Postings(Protocol):
         """Return the tokens of the next passages, as ``counted_line`` does for their words and dates."""
         ...
 
-    def take(self, rows: Sequence[Sealed]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Collect the rows of new passages. Numbers must ascend."""
         ...
 

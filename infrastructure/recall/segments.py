@@ -16,7 +16,6 @@ from refold.infrastructure.projection_store.checkpoint import Total, read_progre
 from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
-    Sealed,
     blamed_on_file,
     is_unusable,
     open_row,
@@ -111,9 +110,9 @@ class SegmentPostings:
         """Return the tokens of the next passages, and their numbers."""
         return self._texts.lines_of(texts)
 
-    def take(self, rows: Sequence[Sealed]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Collect the rows of new passages."""
-        self._numbers.extend([int(row[0] or 0) for row in rows])
+        self._numbers.extend([row[0] for row in rows])
         self._checksums.extend([row[-1] for row in rows])
 
     def write(self, db: Tables, first: int, stop: int) -> None:
