@@ -17,6 +17,8 @@ MANY = 32
 
 BITS = 17
 """Number of bits of the hash of a short text."""
+NARROW = 32
+"""Number of bits of the numbers that numpy sorts the fastest."""
 _SPACE = ord(" ")
 _FACTOR = 0x9E37_79B9_7F4A_7C15
 
@@ -350,9 +352,9 @@ def _grouped_at_once(
     counts = np.frombuffer(of_passages, np.uint32)
     texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
     ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
-    # A text or term and the index of a passage are one number: numpy sorts those of 32 bits the fastest.
+    # A text or term and the index of a passage are one number.
     bits = len(places).bit_length()
-    kind: Any = np.uint32 if max(len(ends), len(known)).bit_length() + bits <= 32 else np.uint64
+    kind: Any = np.uint32 if max(len(ends), len(known)).bit_length() + bits <= NARROW else np.uint64
     low, index = kind(bits), kind((1 << bits) - 1)
     having = np.repeat(np.arange(len(places), dtype=kind), counts)
     pairs = _distinct(texts.astype(kind) << low | having)

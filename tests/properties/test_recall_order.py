@@ -218,15 +218,17 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
     st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3),
     st.sampled_from([3, 44]),
     st.booleans(),
+    st.sampled_from([0, 32]),
 )
 def test_tokens_grouped_at_once_are_those_of_each_passage(
-    segments: list[list[tuple[str, str]]], term_bits: int, at_once: bool
+    segments: list[list[tuple[str, str]]], term_bits: int, at_once: bool, narrow: int
 ) -> None:
     if at_once:
         pytest.importorskip("numpy")
     with pytest.MonkeyPatch.context() as patch:
         # So few bits that tokens share a term.
         patch.setattr(index_tables, "TERM", (1 << term_bits) - 1)
+        patch.setattr(passage_texts, "NARROW", narrow)
         term_of.cache_clear()
         compare_groups(NumberedTexts() if at_once else PlainTexts(), segments)
     term_of.cache_clear()
