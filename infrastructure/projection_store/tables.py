@@ -209,7 +209,7 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        self.execute(_declaration(name, tuple(columns.items()), key, frozenset(required)))
+        self._create(_declaration(name, tuple(columns.items()), key, frozenset(required)))
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False
@@ -221,6 +221,10 @@ class SQLiteTables:
 
     def create_view(self, statement: str) -> None:
         """Create a view."""
+        self._create(statement)
+
+    def _create(self, statement: str) -> None:
+        """Run a statement of the library or of our own."""
         self.execute(statement)
 
     def close(self) -> None:
