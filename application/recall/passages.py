@@ -1,9 +1,9 @@
 """Passages: the pieces of messages that are indexed, ranked and shown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from refold.application.agent_tools.tool_names import asks_memory, is_answer_of_memory
 from refold.application.ports.conversation_log import LoggedEvent, MessageFields
@@ -13,7 +13,7 @@ from refold.domain.messages import CALLS, Block, has_words, readable_blocks
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import is_object
 
-from .tokens import digest_of, line_of
+from .tokens import counted_line, digest_of_utf8
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -95,12 +95,12 @@ class Before(NamedTuple):
 BEGINNING = Before()
 
 
-_Piece = tuple[PassageKind, str, int, int]
-"""The text of one block: kind, tool, and its place in the text of the message. Tuples without names are made
-several times as fast.
+_Piece = tuple[PassageKind, str, int, str]
+"""One block: kind, tool, start in the text of the message, and text. Tuples without names are made several
+times as fast.
 """
-Unread = tuple[str, PassageKind, str, int, int, str]
-"""A passage whose tokens are not read yet: role, kind, tool, start, stop and words."""
+Unread = tuple[str, PassageKind, str, int, int, int, bytes]
+"""A passage whose tokens are not read yet: role, kind, tool, start, stop, 1 for a question, and words in UTF-8."""
 
 
 def first_number(logged: LoggedEvent) -> int:
@@ -109,48 +109,38 @@ def first_number(logged: LoggedEvent) -> int:
 
 
 class UnreadMessage(NamedTuple):
-    """The passages of a message whose tokens are not read yet."""
+    """The passages of a message whose tokens are not read yet.
 
-    logged: LoggedEvent
-    message: MessageFields
+    It has none of the blocks of the message, so that their memory is used again at once.
+    """
+
+    number: int
+    """Number of the first passage."""
+    thread_id: str
+    position: int
+    version: int
+    owner: str
     at: str
     session: int
     passages: Sequence[Unread]
 
     @property
-    def texts(self) -> list[tuple[str, str]]:
-        """Words and date of each passage. Its tokens are those of both."""
+    def texts(self) -> list[tuple[bytes, str]]:
+        """Words in UTF-8 and date of each passage. Its tokens are those of both."""
         date = _spoken(self.at[:10])
         return [(passage[-1], date) for passage in self.passages]
 
-    def with_tokens(self, lines: Iterable[str], first: int) -> list[Passage]:
-        """Return the passages, numbered from ``first``. A passage has at least one token."""
-        logged, message, at, session, passages = self
-        position, owner = message["position"], message.get("owner") or ""
-        found: list[Passage] = []
-        for (role, kind, tool, start, stop, words), line in zip(passages, lines, strict=True):
+    def with_tokens(self, lines: Iterator[tuple[str, int]], last: str) -> list[tuple[Any, ...]]:
+        """Return a row for each passage with a token: the fields of ``Passage``, and ``last``."""
+        number, thread_id, position, version, owner, at, session, passages = self
+        part, found = 0, list[tuple[Any, ...]]()
+        for unread, (line, count) in zip(passages, lines, strict=False):
             if line:
-                found.append(
-                    Passage(
-                        first + len(found),
-                        logged.thread_id,
-                        position,
-                        logged.version,
-                        len(found),
-                        role,
-                        kind,
-                        tool,
-                        at,
-                        session,
-                        start,
-                        stop,
-                        kind == "text" and _is_question(words),
-                        line,
-                        line.count(" ") - 1,
-                        digest_of(words),
-                        owner,
-                    )
-                )
+                role, kind, tool, start, stop, asks, words = unread
+                place = number + part, thread_id, position, version, part
+                said = role, kind, tool, at, session, start, stop, asks
+                found.append((*place, *said, line, count, digest_of_utf8(words), owner, last))
+                part += 1
         return found
 
 
@@ -167,20 +157,21 @@ def unread_passages(
     role, content = said["role"], said["content"]
     pieces: Sequence[_Piece]
     if isinstance(content, str):
-        text = content
-        pieces = (("text", "", 0, len(content)),)
+        pieces = (("text", "", 0, content),)
     else:
-        text, pieces, calls = _read_blocks(content, calls)
+        pieces, calls = _read_blocks(content, calls)
     found: list[Unread] = []
     # Only the marker of an erased message remains.
-    for kind, tool, begin, end in () if logged.erased else pieces:
-        whose = "tool" if kind == "result" else role
-        if end - begin <= LONGEST:
-            found.append((whose, kind, tool, begin, end, text[begin:end]))
-            continue
-        for start, stop in _stretches(text, begin, end):
-            found.append((whose, kind, tool, start, stop, text[start:stop]))
-    return UnreadMessage(logged, message, at, session, found[:PARTS]), Before(session, at, calls)
+    for kind, tool, begin, text in () if logged.erased else pieces:
+        whose, is_said = "tool" if kind == "result" else role, kind == "text"
+        for start, stop in _stretches(text) if len(text) > LONGEST else ((0, len(text)),):
+            words = text[start:stop]
+            asks = int(is_said and _is_question(words))
+            utf8 = words.encode("utf-8", "surrogatepass")
+            found.append((whose, kind, tool, begin + start, begin + stop, asks, utf8))
+    place = first_number(logged), logged.thread_id, message["position"], logged.version
+    owner = message.get("owner") or ""
+    return UnreadMessage(*place, owner, at, session, found[:PARTS]), Before(session, at, calls)
 
 
 def passages_of(
@@ -188,8 +179,9 @@ def passages_of(
 ) -> tuple[list[Passage], Before]:
     """Return the passages of a message, numbered from ``first``, and the facts for the next message."""
     unread, after = unread_passages(logged, message, before)
-    lines = [line_of(words, date) for words, date in unread.texts]
-    return unread.with_tokens(lines, first), after
+    lines = iter([counted_line(words, date) for words, date in unread.texts])
+    rows = unread._replace(number=first).with_tokens(lines, "")
+    return [Passage._make(row[:-1])._replace(is_question=bool(row[12])) for row in rows], after
 
 
 def _is_question(words: str) -> bool:
@@ -206,11 +198,10 @@ def begins_session(last: str, at: str) -> bool:
     )
 
 
-def _read_blocks(content: Sequence[Block], before: Calls) -> tuple[str, Sequence[_Piece], Calls]:
-    """Return the readable text of a message, its pieces, and the calls that are open after it."""
-    blocks = readable_blocks(content)
+def _read_blocks(content: Sequence[Block], before: Calls) -> tuple[Sequence[_Piece], Calls]:
+    """Return the pieces of a message, and the calls that are open after it."""
     calls, pieces, start = dict(before), list[_Piece](), 0
-    for block, text in blocks:
+    for block, text in readable_blocks(content):
         kind, tool, repeats = _kind(block), "", False
         if kind == "call":
             tool = calls[str(block.get("id"))] = str(block.get("name"))
@@ -221,10 +212,9 @@ def _read_blocks(content: Sequence[Block], before: Calls) -> tuple[str, Sequence
             repeats = is_answer_of_memory(tool, text)
         # Calls of the memory tools and their results only repeat stored content.
         if not repeats and (kind == "call" or text[0] != "[" or has_words(block, text)):
-            pieces.append((kind, tool, start, start + len(text)))
+            pieces.append((kind, tool, start, text))
         start += len(text) + 1
-    whole = blocks[0][1] if len(blocks) == 1 else "\n".join([text for _, text in blocks])
-    return whole, pieces, tuple(calls.items())[-OPEN_CALLS:]
+    return pieces, tuple(calls.items())[-OPEN_CALLS:]
 
 
 def _kind(block: Block) -> PassageKind:
@@ -234,7 +224,8 @@ def _kind(block: Block) -> PassageKind:
     return "result" if str(name).endswith("tool_result") else "text"
 
 
-def _stretches(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    start, stop = 0, len(text)
     while stop - start > LONGEST:
         end = _end(text, start)
         yield start, end

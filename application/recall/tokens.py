@@ -64,7 +64,8 @@ def tokens_among(wanted: frozenset[str], text: str) -> frozenset[str]:
 
     Its pieces are looked up one by one: many texts have the same, so that their tokens are mostly known.
     """
-    pieces = put_apart(text).decode("utf-8", "surrogatepass").split()
+    whole = put_apart(text.encode("utf-8", "surrogatepass"))
+    pieces = whole.decode("utf-8", "surrogatepass").split()
     return wanted.intersection(chain.from_iterable(map(_known.__getitem__, frozenset(pieces))))
 
 
@@ -99,9 +100,9 @@ _APART = bytes(
 """Translation of UTF-8 that replaces each ASCII character that is in no token and joins none by a space."""
 
 
-def put_apart(words: str) -> bytes:
+def put_apart(words: bytes) -> bytes:
     """Return words in UTF-8 with spaces between texts that have their tokens by themselves."""
-    return words.encode("utf-8", "surrogatepass").translate(_APART)
+    return words.translate(_APART)
 
 
 class Vocabulary(dict[str, str]):
@@ -129,12 +130,11 @@ class Vocabulary(dict[str, str]):
     def add(self, line: str, tokens: tuple[str, ...]) -> None:
         """Do what a new line needs."""
 
-    def read(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
-        """Yield the lines of the texts in words and their date, in their order."""
+    def read(self, texts: Iterable[tuple[bytes, str]]) -> Iterator[tuple[str, ...]]:
+        """Yield the lines of the texts in words, which are in UTF-8, and their date, in their order."""
         for words, date in texts:
-            # As in ``put_apart``: a call for each passage would be noticed.
-            whole = f"{words} {date}".encode("utf-8", "surrogatepass").translate(_APART)
-            found = whole.decode("utf-8", "surrogatepass").split()
+            found = put_apart(words).decode("utf-8", "surrogatepass").split()
+            found += date.split()
             # This is twice as fast as a call for each text, but one text alone makes no tuple.
             yield (
                 itemgetter(*found)(self) if len(found) > 1 else tuple([self[one] for one in found])
@@ -175,6 +175,12 @@ def line_of(words: str, date: str) -> str:
     return f" {' '.join(tokens)} {date_line(date)} " if tokens else ""
 
 
+def counted_line(words: bytes, date: str) -> tuple[str, int]:
+    """Return the same of words in UTF-8, and the number of tokens."""
+    line = line_of(words.decode("utf-8", "surrogatepass"), date)
+    return line, line.count(" ") - 1
+
+
 @lru_cache(maxsize=4_096)
 def date_line(date: str) -> str:
     """Return the tokens of a date in one line."""
@@ -183,7 +189,12 @@ def date_line(date: str) -> str:
 
 def digest_of(words: str) -> str:
     """Return the digest of a text, which identifies it."""
-    return blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return digest_of_utf8(words.encode("utf-8", "surrogatepass"))
+
+
+def digest_of_utf8(words: bytes) -> str:
+    """Return the digest of a text in UTF-8."""
+    return blake2b(words, digest_size=16).hexdigest()
 
 
 def pad(tokens: Iterable[str]) -> str:

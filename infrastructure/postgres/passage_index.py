@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
-from refold.application.recall.tokens import line_of
+from refold.application.recall.tokens import counted_line
 from refold.infrastructure.observability.log_observer import Notice, ignore
 from refold.infrastructure.projection_store.checkpoint import Left, Progress, Total, reading_from
 from refold.infrastructure.projection_store.projection import Comparable
@@ -23,7 +23,7 @@ from refold.infrastructure.recall.index_tables import (
 )
 from refold.infrastructure.recall.proved_counts import Proved
 from refold.infrastructure.recall.recall_index import RecallContent, fold_into
-from refold.infrastructure.recall.segments import SegmentPostings
+from refold.infrastructure.recall.segments import TOKENS_AT, SegmentPostings
 
 from . import passage_search as searching
 from .connections import Store
@@ -46,15 +46,14 @@ class TokenPostings:
     def __init__(self) -> None:
         self._terms = Counter[int]()
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages."""
-        return [line_of(words, date) for words, date in texts]
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, and their numbers."""
+        return [counted_line(words, date) for words, date in texts]
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Count the tokens of new passages."""
-        del checksums
-        for passage in passages:
-            self._terms.update(terms_of(passage.tokens))
+        for row in rows:
+            self._terms.update(terms_of(row[TOKENS_AT]))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Count the new passages of each token."""
@@ -83,11 +82,11 @@ class CountedPostings(SegmentPostings):
         super().__init__()
         self._terms = Counter[int]()
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Collect new passages."""
-        super().take(passages, checksums)
-        for passage in passages:
-            self._terms.update(terms_of(passage.tokens))
+        super().take(rows)
+        for row in rows:
+            self._terms.update(terms_of(row[TOKENS_AT]))
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write runs and counts."""

@@ -16,6 +16,7 @@ Texts come back as they were stored, and their order is that of their bytes.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
@@ -119,6 +120,19 @@ def _marks(columns: int, utf8: int | None, rows: int) -> str:
     return ",".join([f"({','.join(row)})"] * rows)
 
 
+@lru_cache(maxsize=64)
+def _declaration(
+    name: str, columns: tuple[tuple[str, type], ...], key: Key, required: frozenset[str]
+) -> str:
+    """Return the statement that creates a table."""
+    # Loaded when tables are created, because it loads numpy where that is installed.
+    from sqlite_utils import Database
+
+    # Without the plugins that a user may have installed.
+    with closing(Database(memory=True, recursive_triggers=False, execute_plugins=False)) as db:
+        return db.create_table_sql(name, dict(columns), pk=key, not_null=required, strict=True)
+
+
 _IN_SQLITE = {"in_order": "rowid", "row_number": "rowid", "unindexed": "NOT INDEXED"}
 _NAME = lazy_pattern(r"\{(\w+)\}")
 
@@ -171,11 +185,10 @@ class SQLiteTables:
         if rows:
             whole = len(rows) - len(rows) % AT_ONCE
             if whole:
-                marks = _marks(len(rows[0]), utf8, AT_ONCE)
-                parts = (rows[start : start + AT_ONCE] for start in range(0, whole, AT_ONCE))
-                self.executemany(
-                    f"INSERT INTO {table} VALUES {marks}", ([*chain(*part)] for part in parts)
-                )
+                marks, step = _marks(len(rows[0]), utf8, AT_ONCE), AT_ONCE * len(rows[0])
+                values = [*chain.from_iterable(rows[:whole])]
+                parts = [values[start : start + step] for start in range(0, len(values), step)]
+                self.executemany(f"INSERT INTO {table} VALUES {marks}", parts)
             marks = _marks(len(rows[0]), utf8, 1)
             self.executemany(f"INSERT INTO {table} VALUES {marks}", rows[whole:])
 
@@ -196,12 +209,7 @@ class SQLiteTables:
     ) -> None:
         """Create a table. Every row has a row number, so ``in_order`` changes nothing."""
         del in_order
-        # Loaded when tables are created, because it loads numpy where that is installed.
-        from sqlite_utils import Database
-
-        # Without the plugins that a user may have installed.
-        db = Database(self.connection, recursive_triggers=False, execute_plugins=False)
-        db.table(name).create(dict(columns), pk=key, not_null=set(required), strict=True)
+        self._create(_declaration(name, tuple(columns.items()), key, frozenset(required)))
 
     def create_index(
         self, name: str, table: str, columns: str, *, where: str = "", unique: bool = False
@@ -213,6 +221,10 @@ class SQLiteTables:
 
     def create_view(self, statement: str) -> None:
         """Create a view."""
+        self._create(statement)
+
+    def _create(self, statement: str) -> None:
+        """Run a statement of the library or of our own."""
         self.execute(statement)
 
     def close(self) -> None:

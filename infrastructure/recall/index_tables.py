@@ -362,20 +362,20 @@ class Thread:
         self.places = places
         """Sum of the places of its passages."""
 
-    def add(self, total: Total, passages: Iterable[Passage]) -> None:
+    def add(self, total: Total, passages: Iterable[Sequence[Any]]) -> None:
         """Add passages to the counts."""
         self.total = self.total.plus(total)
-        self.places += sum(map(_place, passages))
+        self.places += _places(passages)
 
-    def take_out(self, total: Total, passages: Iterable[Passage]) -> None:
+    def take_out(self, total: Total, passages: Iterable[Sequence[Any]]) -> None:
         """Remove passages from the counts."""
         self.total = self.total.plus(Total(-total.rows, -total.checksums))
-        self.places -= sum(map(_place, passages))
+        self.places -= _places(passages)
 
 
-def _place(passage: Passage) -> int:
-    """Return ``PLACE`` of a passage."""
-    return passage.number * 31 + passage.position * 7 + passage.part
+def _places(passages: Iterable[Sequence[Any]]) -> int:
+    """Return the sum of ``PLACE`` of passages, whose fields come first in these rows."""
+    return sum([row[0] * 31 + row[2] * 7 + row[4] for row in passages])
 
 
 def numbers_at(db: Tables, thread_id: str, thread: Thread, positions: Collection[int]) -> list[int]:

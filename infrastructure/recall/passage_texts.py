@@ -11,25 +11,23 @@ from refold.application.recall.tokens import TextNumbers, Vocabulary, date_line,
 from .index_tables import term_of
 from .posting_runs import Grouped, grouped
 
-_NUMBER = array("I").itemsize
-
 MANY = 32
 """Number of passages from which on their texts are looked up and grouped with numpy, if it is loaded."""
 
 
 BITS = 17
 """Number of bits of the hash of a short text."""
+NARROW = 32
+"""Number of bits of the numbers that numpy sorts the fastest."""
 _SPACE = ord(" ")
-_FACTORS = (
-    0x9E37_79B9_7F4A_7C15,
-    0xC2B2_AE3D_27D4_EB4F,
-    0x1656_67B1_9E37_79F9,
-    0x8520_41E7_1935_9FB3,
-)
+_FACTOR = 0x9E37_79B9_7F4A_7C15
 
 
 class _Slots:
-    """Texts of up to so many bytes in arrays of numpy, which look many up at once."""
+    """Texts of up to so many bytes in arrays of numpy, which look many up at once.
+
+    They are numbered from 1, so that 0 is a text that is not known.
+    """
 
     def __init__(self, longest: int, bits: int) -> None:
         import numpy as np
@@ -37,9 +35,9 @@ class _Slots:
         self.longest = longest
         self._bits = bits
         self._slots = np.zeros(1 << bits, np.uint32)
-        """Numbers of texts, each one larger. The slot of a text follows from a hash, or is next to that."""
+        """Numbers of texts. The slot of a text follows from a hash, or is next to that."""
         self._words = [np.zeros(1, np.uint64) for _ in range(0, longest, 8)]
-        """Eight bytes of each text after another, by its number."""
+        """Eight bytes of each text after another, by its number. No text has bytes of 0."""
         masks = [(1 << 8 * size) - 1 for size in range(9)]
         self._masks = [
             np.array([masks[min(max(size - at, 0), 8)] for size in range(longest + 1)], np.uint64)
@@ -53,33 +51,31 @@ class _Slots:
         """
         import numpy as np
 
-        words = [at[starts + 8 * n] & mask[sizes] for n, mask in enumerate(self._masks)]
-        mixed = np.zeros(len(starts), np.uint64)
-        for n, word in enumerate(words):
-            mixed ^= (word + np.uint64(n)) * np.uint64(_FACTORS[n % 4])
-            mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(_FACTORS[1])
-        slots = (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        words = [at[8 * n :][starts] & mask[sizes] for n, mask in enumerate(self._masks)]
+        mixed = words[0] * np.uint64(_FACTOR)
+        for word in words[1:]:
+            mixed = (mixed ^ mixed >> np.uint64(29) ^ word) * np.uint64(_FACTOR)
+        slots = (mixed >> np.uint64(64 - self._bits)).view(np.int64)
         found = self._look_up(slots, words)
-        left = np.flatnonzero(found < 0)
+        left = np.flatnonzero(found == 0)
         if len(left):
             found[left] = self._look_up(slots[left] ^ 1, [word[left] for word in words])
-            left = left[found[left] < 0]
+            left = left[found[left] == 0]
         if len(left):
             spans = zip(starts[left].tolist(), sizes[left].tolist(), strict=True)
-            found[left] = new = [text_of(start, size) for start, size in spans]
+            found[left] = new = [1 + text_of(start, size) for start, size in spans]
             self._add(slots[left].tolist(), [word[left] for word in words], new)
         return found
 
     def _look_up(self, slots: Any, words: Sequence[Any]) -> Any:
-        """Return the numbers of the texts in these slots, and -1 for those that are not there."""
+        """Return the numbers of the texts in these slots, or 0 for those that are not there."""
         import numpy as np
 
-        found = self._slots[slots].astype(np.int64) - 1
-        is_there = found >= 0
-        for known, word in zip(self._words, words, strict=True):
+        found = self._slots[slots].astype(np.int64)
+        is_there = self._words[0][found] == words[0]
+        for known, word in zip(self._words[1:], words[1:], strict=True):
             is_there &= known[found] == word
-        return np.where(is_there, found, -1)
+        return np.where(is_there, found, 0)
 
     def _add(self, slots: Sequence[int], words: Sequence[Any], numbers: Sequence[int]) -> None:
         import numpy as np
@@ -92,8 +88,8 @@ class _Slots:
             known[numbers] = word
         for slot, number in zip(slots, numbers, strict=True):
             for one in (slot, slot ^ 1):
-                if self._slots[one] in (0, number + 1):
-                    self._slots[one] = number + 1
+                if self._slots[one] in (0, number):
+                    self._slots[one] = number
                     break
 
 
@@ -104,56 +100,49 @@ class TextTable:
         import numpy as np
 
         self._known = known
-        self._short, self._long = _Slots(16, BITS), _Slots(64, BITS - 1)
-        self._lines = np.zeros(0, np.uint8)
-        """Lines of all texts, one after another."""
-        self._edges = np.zeros(1, np.int32)
-        """Where each of them ends, after a first 0."""
+        self._slots = [_Slots(8, BITS), _Slots(16, BITS - 1), _Slots(64, BITS - 1)]
+        self._lines, self._sizes = np.zeros(0, object), np.zeros(0, np.int64)
+        """The line of each text, and its number of tokens."""
 
-    def read(self, passages: Sequence[bytes]) -> tuple[bytes, list[int], list[bytes]]:
-        """Return the numbers of all texts between the spaces, how many each passage has, and its line."""
+    def read(self, texts: Sequence[tuple[bytes, str]]) -> tuple[Any, Any, list[str], Any]:
+        """Return the numbers of the texts in words and dates, how many each passage has, its line and its tokens."""
         import numpy as np
 
-        numbers, counts = self._numbers(passages)
-        if new := [line.encode() for line in self._known.lines[len(self._edges) - 1 :]]:
-            self._lines = np.concatenate((self._lines, np.frombuffer(b"".join(new), np.uint8)))
-            more = np.cumsum(np.array([*map(len, new)], np.int32), dtype=np.int32)
-            self._edges = np.concatenate((self._edges, more + self._edges[-1]))
-        starts = self._edges[numbers].astype(np.int64)
-        sizes = self._edges[numbers + 1] - starts
-        stops = np.cumsum(sizes)
-        # The place of each byte of each line: those before it in the whole, moved to where its line is.
-        moved = np.repeat(starts + sizes - stops, sizes)
-        moved += np.arange(len(moved))
-        whole = self._lines[moved].tobytes()
-        edges = np.concatenate(((0,), stops))[np.cumsum(counts)].tolist()
-        lines = [whole[start:stop] for start, stop in pairwise((0, *edges))]
-        return numbers.astype(np.uint32).tobytes(), counts.tolist(), lines
+        numbers, counts = self._numbers(texts)
+        if new := len(self._known.lines) - len(self._lines):
+            lines, sizes = self._known.lines[-new:], [*map(len, self._known.tokens[-new:])]
+            self._lines = np.concatenate((self._lines, np.array(lines, object)))
+            self._sizes = np.concatenate((self._sizes, np.array(sizes, np.int64)))
+        every, ends = self._lines.take(numbers).tolist(), np.cumsum(counts)
+        lines = ["".join(every[start:stop]) for start, stop in pairwise((0, *ends.tolist()))]
+        tokens = np.add.reduceat(self._sizes[numbers], ends - counts) if texts else counts
+        return numbers, counts, lines, tokens
 
-    def _numbers(self, passages: Sequence[bytes]) -> tuple[Any, Any]:
+    def _numbers(self, texts: Sequence[tuple[bytes, str]]) -> tuple[Any, Any]:
         import numpy as np
 
-        short, long = self._short, self._long
-        whole = b" ".join((b"", *passages, b" " * long.longest))
+        longest = self._slots[-1].longest
+        parts = [part for words, date in texts for part in (words, date.encode())]
+        whole = put_apart(b" ".join((b"", *parts, b" " * longest)))
         is_text = np.frombuffer(whole, np.uint8) != _SPACE
         edges = np.flatnonzero(is_text[1:] != is_text[:-1]) + 1
         starts, sizes = edges[::2], edges[1::2] - edges[::2]
-        ends = np.fromiter(accumulate(len(one) + 1 for one in passages), np.int64, len(passages))
+        ends = [*accumulate(len(words) + len(date) + 2 for words, date in texts)]
         at = np.ndarray((len(whole) - 7,), "<u8", whole, 0, (1,))
 
         def text_of(start: int, size: int) -> int:
             return self._known[whole[start : start + size]]
 
-        found = np.empty(len(starts), np.int64)
-        for table, these in (
-            (short, np.flatnonzero(sizes <= short.longest)),
-            (long, np.flatnonzero((sizes > short.longest) & (sizes <= long.longest))),
-        ):
+        found, least = np.empty(len(starts), np.int64), 1
+        for slots in self._slots:
+            these = np.flatnonzero((sizes >= least) & (sizes <= slots.longest))
             if len(these):
-                found[these] = table.find(at, starts[these], sizes[these], text_of)
-        others = np.flatnonzero(sizes > long.longest)
+                found[these] = slots.find(at, starts[these], sizes[these], text_of)
+            least = slots.longest + 1
+        others = np.flatnonzero(sizes > longest)
         spans = zip(starts[others].tolist(), sizes[others].tolist(), strict=True)
-        found[others] = [text_of(start, size) for start, size in spans]
+        found[others] = [1 + text_of(start, size) for start, size in spans]
+        found -= 1
         return found, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
@@ -178,22 +167,21 @@ class NumberedTexts:
         """True if another one should take its place."""
         return self.known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
-        numbers, counts, lines = self._table.read(
-            [put_apart(f"{words} {date}") for words, date in texts]
-        )
-        at, found = 0, list[str]()
-        for (_, date), count, line in zip(texts, counts, lines, strict=True):
-            stop = at + count * _NUMBER
-            # A passage has tokens besides those of its date.
-            if len(line) > 1 + len(date_line(date)):
-                found.append(f"{line.decode()} ")
-                self.counts.append(count)
-                self.read.frombytes(numbers[at:stop])
-            else:
-                found.append("")
-            at = stop
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
+        import numpy as np
+
+        numbers, counts, lines, tokens = self._table.read(texts)
+        # A passage has tokens besides those of its date.
+        kept = tokens > [date.count(" ") + 1 for _, date in texts]
+        found = [
+            (f"{line} " if keep else "", count)
+            for line, keep, count in zip(lines, kept.tolist(), tokens.tolist(), strict=True)
+        ]
+        if not kept.all():
+            numbers, counts = numbers[np.repeat(kept, counts)], counts[kept]
+        self.read.frombytes(numbers.astype(np.uint32).tobytes())
+        self.counts.frombytes(counts.astype(np.uint32).tobytes())
         return found
 
     def forget_read(self) -> None:
@@ -202,7 +190,7 @@ class NumberedTexts:
 
     def grouped(self, first: int, places: Sequence[int]) -> Grouped:
         """Return the terms of the passages from ``first`` on, which are in these places."""
-        for found in islice(self.known.tokens, len(self.ends) - 1, None):
+        for found in self.known.tokens[len(self.ends) - 1 :]:
             self.terms.extend(set(map(term_of, found)))
             self.ends.append(len(self.terms))
             self.ranked = None
@@ -263,19 +251,19 @@ class PlainTexts:
         """True if another one should take its place."""
         return self._known.is_full
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
-        found = list[str]()
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
+        found = list[tuple[str, int]]()
         # A passage has tokens besides those of its date.
         least = {date: 2 + len(date_line(date)) for _, date in texts}
         for (_, date), lines in zip(texts, self._known.read(texts), strict=True):
             line = "".join(lines)
             if len(line) >= least[date]:
-                found.append(f"{line} ")
+                found.append((f"{line} ", line.count(" ")))
                 self._read += lines
                 self._ends.append(len(self._read))
             else:
-                found.append("")
+                found.append(("", 0))
         return found
 
     def forget_read(self) -> None:
@@ -325,8 +313,8 @@ class BatchTexts:
     def __init__(self) -> None:
         self._texts: NumberedTexts | PlainTexts | None = None
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> list[str]:
-        """Return the tokens of the next passages, which have these words and dates."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> list[tuple[str, int]]:
+        """Return the tokens of the next passages, which have these words and dates, and their numbers."""
         if self._texts is None:
             at_once = len(texts) >= MANY and "numpy" in sys.modules
             try:
@@ -364,24 +352,33 @@ def _grouped_at_once(
     counts = np.frombuffer(of_passages, np.uint32)
     texts = np.frombuffer(vocabulary.read, np.uint32)[begin : begin + int(counts.sum())]
     ends = np.frombuffer(vocabulary.ends, np.uint32).astype(np.int64)
+    # A text or term and the index of a passage are one number.
+    bits = len(places).bit_length()
+    kind: Any = np.uint32 if max(len(ends), len(known)).bit_length() + bits <= NARROW else np.uint64
+    low, index = kind(bits), kind((1 << bits) - 1)
+    having = np.repeat(np.arange(len(places), dtype=kind), counts)
+    pairs = _distinct(texts.astype(kind) << low | having)
+    texts, having = pairs >> low, pairs & index
     starts = ends[texts]
     sizes = ends[1:][texts] - starts
     # The place of each term of each text: those before it in the whole list, moved to where its text's begin.
     moved = np.repeat(starts + sizes - np.cumsum(sizes), sizes)
     moved += np.arange(len(moved))
-    found = ranks[moved]
-    having = np.repeat(np.repeat(np.array(places, np.uint32), counts), sizes)
-    # Numbers of 16 bits are sorted several times as fast as others, so their lower half comes first.
-    order = np.argsort(found.astype(np.uint16), kind="stable")
-    if len(known) > 1 << 16:
-        order = order[np.argsort((found >> 16).astype(np.uint16)[order], kind="stable")]
-    found, having = found[order], having[order]
-    is_new = np.ones(len(found), bool)
-    is_new[1:] = (found[1:] != found[:-1]) | (having[1:] != having[:-1])
-    found, having = found[is_new], having[is_new]
+    pairs = _distinct(ranks[moved].astype(kind) << low | np.repeat(having, sizes))
+    found = pairs >> low
     starts = np.flatnonzero(np.diff(found, prepend=~found[:1]))
     return Grouped(
         known[found[starts]].tobytes(),
         np.diff(starts, append=len(found)).astype(np.uint32).tobytes(),
-        having.tobytes(),
+        np.array(places, np.uint32)[pairs & index].tobytes(),
     )
+
+
+def _distinct(numbers: Any) -> Any:
+    """Return the different numbers in ascending order."""
+    import numpy as np
+
+    numbers.sort()
+    is_new = np.ones(len(numbers), bool)
+    is_new[1:] = numbers[1:] != numbers[:-1]
+    return numbers[np.flatnonzero(is_new)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,6 @@ from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import (
     Passage,
     UnreadMessage,
-    first_number,
     unread_passages,
 )
 from refold.domain.events import MessageAppended, MessageErased
@@ -66,12 +65,12 @@ from .segments import PassageDamaged, SegmentPostings, problem_of
 class Postings(Protocol):
     """The passages that have a token, as a kind of database keeps them."""
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages, as ``tokens.line_of`` does for their words and dates."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, as ``counted_line`` does for their words and dates."""
         ...
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
-        """Collect new passages. Numbers must ascend."""
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Collect the rows of new passages. Numbers must ascend."""
         ...
 
     def write(self, db: Tables, first: int, stop: int) -> None:
@@ -244,19 +243,15 @@ class Batch:
             self._postings.lines_of([text for _, unread in messages for text in unread.texts])
         )
         rows: list[Sealed] = []
-        passages: list[Passage] = []
         for thread, run in groupby(messages, itemgetter(0)):
-            found: list[Passage] = []
-            for _, unread in run:
-                own = islice(lines, len(unread.passages))
-                found += unread.with_tokens(own, first_number(unread.logged))
-            new = seal_full([(*one[:12], int(one[12]), *one[13:], thread.token) for one in found])
+            new = seal_full(
+                [row for _, unread in run for row in unread.with_tokens(lines, thread.token)]
+            )
             grown = Total(len(new), sum([row[-1] for row in new]))
-            thread.add(grown, found)
+            thread.add(grown, new)
             self._total = self._total.plus(grown)
             rows += new
-            passages += found
-        self._postings.take(passages, [row[-1] for row in rows])
+        self._postings.take(rows)
         self._db.insert(PASSAGES, rows)
 
     def write(self, number: int) -> Total:

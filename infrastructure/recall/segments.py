@@ -79,7 +79,8 @@ _COPIED = (
     ),
 )
 _NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
-_TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
+TOKENS_AT = tuple(PASSAGE_COLUMNS).index("tokens")
+"""Index of the tokens in the row of a passage."""
 
 
 def group_tokens(passages: Iterable[tuple[int, str]]) -> Grouped:
@@ -105,14 +106,14 @@ class SegmentPostings:
         self._checksums = array("Q")
         self._texts = BatchTexts()
 
-    def lines_of(self, texts: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Return the tokens of the next passages."""
+    def lines_of(self, texts: Sequence[tuple[bytes, str]]) -> Sequence[tuple[str, int]]:
+        """Return the tokens of the next passages, and their numbers."""
         return self._texts.lines_of(texts)
 
-    def take(self, passages: Sequence[Passage], checksums: Sequence[int]) -> None:
-        """Collect new passages."""
-        self._numbers.extend([passage.number for passage in passages])
-        self._checksums.extend(checksums)
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Collect the rows of new passages."""
+        self._numbers.extend([row[0] for row in rows])
+        self._checksums.extend([row[-1] for row in rows])
 
     def write(self, db: Tables, first: int, stop: int) -> None:
         """Write the runs that are complete, and merge those before them."""
@@ -328,7 +329,7 @@ def passages_between(db: Tables, first: int, stop: int) -> Iterator[tuple[int, s
             values = open_row(PASSAGES, row)
         except FoldDamaged as error:
             raise PassageDamaged(str(error)) from error
-        yield int(str(values[0])), str(values[_TOKENS]), int(row[-1])
+        yield int(str(values[0])), str(values[TOKENS_AT]), int(row[-1])
 
 
 _SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"

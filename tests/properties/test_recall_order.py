@@ -41,6 +41,15 @@ def passages(draw: st.DrawFn) -> dict[int, set[str]]:
     return dict(zip(draw(st.permutations(NUMBERS)), chosen, strict=False))
 
 
+def check_lines(lines: Sequence[tuple[str, int]], said: Sequence[tuple[str, str]]) -> None:
+    assert [line for line, _ in lines] == [line_of(words, date) for words, date in said]
+    assert all(count == len(line.split()) for line, count in lines if line)
+
+
+def in_utf8(said: Sequence[tuple[str, str]]) -> list[tuple[bytes, str]]:
+    return [(words.encode("utf-8", "surrogatepass"), date) for words, date in said]
+
+
 def passage_with(number: int, line: str) -> Passage:
     return Passage(number, "t", 0, 1, 0, "user", "text", "", "", 0, 0, 0, False, line, 1, "")
 
@@ -61,8 +70,8 @@ def postings(having: Mapping[int, set[str]], stops: Sequence[int]) -> Generator[
             for number in sorted(having):
                 if begin <= number < stop:
                     words = " ".join(sorted(having[number]))
-                    (line,) = written.lines_of([(words, "2026 May 7")])
-                    written.take([passage_with(number, line)], [number + 1])
+                    ((line, _),) = written.lines_of([(words.encode(), "2026 May 7")])
+                    written.take([(*passage_with(number, line), "t", number + 1)])
             written.write(db, begin, stop)
             begin = stop
         yield db
@@ -199,7 +208,7 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
         patch.setattr(passage_texts, "BITS", bits)
         texts = NumberedTexts()
         for _ in range(3):
-            assert texts.lines_of(said) == [line_of(words, date) for words, date in said]
+            check_lines(texts.lines_of(in_utf8(said)), said)
     read = [token for number in texts.read for token in texts.known.tokens[number]]
     assert read == 3 * [token for words, date in said for token in line_of(words, date).split()]
 
@@ -208,15 +217,17 @@ def test_texts_that_are_looked_up_at_once_have_the_same_tokens(
     st.lists(st.lists(st.tuples(WORDS | st.text(max_size=9), DATES), max_size=9), max_size=3),
     st.sampled_from([3, 44]),
     st.booleans(),
+    st.sampled_from([0, 32]),
 )
 def test_tokens_grouped_at_once_are_those_of_each_passage(
-    segments: list[list[tuple[str, str]]], term_bits: int, at_once: bool
+    segments: list[list[tuple[str, str]]], term_bits: int, at_once: bool, narrow: int
 ) -> None:
     if at_once:
         pytest.importorskip("numpy")
     with pytest.MonkeyPatch.context() as patch:
         # So few bits that tokens share a term.
         patch.setattr(index_tables, "TERM", (1 << term_bits) - 1)
+        patch.setattr(passage_texts, "NARROW", narrow)
         term_of.cache_clear()
         compare_groups(NumberedTexts() if at_once else PlainTexts(), segments)
     term_of.cache_clear()
@@ -227,9 +238,9 @@ def compare_groups(
 ) -> None:
     batch = list[list[tuple[int, str]]]()
     for said in segments:
-        lines = texts.lines_of(said)
-        assert lines == [line_of(words, date) for words, date in said]
-        batch.append([(3 * number, line) for number, line in enumerate(lines) if line])
+        lines = texts.lines_of(in_utf8(said))
+        check_lines(lines, said)
+        batch.append([(3 * number, line) for number, (line, _) in enumerate(lines) if line])
     first, parts = 0, list[Grouped]()
     for passages in batch:
         expected = group_tokens(passages)

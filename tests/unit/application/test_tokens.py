@@ -121,13 +121,13 @@ def test_a_vocabulary_reads_the_same_tokens(text: str) -> None:
     vocabulary = Vocabulary()
     lines: Sequence[str] = ()
     for _ in range(2):
-        (lines,) = vocabulary.read([(text, "2026 May 7")])
+        (lines,) = vocabulary.read([(text.encode("utf-8", "surrogatepass"), "2026 May 7")])
         assert "".join(lines).split() == [*tokens_of(text), *tokens_of("2026 May 7")]
     assert all(one is two for one in lines for two in lines if one == two)
 
 
 def test_texts_with_the_same_tokens_have_the_same_line() -> None:
-    found = Vocabulary().read([("Runs running x", "2026"), ("", "2026"), ("", "")])
+    found = Vocabulary().read([(b"Runs running x", "2026"), (b"", "2026"), (b"", "")])
     (one, two, three, date), alone, nothing = found
     assert one is two
     assert (one, three, date) == (" run", " x", " 2026")
