@@ -36,8 +36,8 @@ from .view_tables import PROJECTIONS, TABLES, TALLIES, TALLY_KEY, Table
 BATCH = 5_000
 """Maximum number of events that are collected before a write and stored in one transaction."""
 
-CHUNK = 256
-"""Number of events that are folded at once: about as many as a scan reads at once."""
+CHUNK = 128
+"""Number of events that are folded at once. More are faster, but messages with large pictures fill the memory."""
 
 CONVERSATIONS, MESSAGES = "conversations", "messages"
 
