@@ -3,10 +3,10 @@
 import marshal
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 from refold.application.conversation.parsing import plain_json
-from refold.application.rendering.request_blocks import copied
+from refold.application.rendering.kept_tools import CONTENT_ALONE, KeptTools
 from refold.domain.errors import InvalidMessage
 from refold.domain.lazy_pattern import lazy_pattern
 from refold.domain.messages import name_problem
@@ -168,26 +168,6 @@ Tools: TypeAlias = "Iterable[Mapping[str, Any] | Tool] | None"
 """Tool definitions as mappings, tools of a ``Toolbox``, or a whole toolbox."""
 
 
-class KeptTools(tuple[dict[str, Any], ...]):
-    """Checked tool definitions, as plain data that nothing changes. Equal ones of recent calls are one object."""
-
-    _packed: bytes
-
-    @classmethod
-    def of(cls, tools: Iterable[Mapping[str, Any]]) -> Self:
-        """Keep plain definitions."""
-        kept = cls([copied(dict(tool)) for tool in tools])
-        kept._packed = marshal.dumps([*kept], _CONTENT_ALONE)
-        return kept
-
-    def copies(self) -> list[dict[str, Any]]:
-        """Return definitions that the caller may change."""
-        found: list[dict[str, Any]] = marshal.loads(self._packed)
-        return found
-
-
-_CONTENT_ALONE = 2
-"""Version of the format of ``marshal`` in which equal data has equal bytes. It serves as a key and for fast copies."""
 _MOST_KEPT = 32
 _kept: dict[bytes, KeptTools] = {}
 """Checked definitions, by what the caller passed. An agent passes the same ones with every request."""
@@ -203,7 +183,7 @@ def definitions_of(tools: Tools) -> Sequence[Mapping[str, Any]]:
         return ()
     given = [_definition(tool, f"tools[{index}]") for index, tool in enumerate(_as_list(tools))]
     try:
-        key = marshal.dumps(given, _CONTENT_ALONE)
+        key = marshal.dumps(given, CONTENT_ALONE)
     except ValueError:  # There are other objects than plain data.
         return _checked(given)
     known = _kept.get(key)
@@ -220,12 +200,6 @@ def _checked(given: Sequence[Mapping[str, Any]]) -> KeptTools:
         check_tool(tool, f"tools[{index}]")
     refuse_duplicate_names((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(given))
     return KeptTools.of(plain_json(tool, f"tools[{index}]") for index, tool in enumerate(given))
-
-
-def copies_of(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return definitions that the caller may change."""
-    kept = tools if isinstance(tools, KeptTools) else KeptTools.of(tools)
-    return kept.copies()
 
 
 def refuse_duplicate_names(names: Iterable[tuple[object, str]]) -> None:

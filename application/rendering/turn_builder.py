@@ -67,7 +67,6 @@ class TurnBuilder:
         """
         self.turns: list[Turn] = []
         self._are_flat: list[bool] = []
-        """Whether the blocks of each closed turn have only texts, as far as it was looked at."""
         self.extra_tokens = 0
         """Tokens that rendering itself adds."""
         self.extra_bytes = 0
@@ -80,8 +79,7 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._recalled = recalled
-        self._used_ids: set[str] = set()
-        self._names = ToolNames()
+        self._used_ids, self._names = set[str](), ToolNames()
         self._thoughts: set[tuple[Any, ...]] = set()
         """Signed thinking seen so far; a repetition is valid only in its first position."""
         self._server_calls = _server_calls(window)
@@ -132,6 +130,7 @@ class TurnBuilder:
         return fork
 
     def _separate_turns(self) -> list[Turn]:
+        """Return copies of the turns. It is remembered which of them have only texts in their blocks."""
         are_flat = self._are_flat
         del are_flat[-1:]  # The last turn may have been replaced since.
         are_flat += map(_is_flat, self.turns[len(are_flat) :])

@@ -410,7 +410,7 @@ class Core:
         return given + tools + own + _ENVELOPE_BYTES
 
     def _size_of_tools(self, tools: Sequence[Mapping[str, Any]]) -> tuple[int, int, Sequence[Any]]:
-        from refold.application.agent_tools.definitions import KeptTools, copies_of
+        from refold.application.rendering.kept_tools import KeptTools, copies_of
 
         known = self._tool_sizes.get(id(tools))
         if known is None or known[2] is not tools:

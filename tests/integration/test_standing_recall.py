@@ -14,6 +14,7 @@ from refold.application.conversation.recalled_texts import RecalledTexts
 from refold.application.recall.thread_recall import ThreadIndex
 from refold.application.rendering import turn_builder
 from refold.application.rendering.request_blocks import RECALLED_HEADING
+from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.events import Event, LinesRecalled, MessageAppended
 from refold.infrastructure.event_store.store import SQLiteLog
 
@@ -334,16 +335,20 @@ def test_a_request_is_copied_once_and_belongs_to_the_caller(
     memory: refold.Memory, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     copies: list[int] = []
-    separate = turn_builder.separate_turns
+    separate, fork = turn_builder.separate_turns, TurnBuilder.fork
 
     def counted(turns: Any) -> Any:
         copies.append(len(turns))
         return separate(turns)
 
+    def counted_fork(builder: TurnBuilder) -> TurnBuilder:
+        copies.append(len(builder.turns))
+        return fork(builder)
+
     conversation = worked(memory)
     say(conversation, "user", text)
-    for module in (turn_builder, next_request):
-        monkeypatch.setattr(module, "separate_turns", counted)
+    monkeypatch.setattr(next_request, "separate_turns", counted)
+    monkeypatch.setattr(TurnBuilder, "fork", counted_fork)
     context = conversation.context()
     assert len(copies) == 1
     as_it_was = copy.deepcopy(context.messages)

@@ -35,7 +35,7 @@ def entered_files() -> Generator[set[str]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-        files.update(filter(None, map(_named, {Path(code.co_filename) for code in codes})))
+        files.update(filter(None, map(_named, {Path(code.co_filename) for code in codes.copy()})))
 
 
 def _named(path: Path) -> str | None:

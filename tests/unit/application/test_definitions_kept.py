@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.agent_tools import definitions
-from refold.application.agent_tools.definitions import KeptTools, copies_of, definitions_of
+from refold.application.agent_tools.definitions import definitions_of
+from refold.application.rendering.kept_tools import KeptTools, copies_of
 from refold.domain.errors import InvalidMessage
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
