@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from hypothesis import example, given
@@ -260,13 +260,15 @@ def test_a_request_that_differs_in_more_is_rendered_for_its_size() -> None:
 
 def wreck(value: Any) -> None:
     """Empty all lists and objects in a value."""
-    inner = (
-        [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
-    )
-    for one in inner:
-        wreck(one)
-    if isinstance(value, dict | list):
-        value.clear()
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        wreck([*given.values()])
+        given.clear()
+    elif isinstance(value, list):
+        several = cast("list[Any]", value)
+        for one in several:
+            wreck(one)
+        several.clear()
 
 
 PAUSED = assistant(text("three"), text("and more"))
