@@ -23,6 +23,7 @@ from refold.application.rendering.render import render
 from refold.application.rendering.turn_builder import TurnBuilder
 from refold.domain.events import Event, SaidPart, UserContentShortened
 from refold.domain.messages import Block
+from refold.domain.value import is_list, is_object
 from tests.support.builders import (
     appended,
     assistant,
@@ -258,17 +259,15 @@ def test_a_request_that_differs_in_more_is_rendered_for_its_size() -> None:
     assert sizes_of(kept, dataclasses.replace(thought, thinking_from=3))[1] == 1
 
 
-def wreck(value: Any) -> None:
+def wreck(value: object) -> None:
     """Empty all lists and objects in a value."""
-    if isinstance(value, dict):
-        given = cast("dict[str, Any]", value)
-        wreck([*given.values()])
-        given.clear()
-    elif isinstance(value, list):
-        several = cast("list[Any]", value)
-        for one in several:
+    if is_object(value):
+        wreck([*value.values()])
+        value.clear()
+    elif is_list(value):
+        for one in value:
             wreck(one)
-        several.clear()
+        del cast("list[Any]", value)[:]
 
 
 PAUSED = assistant(text("three"), text("and more"))
