@@ -176,6 +176,10 @@ class Writer:
         self._has_shrunk = False
         self._calls = calls
         self._task = task
+        self._read = task.read
+        if task.read is not None and summariser is not core.fallback:
+            # Other summarisers than the embedded one get a complete list of facts.
+            self._read = task.read.with_named_facts()
         self._overhead = task.budget.summary_overhead + task.ledger_tokens
         most = task.plan.covered_tokens - self._overhead - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
@@ -316,7 +320,7 @@ class Writer:
             limit_tokens=room,
             part=part.kind,
             ledger=self._task.ledger,
-            read=self._task.read,
+            read=self._read,
         )
 
     def _make_judge(

@@ -25,19 +25,26 @@ class MessagesRead(NamedTuple):
     has_tools: bool = False
     """Whether tools are used. If not, "must" and "always" are mostly small talk."""
     facts: tuple[Fact, ...] = ()
-    """All facts but the names of results."""
-    names: tuple[ResultNames, ...] = ()
+    """All facts but ``names``."""
     calls: tuple[ReadCall, ...] = ()
     """Calls in the order of their results; those without a result last."""
+    names: tuple[ResultNames, ...] = ()
+    """Names in tool results, most of what is read. A request to a summariser has them among its ``facts``."""
 
     def of(self, positions: Collection[int]) -> "MessagesRead":
         """Return the facts and calls of the messages at these positions."""
         return MessagesRead(
             self.has_tools,
             tuple([fact for fact in self.facts if fact.position in positions]),
-            tuple([names for names in self.names if names.position in positions]),
             tuple([call for call in self.calls if call.position in positions]),
+            tuple([names for names in self.names if names.position in positions]),
         )
+
+    def with_named_facts(self) -> "MessagesRead":
+        """Return the same with the names as facts. Those of a message follow its other facts."""
+        named = [facts_of_names(names, position, "result") for position, names in self.names]
+        facts = sorted(chain(self.facts, *named), key=attrgetter("position"))
+        return MessagesRead(self.has_tools, tuple(facts), self.calls)
 
 
 def read_messages(messages: Iterable[Place]) -> MessagesRead:
@@ -50,9 +57,7 @@ def read_messages(messages: Iterable[Place]) -> MessagesRead:
 
 def read_facts(messages: Iterable[Place]) -> tuple[Fact, ...]:
     """Return all facts of these messages, oldest first. Calls and their results must be together."""
-    read = read_messages(messages)
-    named = [facts_of_names(names, position, "result") for position, names in read.names]
-    return tuple(sorted(chain(read.facts, *named), key=attrgetter("position")))
+    return read_messages(messages).with_named_facts().facts
 
 
 Rules = Callable[[Iterable[Place]], Sequence[Fact]]
@@ -102,7 +107,7 @@ class ReadOnce:
             if read.names:
                 names.append(ResultNames(position, read.names))
         calls += reader.open.values()
-        return MessagesRead(has_tools, tuple(facts), tuple(names), tuple(calls))
+        return MessagesRead(has_tools, tuple(facts), tuple(calls), tuple(names))
 
     def _find(self, position: int, message: Message, has_tools: bool) -> MessageRead | None:
         known = self._known.get(id(message))

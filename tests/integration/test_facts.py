@@ -15,6 +15,7 @@ from refold.domain.facts.reading import Place, read_facts
 from refold.domain.messages import Message
 from tests.support.command_line import Refold
 from tests.support.fact_summarisers import FactSummariser
+from tests.support.fake_summarisers import RecordingSummariser
 
 WINDOW = 4_000
 
@@ -216,3 +217,30 @@ def test_the_command_shows_facts_and_compares_rules(tmp_path: Path, refold: Refo
     assert "TICKET-100" in other.out
     assert run("facts", "t", "--kind", "preference", "--db", db).code == 1
     assert run("facts", "t", "--rules", "missing:f", "--db", db).code == 2
+
+
+def test_a_summariser_gets_all_facts_of_its_messages(tmp_path: Path) -> None:
+    summariser = RecordingSummariser()
+    with refold.open(tmp_path / "agent.db", summariser=summariser, notes="off") as memory:
+        conversation = memory.conversation("t")
+        for number in range(20):
+            call = {
+                "type": "tool_use",
+                "id": f"c{number}",
+                "name": "read",
+                "input": {"path": f"a{number}.py"},
+            }
+            printed = f"def load_config_{number}(): return retryPolicy"
+            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": printed}
+            conversation.append(
+                {"role": "user", "content": f"Never drop the cursor of part_{number}. " * 9}
+            )
+            conversation.append({"role": "assistant", "content": [call]})
+            conversation.append({"role": "user", "content": [result]})
+        conversation.compact(all=True, keep_last=2)
+    [request] = summariser.requests
+    assert request.read is not None
+    facts = request.read.of({source.position for source in request.messages}).facts
+    assert facts == read_facts((source.position, source.message) for source in request.messages)
+    assert "load_config_3" in [fact.text for fact in facts if fact.kind == "name"]
+    assert request.read.names == ()
