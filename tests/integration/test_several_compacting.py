@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.api.blocking import in_thread
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.fit_to_budget import FitToBudget
 from refold.application.ports.summariser import (
@@ -119,7 +120,7 @@ def test_what_others_append_in_between_is_made_smaller_as_well(
         async def and_then(settling: FitToBudget, *given: Any) -> None:
             await run(settling, *given)
             if left:  # Another process, between settling and loading.
-                await asyncio.to_thread(conversation.append, left.pop())
+                await in_thread(conversation.append, left.pop())
 
         monkeypatch.setattr(FitToBudget, "run", and_then)
         conversation.append([*PAIR * 35, {"role": "user", "content": "next?"}])
