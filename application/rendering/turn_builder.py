@@ -135,7 +135,9 @@ class TurnBuilder:
         del are_flat[-1:]  # The last turn may have been replaced since.
         are_flat += map(_is_flat, self.turns[len(are_flat) :])
         return [
-            {**turn, "content": [*map(dict.copy, turn["content"])]} if is_flat else _separate(turn)
+            {**turn, "content": [*map(_copy_block, turn["content"])]}
+            if is_flat
+            else _separate(turn)
             for turn, is_flat in zip(self.turns, are_flat, strict=True)
         ]
 
@@ -395,6 +397,9 @@ def separate_originals(originals: Mapping[int, Original]) -> dict[int, Original]
 def separate_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return copies of turns that share nothing that changes."""
     return [*map(_separate, turns)]
+
+
+_copy_block = dict[str, Any].copy
 
 
 def _separate(turn: Turn) -> Turn:
